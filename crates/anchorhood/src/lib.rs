@@ -1,0 +1,1 @@
+//! Anchorhood as a library: everything the command-line program uses, under one name.

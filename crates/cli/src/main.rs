@@ -1,0 +1,2 @@
+//! What does the user type?
+fn main() {}

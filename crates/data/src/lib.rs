@@ -1,0 +1,1 @@
+//! Where do pictures come from, and what does the network see of them?

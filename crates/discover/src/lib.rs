@@ -1,0 +1,1 @@
+//! The paper: memory bank, neighbourhoods, entropy, curriculum, the loss and its gradient.

@@ -1,0 +1,1 @@
+//! How does a graph of layers run, forwards and backwards, on this device?

@@ -1,0 +1,1 @@
+//! Which graph is which network?

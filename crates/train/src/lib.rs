@@ -1,0 +1,1 @@
+//! Rounds and epochs, schedule, checkpoints, resume, events.
