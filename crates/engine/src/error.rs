@@ -1,0 +1,70 @@
+//! What can go wrong, with the layer's name and the shapes in it.
+
+use crate::Shape;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A layer cannot take what it was given.
+    #[error("{layer}: expected {expected}, got {got}")]
+    Shape {
+        /// The layer's name.
+        layer: String,
+        /// What it takes.
+        expected: String,
+        /// What it was given.
+        got: String,
+    },
+    /// Two layers share a name.
+    #[error("{0}: a layer of this name exists already")]
+    DuplicateName(String),
+    /// A name no layer has.
+    #[error("no layer is named {name:?}; there are {known}")]
+    UnknownLayer {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A slice has the wrong length.
+    #[error("{what}: expected {expected} values, got {got}")]
+    Length {
+        /// What the slice holds.
+        what: String,
+        /// How many values it must hold.
+        expected: usize,
+        /// How many it holds.
+        got: usize,
+    },
+    /// The graph cannot be planned as asked.
+    #[error("{0}")]
+    Plan(String),
+    /// The device failed.
+    #[error("{0}")]
+    Device(String),
+}
+
+/// A result of the engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn shape(layer: &str, expected: impl Into<String>, got: Shape) -> Self {
+        Error::Shape {
+            layer: layer.into(),
+            expected: expected.into(),
+            got: got.to_string(),
+        }
+    }
+
+    /// Checks a slice's length.
+    pub fn check_length(what: &str, expected: usize, got: usize) -> Result<()> {
+        if expected == got {
+            return Ok(());
+        }
+        Err(Error::Length {
+            what: what.into(),
+            expected,
+            got,
+        })
+    }
+}

@@ -1,0 +1,480 @@
+//! A graph of layers, built once, front to back; each layer's output shape is inferred as it is added.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::parameters::{Initial, Parameter, Role};
+
+/// The extent of one picture's activations; the batch is fixed later, by the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+    /// Channels, contiguous in memory.
+    pub channels: usize,
+}
+
+impl Shape {
+    /// A shape from its three extents.
+    pub fn new(height: usize, width: usize, channels: usize) -> Self {
+        Shape {
+            height,
+            width,
+            channels,
+        }
+    }
+
+    /// Values per picture.
+    pub fn len(&self) -> usize {
+        self.pixels() * self.channels
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Places per picture.
+    pub fn pixels(&self) -> usize {
+        self.height * self.width
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}×{}×{}", self.height, self.width, self.channels)
+    }
+}
+
+/// A window that slides over a picture: [rows, columns] each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its extent.
+    pub kernel: [usize; 2],
+    /// How far it moves.
+    pub stride: [usize; 2],
+    /// How far it reaches beyond each edge.
+    pub padding: [usize; 2],
+}
+
+impl Window {
+    /// A square window.
+    pub fn square(kernel: usize, stride: usize, padding: usize) -> Self {
+        Window {
+            kernel: [kernel; 2],
+            stride: [stride; 2],
+            padding: [padding; 2],
+        }
+    }
+
+    /// How many places it stops at along each axis.
+    fn places(&self, layer: &str, input: Shape) -> Result<[usize; 2]> {
+        let extent = [input.height, input.width];
+        let mut places = [0; 2];
+        for axis in 0..2 {
+            let room = extent[axis] + 2 * self.padding[axis];
+            if self.stride[axis] == 0 || self.kernel[axis] == 0 || room < self.kernel[axis] {
+                let [h, w] = self.kernel;
+                let expected = format!("at least a {h}×{w} window with a stride of 1 or more");
+                return Err(Error::shape(layer, expected, input));
+            }
+            places[axis] = (room - self.kernel[axis]) / self.stride[axis] + 1;
+        }
+        Ok(places)
+    }
+}
+
+/// A convolution's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvSpec {
+    /// Output channels.
+    pub out: usize,
+    /// Kernel, stride and padding.
+    pub window: Window,
+    /// Whether a bias is added.
+    pub bias: bool,
+}
+
+impl ConvSpec {
+    /// A square kernel without bias.
+    pub fn square(out: usize, kernel: usize, stride: usize, padding: usize) -> Self {
+        ConvSpec {
+            out,
+            window: Window::square(kernel, stride, padding),
+            bias: false,
+        }
+    }
+
+    /// The same with a bias.
+    pub fn with_bias(mut self) -> Self {
+        self.bias = true;
+        self
+    }
+}
+
+/// Batch norm's settings; the defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Norm {
+    /// Added to the variance.
+    pub epsilon: f32,
+    /// The share of the new statistics in the running ones.
+    pub momentum: f32,
+}
+
+impl Default for Norm {
+    fn default() -> Self {
+        Norm {
+            epsilon: 1e-5,
+            momentum: 0.1,
+        }
+    }
+}
+
+/// What a layer computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// The pictures.
+    Input,
+    /// Convolution (+ bias) (+ batch norm) (+ residual, the second input) (+ ReLU), in this order.
+    /// Parameters: weight, bias if any, then batch norm's four.
+    Conv {
+        /// The convolution.
+        spec: ConvSpec,
+        /// Batch norm after it.
+        norm: Option<Norm>,
+        /// ReLU at the end.
+        relu: bool,
+    },
+    /// Batch norm. Parameters: weight, bias, running mean, running variance.
+    BatchNorm(Norm),
+    /// max(x, 0).
+    Relu,
+    /// The sum of two inputs.
+    Add,
+    /// The largest value in each window; padding never wins.
+    MaxPool(Window),
+    /// The mean over all places.
+    GlobalAvgPool,
+    /// A matrix product over the flattened input. Parameters: weight, bias if any.
+    Linear {
+        /// Output values.
+        out: usize,
+        /// Whether a bias is added.
+        bias: bool,
+    },
+    /// Zeroes each value with this probability in training and scales the rest by 1/(1−p).
+    Dropout(f32),
+    /// Divides each picture's vector by its Euclidean norm.
+    L2Normalise,
+}
+
+/// Which layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) usize);
+
+impl NodeId {
+    /// Its place in the order of execution.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// One layer.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What it computes.
+    pub op: Op,
+    /// Where its inputs come from.
+    pub inputs: Vec<NodeId>,
+    /// What it gives, per picture.
+    pub shape: Shape,
+    /// Its parameters, as places in [`Graph::parameters`].
+    pub parameters: Vec<usize>,
+}
+
+/// Layers in the order they run.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    parameters: Vec<Parameter>,
+    taps: Vec<(String, NodeId)>,
+    output: Option<NodeId>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Graph::default()
+    }
+
+    /// The pictures; a graph has one input, its first layer.
+    pub fn input(&mut self, height: usize, width: usize, channels: usize) -> NodeId {
+        assert!(self.nodes.is_empty(), "a graph has one input, added first");
+        let shape = Shape::new(height, width, channels);
+        self.nodes.push(Node {
+            name: "input".into(),
+            op: Op::Input,
+            inputs: vec![],
+            shape,
+            parameters: vec![],
+        });
+        NodeId(0)
+    }
+
+    /// A convolution alone.
+    pub fn conv(&mut self, name: &str, x: NodeId, spec: ConvSpec) -> Result<NodeId> {
+        self.any_conv(name, None, x, spec, false, None)
+    }
+
+    /// Convolution, batch norm, residual add and ReLU as one layer; `conv` and `norm` name their parameters.
+    pub fn conv_norm(
+        &mut self,
+        conv: &str,
+        norm: &str,
+        x: NodeId,
+        spec: ConvSpec,
+        relu: bool,
+        residual: Option<NodeId>,
+    ) -> Result<NodeId> {
+        self.any_conv(conv, Some(norm), x, spec, relu, residual)
+    }
+
+    fn any_conv(
+        &mut self,
+        name: &str,
+        norm: Option<&str>,
+        x: NodeId,
+        spec: ConvSpec,
+        relu: bool,
+        residual: Option<NodeId>,
+    ) -> Result<NodeId> {
+        let input = self.shape(x);
+        let [height, width] = spec.window.places(name, input)?;
+        let shape = Shape::new(height, width, spec.out);
+        if let Some(r) = residual.filter(|r| self.shape(*r) != shape) {
+            let expected = format!("a residual of {shape}");
+            return Err(Error::shape(name, expected, self.shape(r)));
+        }
+        let op = Op::Conv {
+            spec,
+            norm: norm.map(|_| Norm::default()),
+            relu,
+        };
+        let inputs = std::iter::once(x).chain(residual).collect();
+        let id = self.push(name, op, inputs, shape)?;
+        let [kh, kw] = spec.window.kernel;
+        let initial = Initial::torch_default(input.channels * kh * kw);
+        let dims = [spec.out, input.channels, kh, kw];
+        self.parameter(id, name, "weight", &dims, initial, Role::Weight);
+        if spec.bias {
+            self.parameter(id, name, "bias", &[spec.out], initial, Role::Weight);
+        }
+        if let Some(norm) = norm {
+            self.norm_parameters(id, norm, spec.out);
+        }
+        Ok(id)
+    }
+
+    /// Batch norm alone.
+    pub fn batch_norm(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        let shape = self.shape(x);
+        let id = self.push(name, Op::BatchNorm(Norm::default()), vec![x], shape)?;
+        self.norm_parameters(id, name, shape.channels);
+        Ok(id)
+    }
+
+    /// ReLU alone.
+    pub fn relu(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        self.push(name, Op::Relu, vec![x], self.shape(x))
+    }
+
+    /// The sum of two layers of one shape.
+    pub fn add(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
+        if self.shape(a) != self.shape(b) {
+            return Err(Error::shape(name, self.shape(a).to_string(), self.shape(b)));
+        }
+        self.push(name, Op::Add, vec![a, b], self.shape(a))
+    }
+
+    /// The largest value in each window.
+    pub fn max_pool(&mut self, name: &str, x: NodeId, window: Window) -> Result<NodeId> {
+        let input = self.shape(x);
+        let padded = (0..2).any(|i| window.padding[i] * 2 > window.kernel[i]);
+        if padded {
+            let expected = "padding of at most half the window";
+            return Err(Error::shape(name, expected, input));
+        }
+        let [height, width] = window.places(name, input)?;
+        let shape = Shape::new(height, width, input.channels);
+        self.push(name, Op::MaxPool(window), vec![x], shape)
+    }
+
+    /// The mean over all places.
+    pub fn global_avg_pool(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        let shape = Shape::new(1, 1, self.shape(x).channels);
+        self.push(name, Op::GlobalAvgPool, vec![x], shape)
+    }
+
+    /// A linear layer over one place of channels.
+    pub fn linear(&mut self, name: &str, x: NodeId, out: usize, bias: bool) -> Result<NodeId> {
+        let input = self.shape(x);
+        if input.pixels() != 1 {
+            // PyTorch flattens C×H×W; over one place both orders agree, over more they would not.
+            let expected = "one place (pool first, or use a convolution as large as the picture)";
+            return Err(Error::shape(name, expected, input));
+        }
+        let id = self.push(name, Op::Linear { out, bias }, vec![x], Shape::new(1, 1, out))?;
+        let initial = Initial::torch_default(input.len());
+        self.parameter(id, name, "weight", &[out, input.len()], initial, Role::Weight);
+        if bias {
+            self.parameter(id, name, "bias", &[out], initial, Role::Weight);
+        }
+        Ok(id)
+    }
+
+    /// Dropout.
+    pub fn dropout(&mut self, name: &str, x: NodeId, p: f32) -> Result<NodeId> {
+        if !(0.0..1.0).contains(&p) {
+            return Err(Error::Plan(format!(
+                "{name}: a dropout of {p} is not in 0..1"
+            )));
+        }
+        self.push(name, Op::Dropout(p), vec![x], self.shape(x))
+    }
+
+    /// Each picture's vector divided by its norm.
+    pub fn l2_normalise(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        self.push(name, Op::L2Normalise, vec![x], self.shape(x))
+    }
+
+    /// Names the graph's result.
+    pub fn output(&mut self, x: NodeId) {
+        self.output = Some(x);
+    }
+
+    /// Gives a layer a second name under which its output can be asked for (conv1 … conv5, fc).
+    pub fn tap(&mut self, name: &str, x: NodeId) {
+        self.taps.push((name.into(), x));
+    }
+
+    /// The layers, in the order they run.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// One layer.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// All parameters, in the order their layers were added.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The result: the layer named so, else the last one.
+    pub fn output_node(&self) -> NodeId {
+        self.output.unwrap_or(NodeId(self.nodes.len() - 1))
+    }
+
+    /// The named taps.
+    pub fn taps(&self) -> &[(String, NodeId)] {
+        &self.taps
+    }
+
+    /// A layer by its tap's name or its own.
+    pub fn find(&self, name: &str) -> Result<NodeId> {
+        let tap = self.taps.iter().find(|(n, _)| n == name).map(|(_, id)| *id);
+        let own = || self.nodes.iter().position(|n| n.name == name).map(NodeId);
+        tap.or_else(own).ok_or_else(|| {
+            let taps = self.taps.iter().map(|(n, _)| n.as_str());
+            let nodes = self.nodes.iter().map(|n| n.name.as_str());
+            Error::UnknownLayer {
+                name: name.into(),
+                known: taps.chain(nodes).collect::<Vec<_>>().join(", "),
+            }
+        })
+    }
+
+    /// A layer's output, per picture.
+    pub fn shape(&self, id: NodeId) -> Shape {
+        self.nodes[id.0].shape
+    }
+
+    /// Multiplications and additions of a forward pass over one picture, in convolutions and linear layers.
+    pub fn forward_flops(&self) -> u64 {
+        let work = |n: &Node| match n.op {
+            Op::Conv { spec, .. } => {
+                let [kh, kw] = spec.window.kernel;
+                2 * n.shape.len() * kh * kw * self.shape(n.inputs[0]).channels
+            }
+            Op::Linear { out, .. } => 2 * out * self.shape(n.inputs[0]).len(),
+            _ => 0,
+        };
+        self.nodes.iter().map(|n| work(n) as u64).sum()
+    }
+
+    /// The same for a training step: the input's gradient and the weights' each cost a forward pass, but the first
+    /// layers need no gradient of the pictures.
+    pub fn training_flops(&self) -> u64 {
+        let first = |n: &&Node| n.inputs.first() == Some(&NodeId(0));
+        let stem: u64 = self
+            .nodes
+            .iter()
+            .filter(first)
+            .map(|n| match n.op {
+                Op::Conv { spec, .. } => {
+                    let [kh, kw] = spec.window.kernel;
+                    2 * (n.shape.len() * kh * kw * self.shape(n.inputs[0]).channels) as u64
+                }
+                _ => 0,
+            })
+            .sum();
+        3 * self.forward_flops() - stem
+    }
+
+    fn push(&mut self, name: &str, op: Op, inputs: Vec<NodeId>, shape: Shape) -> Result<NodeId> {
+        if self.nodes.iter().any(|n| n.name == name) {
+            return Err(Error::DuplicateName(name.into()));
+        }
+        self.nodes.push(Node {
+            name: name.into(),
+            op,
+            inputs,
+            shape,
+            parameters: vec![],
+        });
+        Ok(NodeId(self.nodes.len() - 1))
+    }
+
+    fn parameter(
+        &mut self,
+        id: NodeId,
+        layer: &str,
+        name: &str,
+        shape: &[usize],
+        initial: Initial,
+        role: Role,
+    ) {
+        self.nodes[id.0].parameters.push(self.parameters.len());
+        self.parameters.push(Parameter {
+            name: format!("{layer}.{name}"),
+            shape: shape.into(),
+            initial,
+            role,
+        });
+    }
+
+    fn norm_parameters(&mut self, id: NodeId, name: &str, channels: usize) {
+        let dims = [channels];
+        let (zero, one) = (Initial::Constant(0.0), Initial::Constant(1.0));
+        self.parameter(id, name, "weight", &dims, one, Role::Weight);
+        self.parameter(id, name, "bias", &dims, zero, Role::Weight);
+        self.parameter(id, name, "running_mean", &dims, zero, Role::Statistic);
+        self.parameter(id, name, "running_var", &dims, one, Role::Statistic);
+    }
+}

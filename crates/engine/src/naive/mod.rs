@@ -1,0 +1,1 @@
+//! The specification: each operation as plain loops, the oracle of the tests.

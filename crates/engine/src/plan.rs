@@ -1,0 +1,309 @@
+//! Where everything lives and in which order gradients are written, fixed before the first batch.
+//!
+//! Time runs forwards over the layers and then backwards over them. Each activation, saved value and gradient is alive
+//! for an interval of that time; buffers whose intervals do not meet share memory.
+
+use std::ops::Range;
+
+use crate::graph::{Graph, NodeId, Op};
+use crate::{Error, NetworkOptions, Result};
+
+/// A place in the arena, in f32 values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// First value.
+    pub start: usize,
+    /// How many values.
+    pub len: usize,
+}
+
+impl Slot {
+    /// As a range of the arena.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+
+    /// The first `len` values.
+    pub fn head(&self, len: usize) -> Range<usize> {
+        debug_assert!(len <= self.len);
+        self.start..self.start + len
+    }
+}
+
+/// What a layer does with the gradient of one of its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GradientWrite {
+    /// Nobody needs it.
+    Skip,
+    /// First to write: `=`.
+    Assign,
+    /// Others wrote before: `+=`.
+    Accumulate,
+}
+
+/// The memory of one way of running a graph.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Pictures in a batch.
+    pub batch: usize,
+    /// Each layer's output.
+    pub value: Vec<Slot>,
+    /// What each layer saves for its backward pass (a convolution's output before batch norm); empty if nothing.
+    pub saved: Vec<Slot>,
+    /// The gradient of each layer's output; empty in inference.
+    pub gradient: Vec<Slot>,
+    /// For each layer and each of its inputs, how the input's gradient is written.
+    pub writes: Vec<Vec<GradientWrite>>,
+    /// Values in the whole arena.
+    pub arena: usize,
+}
+
+/// A buffer to place: which, how large, and from when to when it is alive (both included).
+struct Wanted {
+    len: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Plan {
+    /// The plan of a training step: forwards, then backwards.
+    pub fn training(graph: &Graph, options: &NetworkOptions) -> Result<Plan> {
+        Plan::new(graph, options, true)
+    }
+
+    /// The plan of inference: forwards only, memory reused as soon as its last reader is done.
+    pub fn inference(graph: &Graph, options: &NetworkOptions) -> Result<Plan> {
+        Plan::new(graph, options, false)
+    }
+
+    fn new(graph: &Graph, options: &NetworkOptions, training: bool) -> Result<Plan> {
+        let n = graph.nodes().len();
+        if options.batch == 0 {
+            return Err(Error::Plan("a batch needs at least one picture".into()));
+        }
+        let end = 2 * n;
+        let output = graph.output_node().index();
+        let kept = |i: usize| i == output || options.keep.contains(&NodeId(i));
+        let needs = needs_gradient(graph, options.input_gradient);
+        let writes = gradient_writes(graph, &needs, training);
+        let backward_time = |i: usize| end - 1 - i;
+
+        let mut value = Vec::with_capacity(n);
+        let mut saved = Vec::with_capacity(n);
+        let mut gradient = Vec::with_capacity(n);
+        for (i, node) in graph.nodes().iter().enumerate() {
+            let len = options.batch * node.shape.len();
+            let readers = || readers(graph, i);
+            let mut to = readers().max().unwrap_or(i);
+            if training {
+                let late = readers().filter(|c| reads_input_backward(&graph.nodes()[*c].op));
+                let own = reads_output_backward(&node.op).then_some(i);
+                let last = late.chain(own).map(backward_time).max();
+                to = last.unwrap_or(to);
+            }
+            let to = if kept(i) { end } else { to };
+            value.push(Wanted { len, from: i, to });
+
+            let saves = training && saves_before_norm(&node.op);
+            saved.push(Wanted {
+                len: if saves { len } else { 0 },
+                from: i,
+                to: backward_time(i),
+            });
+
+            let has = training && (needs[i] || i == output);
+            let first = readers().max().map_or(n, backward_time);
+            gradient.push(Wanted {
+                len: if has { len } else { 0 },
+                from: if i == output { n } else { first },
+                to: if i == 0 { end } else { backward_time(i) },
+            });
+        }
+
+        let mut all: Vec<Wanted> = value.into_iter().chain(saved).chain(gradient).collect();
+        let (slots, arena) = place(&mut all);
+        let mut thirds = slots.chunks(n).map(<[Slot]>::to_vec);
+        let mut third = || thirds.next().expect("three of them");
+        Ok(Plan {
+            batch: options.batch,
+            value: third(),
+            saved: third(),
+            gradient: third(),
+            writes,
+            arena,
+        })
+    }
+}
+
+fn readers(graph: &Graph, of: usize) -> impl Iterator<Item = usize> {
+    let reads = move |n: &crate::Node| n.inputs.contains(&NodeId(of));
+    let nodes = graph.nodes().iter().enumerate();
+    nodes.filter(move |(_, n)| reads(n)).map(|(i, _)| i)
+}
+
+/// Whether a layer's backward pass reads its inputs' values.
+fn reads_input_backward(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Conv { .. } | Op::Linear { .. } | Op::BatchNorm(_) | Op::MaxPool(_) | Op::L2Normalise
+    )
+}
+
+/// Whether a layer's backward pass reads its own output.
+fn reads_output_backward(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Conv { relu: true, .. } | Op::Relu | Op::MaxPool(_) | Op::L2Normalise
+    )
+}
+
+/// Whether a convolution keeps its output before batch norm.
+fn saves_before_norm(op: &Op) -> bool {
+    matches!(op, Op::Conv { norm: Some(_), .. })
+}
+
+/// Layers through which a gradient must flow: those behind which there is something to train.
+fn needs_gradient(graph: &Graph, input: bool) -> Vec<bool> {
+    let mut needs: Vec<bool> = Vec::with_capacity(graph.nodes().len());
+    for (i, node) in graph.nodes().iter().enumerate() {
+        let behind = node.inputs.iter().any(|x| needs[x.index()]);
+        needs.push(behind || !node.parameters.is_empty() || (i == 0 && input));
+    }
+    needs
+}
+
+/// Backwards over the layers, the first writer of a gradient assigns, later ones accumulate.
+fn gradient_writes(graph: &Graph, needs: &[bool], training: bool) -> Vec<Vec<GradientWrite>> {
+    let mut written = vec![false; graph.nodes().len()];
+    let mut writes = vec![vec![]; graph.nodes().len()];
+    for (i, node) in graph.nodes().iter().enumerate().rev() {
+        for x in &node.inputs {
+            writes[i].push(match (training && needs[x.index()], written[x.index()]) {
+                (false, _) => GradientWrite::Skip,
+                (true, false) => GradientWrite::Assign,
+                (true, true) => GradientWrite::Accumulate,
+            });
+            written[x.index()] = true;
+        }
+    }
+    writes
+}
+
+/// Gives each buffer the lowest place free for its whole life, largest first.
+fn place(wanted: &mut [Wanted]) -> (Vec<Slot>, usize) {
+    const ALIGN: usize = 16; // a cache line of f32
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|i| (std::cmp::Reverse(wanted[*i].len), wanted[*i].from));
+    let mut slots = vec![Slot::default(); wanted.len()];
+    let mut placed: Vec<usize> = vec![];
+    let mut arena = 0;
+    for i in order {
+        let w = &wanted[i];
+        if w.len == 0 {
+            continue;
+        }
+        let meets = |j: &&usize| wanted[**j].from <= w.to && w.from <= wanted[**j].to;
+        let mut taken: Vec<&Slot> = placed.iter().filter(meets).map(|j| &slots[*j]).collect();
+        taken.sort_by_key(|s| s.start);
+        let mut start = 0;
+        for s in taken {
+            if start + w.len <= s.start {
+                break;
+            }
+            start = start.max((s.start + s.len).next_multiple_of(ALIGN));
+        }
+        slots[i] = Slot { start, len: w.len };
+        arena = arena.max(start + w.len);
+        placed.push(i);
+    }
+    (slots, arena)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ConvSpec;
+
+    fn residual_graph() -> Graph {
+        let mut g = Graph::new();
+        let x = g.input(8, 8, 3);
+        let spec = ConvSpec::square(8, 3, 1, 1);
+        let a = g.conv_norm("a", "an", x, spec, true, None).unwrap();
+        let b = g.conv_norm("b", "bn", a, spec, true, None).unwrap();
+        let c = g.conv_norm("c", "cn", b, spec, true, Some(a)).unwrap();
+        let p = g.global_avg_pool("p", c).unwrap();
+        g.linear("fc", p, 4, true).unwrap();
+        g
+    }
+
+    /// Replays both passes, marking who owns each value of the arena, and checks that nothing is overwritten before
+    /// its last reader.
+    #[test]
+    fn nothing_is_overwritten_while_alive() {
+        let g = residual_graph();
+        let plan = Plan::training(&g, &NetworkOptions::new(2)).unwrap();
+        let mut owner = vec![usize::MAX; plan.arena];
+        let n = g.nodes().len();
+        let mut own = |s: &Slot, id: usize| owner[s.range()].fill(id);
+        let value = |i: usize| i;
+        let saved = |i: usize| n + i;
+        let grad = |i: usize| 2 * n + i;
+        let mut log: Vec<(Vec<usize>, Vec<usize>)> = vec![];
+        for (i, node) in g.nodes().iter().enumerate() {
+            let reads = node.inputs.iter().map(|x| value(x.index())).collect();
+            log.push((reads, vec![value(i), saved(i)]));
+        }
+        log.push((vec![value(n - 1)], vec![grad(n - 1)]));
+        for (i, node) in g.nodes().iter().enumerate().rev() {
+            let mut reads = vec![grad(i), saved(i)];
+            if reads_output_backward(&node.op) {
+                reads.push(value(i));
+            }
+            let mut writes = vec![];
+            for (x, w) in node.inputs.iter().zip(&plan.writes[i]) {
+                if reads_input_backward(&node.op) && *x == node.inputs[0] {
+                    reads.push(value(x.index()));
+                }
+                match w {
+                    GradientWrite::Skip => {}
+                    GradientWrite::Assign => writes.push(grad(x.index())),
+                    GradientWrite::Accumulate => reads.push(grad(x.index())),
+                }
+            }
+            log.push((reads, writes));
+        }
+        let slot = |id: usize| match id / n {
+            0 => &plan.value[id % n],
+            1 => &plan.saved[id % n],
+            _ => &plan.gradient[id % n],
+        };
+        let mut current = vec![usize::MAX; plan.arena];
+        for (reads, writes) in log {
+            for w in &writes {
+                current[slot(*w).range()].fill(*w);
+                own(slot(*w), *w);
+            }
+            for r in reads {
+                let s = slot(r);
+                assert!(current[s.range()].iter().all(|o| *o == r), "buffer {r}");
+            }
+        }
+    }
+
+    #[test]
+    fn shared_input_is_assigned_once_then_accumulated() {
+        let g = residual_graph();
+        let plan = Plan::training(&g, &NetworkOptions::new(2)).unwrap();
+        assert_eq!(plan.writes[3], [GradientWrite::Assign; 2]); // c: conv input b, residual a
+        assert_eq!(plan.writes[2], [GradientWrite::Accumulate]); // b adds to a
+        assert_eq!(plan.writes[1], [GradientWrite::Skip]); // pictures need none
+    }
+
+    #[test]
+    fn inference_needs_less_memory() {
+        let g = residual_graph();
+        let o = NetworkOptions::new(2);
+        let infer = Plan::inference(&g, &o).unwrap().arena;
+        assert!(2 * infer < Plan::training(&g, &o).unwrap().arena);
+    }
+}

@@ -1,0 +1,112 @@
+//! What is asked of a device about similarities between rows of two matrices.
+
+use crate::{Error, Result};
+
+/// For each query, the keys that count as the same thing as it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Positives {
+    starts: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Positives {
+    /// No queries yet, room for some.
+    pub fn with_capacity(queries: usize, members: usize) -> Self {
+        let mut starts = Vec::with_capacity(queries + 1);
+        starts.push(0);
+        Positives {
+            starts,
+            members: Vec::with_capacity(members),
+        }
+    }
+
+    /// Forgets all queries, keeps the memory.
+    pub fn clear(&mut self) {
+        self.starts.clear();
+        self.starts.push(0);
+        self.members.clear();
+    }
+
+    /// Adds a query's positives; a key named twice counts once.
+    pub fn push(&mut self, members: impl IntoIterator<Item = u32>) {
+        let start = self.members.len();
+        for m in members {
+            if !self.members[start..].contains(&m) {
+                self.members.push(m);
+            }
+        }
+        self.starts.push(self.members.len() as u32);
+    }
+
+    /// How many queries.
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One query's positives.
+    pub fn of(&self, query: usize) -> &[u32] {
+        &self.members[self.starts[query] as usize..self.starts[query + 1] as usize]
+    }
+
+    /// Every query has a positive and none points beyond the keys.
+    pub fn check(&self, queries: usize, keys: usize) -> Result<()> {
+        Error::check_length("positives", queries, self.len())?;
+        if (0..queries).any(|q| self.of(q).is_empty()) {
+            return Err(Error::Plan("a query has no positive".into()));
+        }
+        match self.members.iter().find(|m| **m as usize >= keys) {
+            Some(m) => Err(Error::Plan(format!("positive {m} of {keys} keys"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A comparison of every query with every key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scan {
+    /// Length of a row of either matrix.
+    pub dim: usize,
+    /// Divides similarities in the softmax; `None` leaves the entropy out.
+    pub entropy_temperature: Option<f32>,
+    /// How many of the most similar keys to find (fewer when there are fewer keys).
+    pub k: usize,
+    /// Query i is key i, and is not its own neighbour (it does count in the entropy).
+    pub same: bool,
+}
+
+/// The most similar keys of each query, most similar first; of equal ones the lower index first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Neighbours {
+    /// Keys per query.
+    pub k: usize,
+    /// Which keys, query after query.
+    pub indices: Vec<u32>,
+    /// How similar.
+    pub similarities: Vec<f32>,
+}
+
+impl Neighbours {
+    /// One query's keys.
+    pub fn of(&self, query: usize) -> &[u32] {
+        &self.indices[query * self.k..(query + 1) * self.k]
+    }
+
+    /// One query's similarities.
+    pub fn similarities_of(&self, query: usize) -> &[f32] {
+        &self.similarities[query * self.k..(query + 1) * self.k]
+    }
+}
+
+/// What a scan found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScanResult {
+    /// −Σ p ln p of each query's softmax; empty when not asked for.
+    pub entropy: Vec<f32>,
+    /// The top-k.
+    pub neighbours: Neighbours,
+}
