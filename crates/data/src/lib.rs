@@ -1,1 +1,9 @@
 //! Where do pictures come from, and what does the network see of them?
+
+pub mod augment;
+mod error;
+mod pictures;
+
+pub use augment::{AugmentParams, Augmentation, augment, normalise};
+pub use error::DataError;
+pub use pictures::{Dataset, Labels, Pictures, Split};

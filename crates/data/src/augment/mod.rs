@@ -1,0 +1,182 @@
+//! What the network sees of a picture in training: a random crop, colours shaken in random order, sometimes grey.
+//!
+//! The operations are torchvision's on float tensors in [0, 1]: `RandomResizedCrop`, `ColorJitter`, `RandomGrayscale`,
+//! `RandomHorizontalFlip`, then normalisation. Choosing ([`AugmentParams::draw`]) is apart from doing ([`apply`]), so that
+//! another device can do either and agree. [`naive`] is the specification of the doing.
+
+mod apply;
+pub mod naive;
+mod params;
+
+pub use apply::{apply, normalise};
+pub use params::{AugmentParams, Op};
+
+use anchorhood_random::Draws;
+
+use crate::DataError;
+
+/// How strongly pictures are changed. The default is that of the authors' code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Augmentation {
+    /// Least and greatest share of the picture's area that a crop keeps.
+    pub crop_scale: (f32, f32),
+    /// Least and greatest width over height of a crop.
+    pub crop_ratio: (f32, f32),
+    /// Brightness is multiplied by 1 ± this.
+    pub brightness: f32,
+    /// Contrast is multiplied by 1 ± this.
+    pub contrast: f32,
+    /// Saturation is multiplied by 1 ± this.
+    pub saturation: f32,
+    /// Hue turns by up to this share of the circle either way.
+    pub hue: f32,
+    /// Probability of turning grey.
+    pub grey: f32,
+    /// Probability of being mirrored.
+    pub flip: f32,
+}
+
+impl Default for Augmentation {
+    fn default() -> Self {
+        Augmentation {
+            crop_scale: (0.2, 1.0),
+            crop_ratio: (3.0 / 4.0, 4.0 / 3.0),
+            brightness: 0.4,
+            contrast: 0.4,
+            saturation: 0.4,
+            hue: 0.4,
+            grey: 0.2,
+            flip: 0.0,
+        }
+    }
+}
+
+impl Augmentation {
+    /// Leaves square pictures as they are: the whole picture, its own colours.
+    pub fn none() -> Self {
+        Augmentation {
+            crop_scale: (1.0, 1.0),
+            crop_ratio: (1.0, 1.0),
+            brightness: 0.0,
+            contrast: 0.0,
+            saturation: 0.0,
+            hue: 0.0,
+            grey: 0.0,
+            flip: 0.0,
+        }
+    }
+
+    /// Says which value is out of its range, if one is.
+    pub fn check(&self) -> Result<(), DataError> {
+        let bad = |option, why: &str| {
+            Err(DataError::BadOption {
+                option,
+                why: why.into(),
+            })
+        };
+        let within = |(low, high): (f32, f32), least: f32, most: f32| {
+            low >= least && low <= high && high <= most
+        };
+        if !(within(self.crop_scale, 0.0, 1.0) && self.crop_scale.0 > 0.0) {
+            return bad(
+                "crop scale",
+                "must be two numbers in (0, 1], the lesser first",
+            );
+        }
+        if !within(self.crop_ratio, 0.125, 8.0) {
+            return bad(
+                "crop ratio",
+                "must be two numbers in [1/8, 8], the lesser first",
+            );
+        }
+        for (option, value) in [
+            ("brightness", self.brightness),
+            ("contrast", self.contrast),
+            ("saturation", self.saturation),
+        ] {
+            if !(0.0..=10.0).contains(&value) {
+                return bad(option, "must be in [0, 10]");
+            }
+        }
+        if !(0.0..=0.5).contains(&self.hue) {
+            return bad("hue", "must be in [0, 0.5]");
+        }
+        for (option, value) in [("grey", self.grey), ("flip", self.flip)] {
+            if !(0.0..=1.0).contains(&value) {
+                return bad(option, "is a probability, in [0, 1]");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Augments one `h`×`w` RGB picture with what `draws` give, and normalises it into `out` (`h`×`w`×3, HWC).
+///
+/// Allocates nothing after a thread's first call for a size.
+pub fn augment(
+    picture: &[u8],
+    h: usize,
+    w: usize,
+    how: &Augmentation,
+    draws: &Draws,
+    mean: [f32; 3],
+    std: [f32; 3],
+    out: &mut [f32],
+) {
+    let params = AugmentParams::draw(how, h, w, draws);
+    apply(picture, h, w, &params, mean, std, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_nonsense_is_named() {
+        Augmentation::default().check().unwrap();
+        Augmentation::none().check().unwrap();
+        let base = Augmentation::default();
+        for (bad, name) in [
+            (
+                Augmentation {
+                    crop_scale: (0.0, 1.0),
+                    ..base
+                },
+                "crop scale",
+            ),
+            (
+                Augmentation {
+                    crop_scale: (0.9, 0.2),
+                    ..base
+                },
+                "crop scale",
+            ),
+            (
+                Augmentation {
+                    crop_ratio: (0.01, 1.0),
+                    ..base
+                },
+                "crop ratio",
+            ),
+            (
+                Augmentation {
+                    brightness: -0.1,
+                    ..base
+                },
+                "brightness",
+            ),
+            (
+                Augmentation {
+                    saturation: f32::NAN,
+                    ..base
+                },
+                "saturation",
+            ),
+            (Augmentation { hue: 0.6, ..base }, "hue"),
+            (Augmentation { flip: 1.1, ..base }, "flip"),
+        ] {
+            let message = bad.check().unwrap_err().to_string();
+            assert!(message.starts_with(name), "{message}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What can go wrong between a name the user typed and pictures in memory.
+//!
+//! Every message names the thing, the reason and, where there is one, the way out.
+
+use std::path::PathBuf;
+
+/// Why pictures could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The name is neither a data set nor a path.
+    #[error(
+        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, or the path of a folder of pictures",
+        .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
+    )]
+    UnknownName {
+        /// What was asked for.
+        name: String,
+        /// The data set with the nearest name.
+        suggestion: Option<&'static str>,
+    },
+    /// A path was given, and nothing is there.
+    #[error("{}: there is no such file or folder", .path.display())]
+    NotFound {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// `cifar10` or `cifar100` without a path, and in none of its usual places.
+    #[error(
+        "{name} was not found; looked in {}. Download it from https://www.cs.toronto.edu/~kriz/cifar.html and give its place as `{name}:PATH` or in {variable}",
+        .looked.join(", ")
+    )]
+    CifarNotFound {
+        /// The data set.
+        name: &'static str,
+        /// The environment variable that may name its place.
+        variable: &'static str,
+        /// Every place looked in.
+        looked: Vec<String>,
+    },
+    /// A place that should hold CIFAR does not.
+    #[error(
+        "{}: this is not {expected}: neither its binary nor its python files, nor one of its .tar.gz archives, are here",
+        .path.display()
+    )]
+    NotCifar {
+        /// The place.
+        path: PathBuf,
+        /// The data set that was asked for.
+        expected: String,
+    },
+    /// One file of a set is missing.
+    #[error("{}: the file {file} is missing; the copy is incomplete, unpack the archive again", .path.display())]
+    MissingFile {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The file's name in it.
+        file: String,
+    },
+    /// The operating system refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A CIFAR file has not the length of whole records.
+    #[error("{}: expected {expected} bytes, found {actual}; the file is damaged or incomplete, fetch it again", .path.display())]
+    WrongLength {
+        /// The file.
+        path: PathBuf,
+        /// The official length.
+        expected: u64,
+        /// The length found.
+        actual: u64,
+    },
+    /// A CIFAR label outside its classes.
+    #[error("{}: record {record} has the label {label}, but there are {classes} classes; the file is damaged", .path.display())]
+    BadLabel {
+        /// The file.
+        path: PathBuf,
+        /// The record's number, from 0.
+        record: usize,
+        /// The label found.
+        label: u64,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// A python file that is not what CIFAR's authors wrote.
+    #[error("{}: not a CIFAR python file: {reason}", .path.display())]
+    BadPickle {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
+    /// A .tar.gz that cannot be read to its end.
+    #[error("{}: the archive cannot be read: {reason}; fetch it again", .path.display())]
+    BadArchive {
+        /// The archive.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
+    /// A folder without a single picture.
+    #[error("{}: no pictures here; give a folder with JPEG, PNG, WebP, BMP or GIF files, flat or in sub-folders", .path.display())]
+    EmptyFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// More than a tenth of the pictures cannot be read.
+    #[error(
+        "{}: {skipped} of {total} pictures cannot be read, more than the 10% that are skipped; the first is {first} ({why}). Remove or repair them",
+        .path.display()
+    )]
+    TooManyUnreadable {
+        /// The folder.
+        path: PathBuf,
+        /// How many failed.
+        skipped: usize,
+        /// How many there are.
+        total: usize,
+        /// The first that failed.
+        first: String,
+        /// Why it failed.
+        why: String,
+    },
+    /// A file where a folder or an archive was needed.
+    #[error("{}: neither a folder nor a .tar.gz archive of CIFAR", .path.display())]
+    NotADataset {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An option outside its range.
+    #[error("{option}: {why}")]
+    BadOption {
+        /// The option's name.
+        option: &'static str,
+        /// What it must be.
+        why: String,
+    },
+    /// Pixels that do not make whole pictures.
+    #[error("{bytes} bytes do not make whole pictures of {height}×{width}×3")]
+    WrongPixelCount {
+        /// How many bytes were given.
+        bytes: usize,
+        /// Height of a picture.
+        height: usize,
+        /// Width of a picture.
+        width: usize,
+    },
+    /// Fewer pictures than one batch takes.
+    #[error("{have} pictures do not fill a batch of {batch}; use a batch of at most {have}")]
+    TooFewPictures {
+        /// How many there are.
+        have: usize,
+        /// The batch size.
+        batch: usize,
+    },
+}
+
+impl DataError {
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        DataError::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
