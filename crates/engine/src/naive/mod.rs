@@ -1,1 +1,17 @@
 //! The specification: each operation as plain loops, the oracle of the tests.
+//!
+//! Nothing here is fast, fused or threaded. Layers compute in f64 over NHWC slices, so that a finite difference is
+//! sharp enough to judge their gradients, and what a device's f32 result differs by is the device's own error.
+
+pub mod batch_norm;
+pub mod conv;
+pub mod elementwise;
+pub mod l2_normalise;
+pub mod linear;
+mod network;
+pub mod pool;
+pub mod sgd;
+pub mod similarity;
+pub mod window;
+
+pub use network::{NaiveNetwork, widen};
