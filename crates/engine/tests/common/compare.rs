@@ -1,0 +1,89 @@
+//! A device's network and its naive twin, side by side over one training pass and one inference.
+
+use anchorhood_engine::naive::{NaiveNetwork, widen};
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Role, Tensors};
+
+use super::{any_parameters, assert_close, output, set_output_gradient, set_parameters, uniform};
+
+/// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient, and compares the
+/// output, all gradients (pictures included), running statistics, and inference over a batch and over one picture.
+pub fn compare<D: Device>(device: &D, graph: &Graph, batch: usize, seed: u64, tolerance: f64) {
+    let pixels = uniform(seed, batch * graph.nodes()[0].shape.len());
+    compare_on(device, graph, &pixels, seed, tolerance);
+}
+
+/// The same over given pictures.
+pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u64, tolerance: f64) {
+    let one = graph.nodes()[0].shape.len();
+    let what = |thing: &str| {
+        let last = &graph.node(graph.output_node());
+        let input = graph.nodes()[0].shape;
+        format!(
+            "{}: {thing} of {:?}, {}×{input} to {} (seed {seed})",
+            device.describe(),
+            last.op,
+            pixels.len() / one,
+            last.shape
+        )
+    };
+    let options = NetworkOptions {
+        input_gradient: true,
+        ..NetworkOptions::new(pixels.len() / one)
+    };
+    let mut net = device.network(graph, &options).unwrap();
+    let mut twin = NaiveNetwork::new(graph);
+    set_parameters(&mut net, &mut twin, &any_parameters(graph, seed)).unwrap();
+
+    net.train_forward(pixels, seed).unwrap();
+    let expected = twin.train_forward(&widen(pixels), seed).to_vec();
+    assert_close(
+        &what("output"),
+        &output(device, &mut net),
+        &expected,
+        tolerance,
+    );
+
+    let gradient = uniform(seed + 1, expected.len());
+    set_output_gradient(device, &mut net, &gradient);
+    net.backward().unwrap();
+    twin.backward(&widen(&gradient));
+    assert_same_gradients(&net, &twin, graph, tolerance, &what);
+
+    for count in [pixels.len() / one, 1] {
+        let some = &pixels[..count * one];
+        let expected = twin.infer(&widen(some)).to_vec();
+        let mut got = vec![f32::NAN; expected.len()];
+        net.infer(some, &mut got).unwrap();
+        assert_close(
+            &what(&format!("inference over {count}")),
+            &got,
+            &expected,
+            tolerance,
+        );
+    }
+}
+
+fn assert_same_gradients(
+    net: &impl Network,
+    twin: &NaiveNetwork,
+    graph: &Graph,
+    tolerance: f64,
+    what: &dyn Fn(&str) -> String,
+) {
+    let input = net.input_gradient().unwrap();
+    let expected = twin.gradient(graph.find("input").unwrap());
+    assert_close(&what("input gradient"), &input, expected, tolerance);
+    for (i, p) in graph.parameters().iter().enumerate() {
+        let (tensors, expected) = match p.role {
+            Role::Weight => (Tensors::Gradients, &twin.parameter_gradients[i]),
+            Role::Statistic => (Tensors::Values, &twin.parameters[i]),
+        };
+        let got = net.read(tensors, i).unwrap();
+        assert_close(
+            &what(&format!("{tensors:?} {}", p.name)),
+            &got,
+            expected,
+            tolerance,
+        );
+    }
+}

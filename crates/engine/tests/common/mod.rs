@@ -1,0 +1,106 @@
+//! One test body, every device; and the one place where errors are measured.
+
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each test binary uses its own part"
+)]
+
+pub mod compare;
+pub mod graphs;
+
+use anchorhood_engine::naive::{NaiveNetwork, widen};
+use anchorhood_engine::{Cpu, Device, Graph, Initial, Network, SimdLevel, Tensors};
+use anchorhood_random::{Draws, Stream};
+
+/// What an f32 sum of a few thousand products may be off by, relative to the largest value of the tensor.
+pub const CPU_TOLERANCE: f64 = 1e-5;
+
+/// Makes a test, per kind of device, of a body `fn name<D: Device>(device: &D, tolerance: f64)`.
+macro_rules! every_device {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[test]
+            fn cpu() {
+                for device in crate::common::cpus() {
+                    super::$name(&device, crate::common::CPU_TOLERANCE);
+                }
+            }
+        }
+    )+};
+}
+pub(crate) use every_device;
+
+/// The CPU with one thread and two, at every level of vector instructions the machine has.
+pub fn cpus() -> Vec<Cpu> {
+    let levels = SimdLevel::available();
+    let each = |level: &SimdLevel| [1, 2].map(|threads| Cpu::with_level(threads, *level));
+    levels.iter().flat_map(each).collect()
+}
+
+/// Numbers uniform in ±1, the same for the same seed.
+pub fn uniform(seed: u64, len: usize) -> Vec<f32> {
+    let mut values = vec![0.0; len];
+    Draws::new(seed, Stream::Test, 0, 0).fill_symmetric(&mut values, 1.0);
+    values
+}
+
+/// Values for every parameter, none of them at a special point: batch norm's scales and variances in 0.5..1.5, its
+/// shifts and means in ±0.5, weights as they begin.
+pub fn any_parameters(graph: &Graph, seed: u64) -> Vec<Vec<f32>> {
+    let of = |(index, p): (usize, &anchorhood_engine::Parameter)| match p.initial {
+        Initial::Constant(centre) => {
+            let noise = uniform(seed + 100 + index as u64, p.len());
+            noise.iter().map(|u| centre + 0.5 * u).collect()
+        }
+        Initial::Uniform(_) => p.initial_values(seed, index),
+    };
+    graph.parameters().iter().enumerate().map(of).collect()
+}
+
+/// Gives a device's network and its twin the same parameters.
+pub fn set_parameters(
+    net: &mut impl Network,
+    twin: &mut NaiveNetwork,
+    parameters: &[Vec<f32>],
+) -> anchorhood_engine::Result<()> {
+    net.initialise(0);
+    for (i, values) in parameters.iter().enumerate() {
+        net.write(Tensors::Values, i, values)?;
+        twin.parameters[i] = widen(values);
+    }
+    Ok(())
+}
+
+/// Writes the gradient of the output.
+pub fn set_output_gradient<D: Device>(device: &D, net: &mut D::Network, gradient: &[f32]) {
+    *net.output_and_gradient().1 = device.upload(gradient).unwrap();
+}
+
+/// The output of the last pass.
+pub fn output<D: Device>(device: &D, net: &mut D::Network) -> Vec<f32> {
+    device.download(net.output_and_gradient().0).unwrap()
+}
+
+/// The largest difference, relative to the largest value expected; tensors of tiny values are measured against 0.1,
+/// since a gradient that is zero in exact arithmetic has no scale of its own.
+pub fn error(got: &[f32], expected: &[f64]) -> f64 {
+    let scale = expected.iter().fold(0.1, |m: f64, v| m.max(v.abs()));
+    let difference = |(g, e): (&f32, &f64)| (f64::from(*g) - e).abs();
+    // NaN must not get lost: f64::max would drop it.
+    let worse = |m: f64, d: f64| if d > m || d.is_nan() { d } else { m };
+    let largest = got.iter().zip(expected).map(difference).fold(0.0, worse);
+    largest / scale
+}
+
+/// Asserts that a tensor is what it should be.
+#[track_caller]
+pub fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}: lengths differ");
+    let error = error(got, expected);
+    assert!(
+        error <= tolerance,
+        "{what}: error {error:.2e} is above {tolerance:.0e}"
+    );
+}

@@ -1,0 +1,163 @@
+//! Each layer but the convolution, alone, on every device against the naive loops.
+
+mod common;
+
+use anchorhood_engine::naive::elementwise::dropout_mask;
+use anchorhood_engine::{Device, Network, NetworkOptions, Shape, Window};
+use common::compare::{compare, compare_on};
+use common::graphs::one_layer;
+use common::{every_device, output, uniform};
+
+every_device!(
+    batch_norm,
+    relu,
+    add,
+    max_pool,
+    max_pool_gives_ties_to_the_first,
+    global_average,
+    linear,
+    dropout,
+    dropout_differs_between_steps,
+    l2_normalise,
+    l2_normalise_of_zero,
+);
+
+/// Uneven pictures with every count of channels that matters.
+fn shapes() -> impl Iterator<Item = (usize, Shape)> {
+    let channels = [1, 3, 5, 16, 17, 33, 64];
+    let batches = [2, 5, 2, 1, 2, 5, 3];
+    let sizes = [(3, 5), (4, 4), (7, 2), (5, 3), (1, 6), (2, 2), (9, 8)];
+    let shape = |((c, b), (h, w))| (b, Shape::new(h, w, c));
+    channels.into_iter().zip(batches).zip(sizes).map(shape)
+}
+
+fn batch_norm<D: Device>(device: &D, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        let graph = one_layer(shape, |g, x| g.batch_norm("bn", x));
+        compare(device, &graph, batch, 1, tolerance);
+    }
+}
+
+fn relu<D: Device>(device: &D, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        let graph = one_layer(shape, |g, x| g.relu("relu", x));
+        compare(device, &graph, batch, 2, tolerance);
+    }
+}
+
+fn add<D: Device>(device: &D, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        let graph = one_layer(shape, |g, x| {
+            let positive = g.relu("relu", x)?;
+            g.add("sum", positive, x)
+        });
+        compare(device, &graph, batch, 3, tolerance);
+    }
+}
+
+fn max_pool<D: Device>(device: &D, tolerance: f64) {
+    let uneven = Window {
+        kernel: [3, 2],
+        stride: [1, 3],
+        padding: [1, 0],
+    };
+    let windows = [
+        Window::square(2, 2, 0),
+        Window::square(3, 2, 1),
+        Window::square(3, 1, 1),
+        Window::square(5, 3, 2),
+        uneven,
+    ];
+    for (seed, window) in windows.into_iter().enumerate() {
+        for channels in [1, 3, 16, 33] {
+            let graph = one_layer(Shape::new(9, 7, channels), |g, x| {
+                g.max_pool("pool", x, window)
+            });
+            compare(device, &graph, 2, seed as u64, tolerance);
+        }
+    }
+}
+
+/// Pictures of few different values, all negative: padding that counted as zero would win.
+fn max_pool_gives_ties_to_the_first<D: Device>(device: &D, tolerance: f64) {
+    let graph = one_layer(Shape::new(8, 9, 5), |g, x| {
+        g.max_pool("pool", x, Window::square(3, 2, 1))
+    });
+    let noise = uniform(9, 3 * graph.nodes()[0].shape.len());
+    let pixels: Vec<f32> = noise.iter().map(|u| (u * 1.5).round() - 3.0).collect();
+    compare_on(device, &graph, &pixels, 4, tolerance);
+}
+
+fn global_average<D: Device>(device: &D, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        let graph = one_layer(shape, |g, x| g.global_avg_pool("pool", x));
+        compare(device, &graph, batch, 5, tolerance);
+    }
+}
+
+fn linear<D: Device>(device: &D, tolerance: f64) {
+    for (batch, inputs, out, bias) in [
+        (1, 1, 1, true),
+        (2, 5, 3, false),
+        (5, 16, 17, true),
+        (3, 33, 128, true),
+        (64, 128, 10, false),
+        (7, 512, 65, true),
+    ] {
+        let graph = one_layer(Shape::new(1, 1, inputs), |g, x| {
+            g.linear("fc", x, out, bias)
+        });
+        compare(device, &graph, batch, 6, tolerance);
+    }
+}
+
+fn dropout<D: Device>(device: &D, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        for p in [0.0, 0.3, 0.9] {
+            let graph = one_layer(shape, |g, x| g.dropout("drop", x, p));
+            compare(device, &graph, batch, 7, tolerance);
+        }
+    }
+    // Steps beyond the generator's 2^20 wrap round rather than overflow.
+    let graph = one_layer(Shape::new(2, 3, 5), |g, x| g.dropout("drop", x, 0.5));
+    compare(device, &graph, 3, (1 << 20) + 3, tolerance);
+}
+
+/// About the right share is dropped, and not the same one twice.
+fn dropout_differs_between_steps<D: Device>(device: &D, _: f64) {
+    let graph = one_layer(Shape::new(4, 4, 64), |g, x| g.dropout("drop", x, 0.25));
+    let mut net = device.network(&graph, &NetworkOptions::new(4)).unwrap();
+    let ones = vec![1.0; 4 * 4 * 4 * 64];
+    let mut pass = |step| {
+        net.train_forward(&ones, step).unwrap();
+        output(device, &mut net)
+    };
+    let (first, second) = (pass(0), pass(1));
+    let zeros = first.iter().filter(|v| **v == 0.0).count() as f64 / first.len() as f64;
+    assert!((zeros - 0.25).abs() < 0.03, "{zeros}");
+    assert_ne!(first, second);
+    assert_eq!(first, pass(0));
+    let dropped: Vec<bool> = first.iter().map(|v| *v == 0.0).collect();
+    let mask = dropout_mask(1, 0, 0.25, first.len());
+    let expected: Vec<bool> = mask.iter().map(|m| *m == 0.0).collect();
+    assert_eq!(dropped, expected);
+}
+
+fn l2_normalise<D: Device>(device: &D, tolerance: f64) {
+    for (batch, channels) in [(1, 1), (2, 3), (5, 16), (2, 17), (3, 128), (4, 515)] {
+        let graph = one_layer(Shape::new(1, 1, channels), |g, x| g.l2_normalise("unit", x));
+        compare(device, &graph, batch, 8, tolerance);
+    }
+}
+
+/// A vector of zeros stays zero; it must not become NaN and spoil the batch.
+fn l2_normalise_of_zero<D: Device>(device: &D, _: f64) {
+    let graph = one_layer(Shape::new(1, 1, 8), |g, x| g.l2_normalise("unit", x));
+    let mut net = device.network(&graph, &NetworkOptions::new(2)).unwrap();
+    let mut pixels = vec![0.0; 16];
+    pixels[8] = 3.0;
+    net.train_forward(&pixels, 0).unwrap();
+    let mut expected = vec![0.0; 16];
+    expected[8] = 1.0;
+    assert_eq!(output(device, &mut net), expected);
+}
