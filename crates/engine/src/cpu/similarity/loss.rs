@@ -1,0 +1,236 @@
+//! The softmax over all keys, its loss and its gradient, in one pass over the keys.
+//!
+//! With s = q·k / temperature, p = softmax(s) over all keys and p̃ the softmax over the positives alone:
+//! loss = ln Σ_all e^s − ln Σ_pos e^s, and the gradient of the mean loss = (Σ p·k − Σ p̃·k) / (temperature · B).
+//! Losses and gradient are written (`=`).
+//!
+//! Σ p·k is summed along with Σ e^s under a running maximum: what was summed so far shrinks when the maximum grows. Keys
+//! are cut into ranges that depend on their number alone, and the ranges' sums are put together in order, so the result
+//! is the same to the bit for any number of threads.
+
+use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
+use super::{check_temperature, rows};
+use crate::cpu::exp::exp;
+use crate::cpu::gemm::{self, Outer};
+use crate::similarity::Positives;
+use crate::{Error, Result};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Bounds the partial sums' memory, and is enough for every thread to have work.
+const MAX_RANGES: usize = 32;
+
+/// Memory kept between calls, so that a training step allocates none.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    packed: Vec<f32>,
+    partials: Vec<Partial>,
+}
+
+/// Sums of a block of queries over a range of keys, relative to the maximum.
+struct Partial {
+    max: Lanes,
+    sum: [f64; QUERIES],
+    /// Σ e^(s − max) · k, query after query.
+    weighted: Vec<f32>,
+}
+
+/// Keys in a range, a whole number of tiles.
+fn range_len(keys: usize) -> usize {
+    keys.div_ceil(MAX_RANGES)
+        .next_multiple_of(KEYS)
+        .max(4 * KEYS)
+}
+
+/// See the module.
+pub(crate) fn softmax_loss(
+    arch: Arch,
+    scratch: &mut Scratch,
+    queries: &[f32],
+    keys: &[f32],
+    dim: usize,
+    temperature: f32,
+    positives: &Positives,
+    losses: &mut [f32],
+    gradient: &mut [f32],
+) -> Result<()> {
+    let batch = rows("queries", queries, dim)?;
+    let n = rows("keys", keys, dim)?;
+    check_temperature(temperature)?;
+    positives.check(batch, n)?;
+    Error::check_length("losses", batch, losses.len())?;
+    Error::check_length("gradient", queries.len(), gradient.len())?;
+
+    let (width, range) = (tile::block_width(arch), range_len(n));
+    let (blocks, ranges) = (batch.div_ceil(width), n.div_ceil(range));
+    let block_len = width * dim;
+    scratch.prepare(blocks, ranges, block_len);
+    for (queries, packed) in (queries.chunks(block_len)).zip(scratch.packed.chunks_mut(block_len)) {
+        let len = dim * tile::padded(arch, queries.len() / dim);
+        tile::pack(arch, queries, dim, 1.0 / temperature, &mut packed[..len]);
+    }
+    let packed = &scratch.packed;
+    let partials = &mut scratch.partials[..blocks * ranges];
+    partials
+        .par_iter_mut()
+        .enumerate()
+        .for_each(|(task, partial)| {
+            let (block, r) = (task / ranges, task % ranges);
+            let count = width.min(batch - block * width);
+            let keys = &keys[r * range * dim..((r + 1) * range).min(n) * dim];
+            partial.sum_over(arch, &packed[block * block_len..], count, keys, dim);
+        });
+    let partials = &*partials;
+    (gradient.par_chunks_mut(dim).with_min_len(8))
+        .zip(losses)
+        .enumerate()
+        .for_each(|(query, (gradient, loss))| {
+            let block = query / width;
+            let partials = &partials[block * ranges..(block + 1) * ranges];
+            let all = merge(partials, query % width, gradient);
+            let query_row = &queries[query * dim..(query + 1) * dim];
+            let of = positives.of(query);
+            let own = subtract_positives(query_row, keys, temperature, of, gradient);
+            *loss = (all - own) as f32;
+            let scale = 1.0 / (temperature * batch as f32);
+            gradient.iter_mut().for_each(|g| *g *= scale);
+        });
+    Ok(())
+}
+
+impl Scratch {
+    fn prepare(&mut self, blocks: usize, ranges: usize, block_len: usize) {
+        self.packed.resize(blocks * block_len, 0.0);
+        if self.partials.len() < blocks * ranges {
+            self.partials.resize_with(blocks * ranges, Partial::new);
+        }
+        for p in &mut self.partials[..blocks * ranges] {
+            p.weighted.resize(block_len, 0.0);
+        }
+    }
+}
+
+impl Partial {
+    fn new() -> Self {
+        Partial {
+            max: Lanes([0.0; QUERIES]),
+            sum: [0.0; QUERIES],
+            weighted: vec![],
+        }
+    }
+
+    fn sum_over(&mut self, arch: Arch, packed: &[f32], count: usize, keys: &[f32], dim: usize) {
+        self.max.0.fill(f32::NEG_INFINITY);
+        self.sum.fill(0.0);
+        self.weighted.fill(0.0);
+        let width = tile::padded(arch, count);
+        let mut tile = Tile::new();
+        let pairs: [[u32; 2]; KEYS] =
+            std::array::from_fn(|key| [(key * width) as u32, (key * dim) as u32]);
+        for keys in keys.chunks(KEYS * dim) {
+            let here = keys.len() / dim;
+            tile.fill(arch, keys, dim, &packed[..dim * width], width);
+            let grown = tile.max(arch, here, width);
+            self.raise(&grown, count, dim);
+            let mut sums = Lanes([0.0; QUERIES]);
+            arch.dispatch(Exponentials {
+                values: &mut tile.0[..here * width],
+                max: &self.max.0[..width],
+                sums: &mut sums.0[..width],
+            });
+            for (sum, add) in self.sum.iter_mut().zip(sums.0) {
+                *sum += f64::from(add);
+            }
+            let op = Outer {
+                a: &tile.0,
+                b: keys,
+                pairs: &pairs[..here],
+                rows: count,
+                n: dim,
+            };
+            gemm::outer(arch, op, &mut self.weighted);
+        }
+    }
+
+    /// Takes over greater maxima: what was summed under the old ones shrinks.
+    fn raise(&mut self, new: &Lanes, count: usize, dim: usize) {
+        for query in 0..count {
+            let (old, new) = (self.max.0[query], new.0[query]);
+            if new > old {
+                let factor = (old - new).exp();
+                self.max.0[query] = new;
+                self.sum[query] *= f64::from(factor);
+                let weighted = &mut self.weighted[query * dim..(query + 1) * dim];
+                weighted.iter_mut().for_each(|w| *w *= factor);
+            }
+        }
+        self.max.0[count..].fill(0.0); // lanes without a query: all similarities are 0
+    }
+}
+
+/// Puts one query's ranges together: writes Σ p·k, gives ln Σ e^s.
+fn merge(partials: &[Partial], lane: usize, weighted: &mut [f32]) -> f64 {
+    let dim = weighted.len();
+    let max = (partials.iter().map(|p| p.max.0[lane])).fold(f32::NEG_INFINITY, f32::max);
+    let share = |p: &Partial| f64::from(p.max.0[lane] - max).exp();
+    let sum: f64 = partials.iter().map(|p| share(p) * p.sum[lane]).sum();
+    weighted.fill(0.0);
+    for p in partials {
+        let scale = (share(p) / sum) as f32;
+        for (to, from) in weighted.iter_mut().zip(&p.weighted[lane * dim..]) {
+            *to += scale * from;
+        }
+    }
+    f64::from(max) + sum.ln()
+}
+
+/// Subtracts Σ p̃·k from `weighted`, gives ln Σ_pos e^s.
+fn subtract_positives(
+    query: &[f32],
+    keys: &[f32],
+    temperature: f32,
+    positives: &[u32],
+    weighted: &mut [f32],
+) -> f64 {
+    let dim = query.len();
+    let key = |p: &u32| &keys[*p as usize * dim..][..dim];
+    let logit = |p: &u32| dot(query, key(p)) / f64::from(temperature);
+    let max = (positives.iter().map(logit)).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = positives.iter().map(|p| (logit(p) - max).exp()).sum();
+    for p in positives {
+        let share = ((logit(p) - max).exp() / sum) as f32;
+        for (to, from) in weighted.iter_mut().zip(key(p)) {
+            *to -= share * from;
+        }
+    }
+    max + sum.ln()
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
+    products.sum()
+}
+
+/// Replaces similarities by e^(s − max) and sums them over the keys.
+struct Exponentials<'a> {
+    values: &'a mut [f32],
+    max: &'a [f32],
+    sums: &'a mut [f32],
+}
+
+impl WithSimd for Exponentials<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (rows, _) = S::as_mut_simd_f32s(self.values);
+        let (max, _) = S::as_simd_f32s(self.max);
+        let (sums, _) = S::as_mut_simd_f32s(self.sums);
+        for row in rows.chunks_exact_mut(max.len()) {
+            for ((value, max), sum) in row.iter_mut().zip(max).zip(&mut *sums) {
+                *value = exp(simd, simd.sub_f32s(*value, *max));
+                *sum = simd.add_f32s(*sum, *value);
+            }
+        }
+    }
+}
