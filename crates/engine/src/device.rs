@@ -50,6 +50,12 @@ pub trait Device: Clone + Send + Sync + 'static {
     /// What it is, in words.
     fn describe(&self) -> String;
 
+    /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of threads. A training
+    /// loop belongs in here; single calls find their way by themselves.
+    fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        work()
+    }
+
     /// Copies values to the device.
     fn upload(&self, values: &[f32]) -> Result<Self::Buffer>;
 

@@ -172,17 +172,19 @@ fn needs_gradient(graph: &Graph, input: bool) -> Vec<bool> {
     needs
 }
 
-/// Backwards over the layers, the first writer of a gradient assigns, later ones accumulate.
+/// Backwards over the layers, and over a layer's inputs from last to first, the first writer of a gradient assigns and
+/// later ones accumulate.
 fn gradient_writes(graph: &Graph, needs: &[bool], training: bool) -> Vec<Vec<GradientWrite>> {
     let mut written = vec![false; graph.nodes().len()];
     let mut writes = vec![vec![]; graph.nodes().len()];
     for (i, node) in graph.nodes().iter().enumerate().rev() {
-        for x in &node.inputs {
-            writes[i].push(match (training && needs[x.index()], written[x.index()]) {
+        writes[i] = vec![GradientWrite::Skip; node.inputs.len()];
+        for (slot, x) in node.inputs.iter().enumerate().rev() {
+            writes[i][slot] = match (training && needs[x.index()], written[x.index()]) {
                 (false, _) => GradientWrite::Skip,
                 (true, false) => GradientWrite::Assign,
                 (true, true) => GradientWrite::Accumulate,
-            });
+            };
             written[x.index()] = true;
         }
     }
@@ -242,9 +244,7 @@ mod tests {
     fn nothing_is_overwritten_while_alive() {
         let g = residual_graph();
         let plan = Plan::training(&g, &NetworkOptions::new(2)).unwrap();
-        let mut owner = vec![usize::MAX; plan.arena];
         let n = g.nodes().len();
-        let mut own = |s: &Slot, id: usize| owner[s.range()].fill(id);
         let value = |i: usize| i;
         let saved = |i: usize| n + i;
         let grad = |i: usize| 2 * n + i;
@@ -281,7 +281,6 @@ mod tests {
         for (reads, writes) in log {
             for w in &writes {
                 current[slot(*w).range()].fill(*w);
-                own(slot(*w), *w);
             }
             for r in reads {
                 let s = slot(r);

@@ -1,39 +1,134 @@
-//! The CPU.
-use crate::*;
-/// CPU.
+//! The CPU: threads by rayon, vector instructions chosen at run time.
+
+mod arena;
+mod batch_norm;
+mod conv;
+mod elementwise;
+mod exp;
+mod gemm;
+mod network;
+mod normalise;
+mod parameters;
+mod pool;
+mod simd;
+mod similarity;
+
+use std::sync::{Arc, Mutex};
+
+use pulp::Arch;
+
+pub use network::CpuNetwork;
+pub use simd::SimdLevel;
+
+use crate::{Device, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
+
+/// The CPU with a pool of threads.
 #[derive(Clone)]
-pub struct Cpu;
-/// Level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SimdLevel { /// plain
-    Plain }
-impl Cpu { /// New.
- pub fn new(_threads: usize) -> Self { Cpu } }
-/// Net.
-pub struct CpuNetwork;
+pub struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+    level: SimdLevel,
+    arch: Arch,
+    loss_scratch: Arc<Mutex<similarity::Scratch>>,
+}
+
+impl Cpu {
+    /// So many threads (0: one for each core) and the best vector instructions there are.
+    pub fn new(threads: usize) -> Self {
+        Cpu::with_level(threads, SimdLevel::detect()).expect("the detected level is there")
+    }
+
+    /// The same at a chosen level; nothing if the machine does not have it.
+    pub fn with_level(threads: usize, level: SimdLevel) -> Option<Self> {
+        let arch = level.arch()?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("anchorhood-{i}"))
+            .build()
+            .expect("the system gives threads");
+        Some(Cpu {
+            pool: Arc::new(pool),
+            level,
+            arch,
+            loss_scratch: Arc::default(),
+        })
+    }
+
+    /// Threads in the pool.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The vector instructions in use.
+    pub fn level(&self) -> SimdLevel {
+        self.level
+    }
+
+    fn arch(&self) -> Arch {
+        self.arch
+    }
+}
+
 impl Device for Cpu {
     type Buffer = Vec<f32>;
     type Network = CpuNetwork;
-    fn describe(&self) -> String { todo!() }
-    fn upload(&self, values: &[f32]) -> Result<Vec<f32>> { Ok(values.to_vec()) }
-    fn download(&self, b: &Vec<f32>) -> Result<Vec<f32>> { Ok(b.clone()) }
-    fn network(&self, _: &Graph, _: &NetworkOptions) -> Result<CpuNetwork> { todo!() }
-    fn softmax_loss(&self, _: &Vec<f32>, _: &Vec<f32>, _: usize, _: f32, _: &Positives, _: &mut [f32], _: &mut Vec<f32>) -> Result<()> { todo!() }
-    fn blend_rows(&self, _: &mut Vec<f32>, _: usize, _: &[u32], _: &Vec<f32>, _: f32) -> Result<()> { todo!() }
-    fn scan(&self, _: &Vec<f32>, _: &Vec<f32>, _: &Scan, _: &(dyn Fn(usize) + Sync)) -> Result<ScanResult> { todo!() }
-}
-impl Network for CpuNetwork {
-    type Buffer = Vec<f32>;
-    fn graph(&self) -> &Graph { todo!() }
-    fn batch(&self) -> usize { todo!() }
-    fn memory_bytes(&self) -> usize { todo!() }
-    fn train_forward(&mut self, _: &[f32], _: u64) -> Result<()> { todo!() }
-    fn output_and_gradient(&mut self) -> (&Vec<f32>, &mut Vec<f32>) { todo!() }
-    fn backward(&mut self) -> Result<()> { todo!() }
-    fn update(&mut self, _: &Sgd) -> Result<()> { todo!() }
-    fn infer(&mut self, _: &[f32], _: &mut [f32]) -> Result<()> { todo!() }
-    fn kept(&self, _: NodeId, _: usize) -> Result<Vec<f32>> { todo!() }
-    fn input_gradient(&self) -> Result<Vec<f32>> { todo!() }
-    fn read(&self, _: Tensors, _: usize) -> Result<Vec<f32>> { todo!() }
-    fn write(&mut self, _: Tensors, _: usize, _: &[f32]) -> Result<()> { todo!() }
+
+    fn describe(&self) -> String {
+        format!("CPU, {} threads, {}", self.threads(), self.level)
+    }
+
+    fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
+    fn upload(&self, values: &[f32]) -> Result<Vec<f32>> {
+        Ok(values.to_vec())
+    }
+
+    fn download(&self, buffer: &Vec<f32>) -> Result<Vec<f32>> {
+        Ok(buffer.clone())
+    }
+
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<CpuNetwork> {
+        CpuNetwork::new(self, graph, options)
+    }
+
+    fn softmax_loss(
+        &self,
+        queries: &Vec<f32>,
+        keys: &Vec<f32>,
+        dim: usize,
+        temperature: f32,
+        positives: &Positives,
+        losses: &mut [f32],
+        gradient: &mut Vec<f32>,
+    ) -> Result<()> {
+        let mut scratch = self.loss_scratch.lock().unwrap_or_else(|e| e.into_inner());
+        let scratch = &mut *scratch;
+        self.within(|| {
+            similarity::softmax_loss(
+                self.arch, scratch, queries, keys, dim, temperature, positives, losses, gradient,
+            )
+        })
+    }
+
+    fn blend_rows(
+        &self,
+        keys: &mut Vec<f32>,
+        dim: usize,
+        indices: &[u32],
+        queries: &Vec<f32>,
+        rate: f32,
+    ) -> Result<()> {
+        similarity::blend_rows(keys, dim, indices, queries, rate)
+    }
+
+    fn scan(
+        &self,
+        queries: &Vec<f32>,
+        keys: &Vec<f32>,
+        scan: &Scan,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ScanResult> {
+        self.within(|| similarity::scan(self.arch, queries, keys, scan, progress))
+    }
 }

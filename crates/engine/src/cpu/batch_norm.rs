@@ -1,0 +1,351 @@
+//! Batch norm, with the residual add and ReLU that follow it, over rows of `channels` values (places of all pictures).
+//!
+//! ```text
+//! mean, var     over the M rows of each channel (var biased)                            statistics
+//! y  = relu((c − mean) · γ/√(var + ε) + β + residual)                                   forward   (writes y =)
+//! dz = dy where y > 0, else 0;  dβ = Σ dz;  dγ = Σ dz · x̂,  x̂ = (c − mean)/√(var + ε)  backward  (writes dβ, dγ =)
+//! dc = γ/√(var + ε) · (dz − dβ/M − x̂ · dγ/M);  dresidual (+)= dz                        (dc over dy in place)
+//! ```
+//!
+//! Statistics are taken per task in two passes (mean, then squared deviations) and merged in the order of the tasks with
+//! Chan's formula in f64.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// Rows a task works on, about, where the geometry does not say otherwise.
+const VALUES_PER_TASK: usize = 64 * 1024;
+
+/// Values of a task over rows of `channels`.
+pub(super) fn task_len(channels: usize) -> usize {
+    (VALUES_PER_TASK / channels).max(1) * channels
+}
+
+/// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
+pub(super) fn task_statistics(arch: Arch, rows: &[f32], out: &mut [f32]) {
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            let channels = out.len() / 2;
+            let (mean, squares) = out.split_at_mut(channels);
+            mean.fill(0.0);
+            squares.fill(0.0);
+            for row in rows.chunks_exact(channels) {
+                for (m, x) in mean.iter_mut().zip(row) {
+                    *m += x;
+                }
+            }
+            let inverse = channels as f32 / rows.len() as f32;
+            mean.iter_mut().for_each(|m| *m *= inverse);
+            for row in rows.chunks_exact(channels) {
+                for ((s, x), m) in squares.iter_mut().zip(row).zip(&*mean) {
+                    *s += (x - m) * (x - m);
+                }
+            }
+        },
+    );
+}
+
+/// Statistics of rows that lie in memory already, task by task into `partials`.
+pub(super) fn statistics(arch: Arch, rows: &[f32], channels: usize, partials: &mut [f32]) {
+    rows.par_chunks(task_len(channels))
+        .zip(partials.par_chunks_mut(2 * channels))
+        .for_each(|(rows, out)| task_statistics(arch, rows, out));
+}
+
+/// Merges the tasks' statistics: mean and biased variance of each channel over `rows` rows, `task_rows` a task.
+pub(super) fn merge_statistics(
+    partials: &[f32],
+    rows: usize,
+    task_rows: usize,
+    mean: &mut [f32],
+    variance: &mut [f32],
+) {
+    let channels = mean.len();
+    for c in 0..channels {
+        let (mut n, mut m, mut s) = (0.0_f64, 0.0_f64, 0.0_f64);
+        for (task, partial) in partials.chunks_exact(2 * channels).enumerate() {
+            let Some(left) = rows.checked_sub(task * task_rows).filter(|l| *l > 0) else {
+                break;
+            };
+            let tn = left.min(task_rows) as f64;
+            let delta = f64::from(partial[c]) - m;
+            s += f64::from(partial[channels + c]) + delta * delta * n * tn / (n + tn);
+            m += delta * tn / (n + tn);
+            n += tn;
+        }
+        mean[c] = m as f32;
+        variance[c] = (s / n) as f32;
+    }
+}
+
+/// scale = γ/√(var + ε), shift = β − mean · scale.
+pub(super) fn scale_and_shift(
+    gamma: &[f32],
+    beta: &[f32],
+    mean: &[f32],
+    inverse_std: impl Fn(usize) -> f32,
+    scale: &mut [f32],
+    shift: &mut [f32],
+) {
+    for c in 0..gamma.len() {
+        scale[c] = gamma[c] * inverse_std(c);
+        shift[c] = beta[c] - mean[c] * scale[c];
+    }
+}
+
+/// One task of y = relu(c · scale + shift + residual); `y` may already hold c.
+#[inline(always)]
+pub(super) fn apply_in_place(
+    arch: Arch,
+    scale: &[f32],
+    shift: &[f32],
+    residual: Option<&[f32]>,
+    relu: bool,
+    y: &mut [f32],
+) {
+    let channels = scale.len();
+    let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
+    arch.dispatch(
+        #[inline(always)]
+        || match residual {
+            None => {
+                for y in y.chunks_exact_mut(channels) {
+                    for ((y, s), t) in y.iter_mut().zip(scale).zip(shift) {
+                        *y = (*y * s + t).max(floor);
+                    }
+                }
+            }
+            Some(residual) => {
+                let rows = y.chunks_exact_mut(channels).zip(residual.chunks_exact(channels));
+                for (y, r) in rows {
+                    for (((y, r), s), t) in y.iter_mut().zip(r).zip(scale).zip(shift) {
+                        *y = (*y * s + t + r).max(floor);
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// y = relu(c · scale + shift + residual) over all rows.
+pub(super) fn apply(
+    arch: Arch,
+    c: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    residual: Option<&[f32]>,
+    relu: bool,
+    y: &mut [f32],
+) {
+    let len = task_len(scale.len());
+    let tasks = y.par_chunks_mut(len).zip(c.par_chunks(len)).enumerate();
+    tasks.for_each(|(task, (y, c))| {
+        let residual = residual.map(|r| &r[task * len..][..y.len()]);
+        let (channels, floor) = (scale.len(), if relu { 0.0 } else { f32::NEG_INFINITY });
+        arch.dispatch(
+            #[inline(always)]
+            || match residual {
+                None => {
+                    let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+                    for (y, c) in rows {
+                        for (((y, c), s), t) in y.iter_mut().zip(c).zip(scale).zip(shift) {
+                            *y = (c * s + t).max(floor);
+                        }
+                    }
+                }
+                Some(residual) => {
+                    let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+                    for ((y, c), r) in rows.zip(residual.chunks_exact(channels)) {
+                        let values = y.iter_mut().zip(c).zip(r).zip(scale).zip(shift);
+                        for ((((y, c), r), s), t) in values {
+                            *y = (c * s + t + r).max(floor);
+                        }
+                    }
+                }
+            },
+        );
+    });
+}
+
+/// Running statistics move towards the batch's, the variance unbiased, as PyTorch has it.
+pub(super) fn update_running(
+    momentum: f32,
+    rows: usize,
+    mean: &[f32],
+    variance: &[f32],
+    running_mean: &mut [f32],
+    running_variance: &mut [f32],
+) {
+    let unbias = rows as f32 / (rows as f32 - 1.0).max(1.0);
+    for c in 0..mean.len() {
+        running_mean[c] = (1.0 - momentum) * running_mean[c] + momentum * mean[c];
+        running_variance[c] =
+            (1.0 - momentum) * running_variance[c] + momentum * unbias * variance[c];
+    }
+}
+
+/// What the backward pass reads.
+pub(super) struct Saved<'a> {
+    /// The values before the norm.
+    pub(super) c: &'a [f32],
+    /// The output, when ReLU followed.
+    pub(super) y: Option<&'a [f32]>,
+    pub(super) mean: &'a [f32],
+    pub(super) inverse_std: &'a [f32],
+}
+
+/// dβ and dγ; `partials` holds 2 × channels for each task.
+pub(super) fn backward_sums(
+    arch: Arch,
+    saved: &Saved,
+    dy: &[f32],
+    partials: &mut [f32],
+    dgamma: &mut [f32],
+    dbeta: &mut [f32],
+) {
+    let channels = saved.mean.len();
+    let len = task_len(channels);
+    let tasks = dy.len().div_ceil(len);
+    let partials = &mut partials[..tasks * 2 * channels];
+    dy.par_chunks(len)
+        .zip(saved.c.par_chunks(len))
+        .zip(partials.par_chunks_mut(2 * channels))
+        .enumerate()
+        .for_each(|(task, ((dy, c), out))| {
+            let y = saved.y.map(|y| &y[task * len..][..dy.len()]);
+            task_sums(arch, dy, c, y, saved.mean, out);
+        });
+    for ch in 0..channels {
+        let (mut b, mut g) = (0.0_f64, 0.0_f64);
+        for partial in partials.chunks_exact(2 * channels) {
+            b += f64::from(partial[ch]);
+            g += f64::from(partial[channels + ch]);
+        }
+        dbeta[ch] = b as f32;
+        dgamma[ch] = (g * f64::from(saved.inverse_std[ch])) as f32;
+    }
+}
+
+fn task_sums(arch: Arch, dy: &[f32], c: &[f32], y: Option<&[f32]>, mean: &[f32], out: &mut [f32]) {
+    let channels = mean.len();
+    let (sum, product) = out.split_at_mut(channels);
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            sum.fill(0.0);
+            product.fill(0.0);
+            let rows = dy.chunks_exact(channels).zip(c.chunks_exact(channels));
+            match y {
+                None => {
+                    for (dy, c) in rows {
+                        let values = dy.iter().zip(c).zip(mean);
+                        for (((dz, c), m), (s, p)) in values.zip(sum.iter_mut().zip(&mut *product)) {
+                            *s += dz;
+                            *p += dz * (c - m);
+                        }
+                    }
+                }
+                Some(y) => {
+                    for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
+                        let values = dy.iter().zip(c).zip(mean).zip(y);
+                        for ((((dy, c), m), y), (s, p)) in
+                            values.zip(sum.iter_mut().zip(&mut *product))
+                        {
+                            let dz = if *y > 0.0 { *dy } else { 0.0 };
+                            *s += dz;
+                            *p += dz * (c - m);
+                        }
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or `+=`.
+pub(super) fn backward_values(
+    arch: Arch,
+    saved: &Saved,
+    gamma: &[f32],
+    dgamma: &[f32],
+    dbeta: &[f32],
+    coefficients: &mut [f32],
+    dresidual: Option<(&mut [f32], bool)>,
+    dy: &mut [f32],
+) {
+    let channels = gamma.len();
+    let rows = (dy.len() / channels) as f32;
+    // dc = k1 · dz − k2 − k3 · (c − mean)
+    let (k1, rest) = coefficients[..3 * channels].split_at_mut(channels);
+    let (k2, k3) = rest.split_at_mut(channels);
+    for ch in 0..channels {
+        k1[ch] = gamma[ch] * saved.inverse_std[ch];
+        k2[ch] = k1[ch] * dbeta[ch] / rows;
+        k3[ch] = k1[ch] * dgamma[ch] * saved.inverse_std[ch] / rows;
+    }
+    let k = Coefficients {
+        k1,
+        k2,
+        k3,
+        mean: saved.mean,
+    };
+    let len = task_len(channels);
+    let part = |task: usize, n: usize| {
+        let y = saved.y.map(|y| &y[task * len..][..n]);
+        (&saved.c[task * len..][..n], y)
+    };
+    match dresidual {
+        None => dy.par_chunks_mut(len).enumerate().for_each(|(task, dy)| {
+            let (c, y) = part(task, dy.len());
+            task_values(arch, &k, c, y, dy);
+        }),
+        Some((dresidual, accumulate)) => dy
+            .par_chunks_mut(len)
+            .zip(dresidual.par_chunks_mut(len))
+            .enumerate()
+            .for_each(|(task, (dy, dr))| {
+                let (c, y) = part(task, dy.len());
+                super::elementwise::mask_and_copy(arch, y, dy, accumulate, dr);
+                task_values(arch, &k, c, y, dy);
+            }),
+    }
+}
+
+struct Coefficients<'a> {
+    k1: &'a [f32],
+    k2: &'a [f32],
+    k3: &'a [f32],
+    mean: &'a [f32],
+}
+
+fn task_values(arch: Arch, k: &Coefficients, c: &[f32], y: Option<&[f32]>, dy: &mut [f32]) {
+    let channels = k.mean.len();
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            let rows = dy.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+            match y {
+                None => {
+                    for (dy, c) in rows {
+                        let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
+                        for ((dy, c), (((k1, k2), k3), m)) in dy.iter_mut().zip(c).zip(ks) {
+                            *dy = k1 * *dy - k2 - k3 * (c - m);
+                        }
+                    }
+                }
+                Some(y) => {
+                    for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
+                        let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
+                        for (((dy, c), y), (((k1, k2), k3), m)) in
+                            dy.iter_mut().zip(c).zip(y).zip(ks)
+                        {
+                            let dz = if *y > 0.0 { *dy } else { 0.0 };
+                            *dy = k1 * dz - k2 - k3 * (c - m);
+                        }
+                    }
+                }
+            }
+        },
+    );
+}

@@ -1,0 +1,160 @@
+//! ReLU, add, bias, dropout and plain copies: one pass over memory each.
+
+use anchorhood_random::{Draws, Stream, unit};
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// Values a task works on.
+const TASK: usize = 64 * 1024;
+
+/// out (+)= dy where y > 0 (or everywhere without y), one task.
+#[inline]
+pub(super) fn mask_and_copy(
+    arch: Arch,
+    y: Option<&[f32]>,
+    dy: &[f32],
+    accumulate: bool,
+    out: &mut [f32],
+) {
+    arch.dispatch(
+        #[inline(always)]
+        || match (y, accumulate) {
+            (None, false) => out.copy_from_slice(dy),
+            (None, true) => {
+                for (o, d) in out.iter_mut().zip(dy) {
+                    *o += d;
+                }
+            }
+            (Some(y), false) => {
+                for ((o, d), y) in out.iter_mut().zip(dy).zip(y) {
+                    *o = if *y > 0.0 { *d } else { 0.0 };
+                }
+            }
+            (Some(y), true) => {
+                for ((o, d), y) in out.iter_mut().zip(dy).zip(y) {
+                    *o += if *y > 0.0 { *d } else { 0.0 };
+                }
+            }
+        },
+    );
+}
+
+/// The gradient through a copy (an add's input) or a ReLU: out (+)= dy, masked where `y` is given.
+pub(super) fn pass_gradient(
+    arch: Arch,
+    y: Option<&[f32]>,
+    dy: &[f32],
+    accumulate: bool,
+    out: &mut [f32],
+) {
+    out.par_chunks_mut(TASK)
+        .zip(dy.par_chunks(TASK))
+        .enumerate()
+        .for_each(|(task, (out, dy))| {
+            let y = y.map(|y| &y[task * TASK..][..dy.len()]);
+            mask_and_copy(arch, y, dy, accumulate, out);
+        });
+}
+
+/// dy is zeroed where y is not positive.
+pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
+    let tasks = dy.par_chunks_mut(TASK).zip(y.par_chunks(TASK));
+    tasks.for_each(|(dy, y)| {
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (d, y) in dy.iter_mut().zip(y) {
+                    *d = if *y > 0.0 { *d } else { 0.0 };
+                }
+            },
+        );
+    });
+}
+
+/// y = max(x, 0).
+pub(super) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
+    let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
+    tasks.for_each(|(y, x)| {
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = x.max(0.0);
+                }
+            },
+        );
+    });
+}
+
+/// y = a + b.
+pub(super) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
+    let inputs = a.par_chunks(TASK).zip(b.par_chunks(TASK));
+    y.par_chunks_mut(TASK).zip(inputs).for_each(|(y, (a, b))| {
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+                    *y = a + b;
+                }
+            },
+        );
+    });
+}
+
+/// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one task.
+pub(super) fn finish_plain(
+    arch: Arch,
+    bias: Option<&[f32]>,
+    residual: Option<&[f32]>,
+    relu: bool,
+    channels: usize,
+    y: &mut [f32],
+) {
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            if let Some(bias) = bias {
+                for y in y.chunks_exact_mut(channels) {
+                    for (y, b) in y.iter_mut().zip(bias) {
+                        *y += b;
+                    }
+                }
+            }
+            if let Some(residual) = residual {
+                for (y, r) in y.iter_mut().zip(residual) {
+                    *y += r;
+                }
+            }
+            if relu {
+                for y in y.iter_mut() {
+                    *y = y.max(0.0);
+                }
+            }
+        },
+    );
+}
+
+/// The gradient of a bias: the sum of dy over rows, in f64, in order.
+pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
+    dbias.par_iter_mut().enumerate().for_each(|(c, d)| {
+        let column = dy[c..].iter().step_by(channels);
+        *d = column.map(|v| f64::from(*v)).sum::<f64>() as f32;
+    });
+}
+
+/// y (+)= x where kept, scaled by 1/(1 − p); the mask is drawn from (node, step, place), so the backward pass draws
+/// it again instead of storing it.
+pub(super) fn dropout(node: usize, step: u64, p: f32, x: &[f32], accumulate: bool, y: &mut [f32]) {
+    let scale = 1.0 / (1.0 - p);
+    let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK)).enumerate();
+    tasks.for_each(|(task, (y, x))| {
+        for (i, (y, x)) in y.chunks_mut(4).zip(x.chunks(4)).enumerate() {
+            let block = (task * TASK / 4 + i) as u64;
+            let words = Draws::new(node as u64, Stream::Dropout, step % (1 << 20), block).block(0);
+            for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
+                let value = if unit(word) < p { 0.0 } else { x * scale };
+                *y = if accumulate { *y + value } else { value };
+            }
+        }
+    });
+}

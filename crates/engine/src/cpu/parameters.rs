@@ -1,0 +1,152 @@
+//! A network's parameters on the CPU: all weights in one vector, so that the optimiser is one pass, and their layout.
+//!
+//! Outside, tensors are PyTorch's: convolutions OIHW, linear layers out × in. In here a convolution is HWIO and a linear
+//! layer in × out, which is what the kernels read.
+
+use std::ops::Range;
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use crate::{Error, Graph, Parameter, Result, Role, Sgd, Tensors};
+
+/// Values a task of the optimiser works on.
+const TASK: usize = 16 * 1024;
+
+pub(super) struct Parameters {
+    places: Vec<Place>,
+    pub(super) weights: Vec<f32>,
+    pub(super) gradients: Vec<f32>,
+    momentum: Vec<f32>,
+    pub(super) statistics: Vec<f32>,
+}
+
+struct Place {
+    range: Range<usize>,
+    role: Role,
+    name: String,
+    /// Output channels, input channels and taps, where the inner layout differs.
+    matrix: Option<[usize; 3]>,
+}
+
+impl Parameters {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let (mut weights, mut statistics) = (0, 0);
+        let place = |p: &Parameter| {
+            let end = match p.role {
+                Role::Weight => &mut weights,
+                Role::Statistic => &mut statistics,
+            };
+            let start = *end;
+            *end += p.len();
+            Place {
+                range: start..*end,
+                role: p.role,
+                name: p.name.clone(),
+                matrix: match p.shape[..] {
+                    [o, i, kh, kw] => Some([o, i, kh * kw]),
+                    [o, i] => Some([o, i, 1]),
+                    _ => None,
+                },
+            }
+        };
+        let places = graph.parameters().iter().map(place).collect();
+        Parameters {
+            places,
+            weights: vec![0.0; weights],
+            gradients: vec![0.0; weights],
+            momentum: vec![0.0; weights],
+            statistics: vec![0.0; statistics],
+        }
+    }
+
+    /// Where a parameter lies in `weights` and `gradients`, or in `statistics`.
+    pub(super) fn range(&self, parameter: usize) -> Range<usize> {
+        self.places[parameter].range.clone()
+    }
+
+    pub(super) fn weight(&self, parameter: usize) -> &[f32] {
+        &self.weights[self.range(parameter)]
+    }
+
+    pub(super) fn gradient(&mut self, parameter: usize) -> &mut [f32] {
+        let range = self.range(parameter);
+        &mut self.gradients[range]
+    }
+
+    /// Two neighbouring parameters of a layer (a norm's weight and bias, or its running mean and variance).
+    pub(super) fn pair<'a>(&self, from: &'a mut [f32], first: usize) -> (&'a mut [f32], &'a mut [f32]) {
+        let (a, b) = (self.range(first), self.range(first + 1));
+        assert_eq!(a.end, b.start);
+        from[a.start..b.end].split_at_mut(a.len())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        4 * (3 * self.weights.len() + self.statistics.len())
+    }
+
+    pub(super) fn update(&mut self, arch: Arch, sgd: &Sgd) {
+        self.weights
+            .par_chunks_mut(TASK)
+            .zip(self.momentum.par_chunks_mut(TASK))
+            .zip(self.gradients.par_chunks(TASK))
+            .for_each(|((w, v), g)| {
+                arch.dispatch(
+                    #[inline(always)]
+                    || sgd.apply(w, v, g),
+                );
+            });
+    }
+
+    fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {
+        match (which, place.role) {
+            (Tensors::Values, Role::Weight) => &self.weights[place.range.clone()],
+            (Tensors::Values, Role::Statistic) => &self.statistics[place.range.clone()],
+            (Tensors::Momentum, Role::Weight) => &self.momentum[place.range.clone()],
+            (Tensors::Gradients, Role::Weight) => &self.gradients[place.range.clone()],
+            (_, Role::Statistic) => &[],
+        }
+    }
+
+    /// In PyTorch's layout.
+    pub(super) fn read(&self, which: Tensors, parameter: usize) -> Vec<f32> {
+        let place = &self.places[parameter];
+        let inner = self.tensor(which, place);
+        match place.matrix {
+            Some(dims) => (0..inner.len()).map(|k| inner[inner_index(dims, k)]).collect(),
+            None => inner.to_vec(),
+        }
+    }
+
+    /// From PyTorch's layout.
+    pub(super) fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
+        let place = &self.places[parameter];
+        let expected = self.tensor(which, place).len();
+        Error::check_length(&place.name, expected, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        let vector = match (which, place.role) {
+            (Tensors::Values, Role::Weight) => &mut self.weights,
+            (Tensors::Values, Role::Statistic) => &mut self.statistics,
+            (Tensors::Momentum, _) => &mut self.momentum,
+            (Tensors::Gradients, _) => &mut self.gradients,
+        };
+        let inner = &mut vector[place.range.clone()];
+        match place.matrix {
+            Some(dims) => {
+                for (k, value) in values.iter().enumerate() {
+                    inner[inner_index(dims, k)] = *value;
+                }
+            }
+            None => inner.copy_from_slice(values),
+        }
+        Ok(())
+    }
+}
+
+/// Where element k of an [out][in][tap] tensor lies in a [tap][in][out] one.
+fn inner_index([out, input, taps]: [usize; 3], k: usize) -> usize {
+    let (o, i, t) = (k / (input * taps), k / taps % input, k % taps);
+    (t * input + i) * out + o
+}
