@@ -9,14 +9,17 @@ fn dot(a: &[f32], i: usize, b: &[f32], j: usize, dim: usize) -> f64 {
         .sum()
 }
 
-/// Softmax of one query's similarities over all keys.
-fn softmax(queries: &[f32], query: usize, keys: &[f32], dim: usize, temperature: f32) -> Vec<f64> {
-    let logits: Vec<f64> = (0..keys.len() / dim)
+/// One query's similarities over all keys, divided by the temperature.
+fn logits(queries: &[f32], query: usize, keys: &[f32], dim: usize, temperature: f32) -> Vec<f64> {
+    (0..keys.len() / dim)
         .map(|key| dot(queries, query, keys, key, dim) / f64::from(temperature))
-        .collect();
-    let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = logits.iter().map(|l| (l - max).exp()).sum();
-    logits.iter().map(|l| (l - max).exp() / sum).collect()
+        .collect()
+}
+
+/// ln Σ e^x.
+fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
+    let max = x.clone().fold(f64::NEG_INFINITY, f64::max);
+    max + x.map(|x| (x - max).exp()).sum::<f64>().ln()
 }
 
 /// The loss −log Σ p over each query's positives, and the gradient of its mean with respect to the queries.
@@ -34,15 +37,14 @@ pub fn softmax_loss(
 ) {
     let batch = queries.len() / dim;
     for query in 0..batch {
-        let mut weights = softmax(queries, query, keys, dim, temperature);
-        let mass: f64 = positives
-            .of(query)
-            .iter()
-            .map(|p| weights[*p as usize])
-            .sum();
-        losses[query] = -mass.ln() as f32;
-        for p in positives.of(query) {
-            weights[*p as usize] -= weights[*p as usize] / mass;
+        let logits = logits(queries, query, keys, dim, temperature);
+        let own = positives.of(query);
+        let all = log_sum_exp(logits.iter().copied());
+        let positive = log_sum_exp(own.iter().map(|p| logits[*p as usize]));
+        losses[query] = (all - positive) as f32;
+        let mut weights: Vec<f64> = logits.iter().map(|l| (l - all).exp()).collect();
+        for p in own {
+            weights[*p as usize] -= (logits[*p as usize] - positive).exp();
         }
         for d in 0..dim {
             let sum: f64 = weights
@@ -84,15 +86,16 @@ pub fn scan(queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
     };
     for query in 0..queries.len() / dim {
         if let Some(temperature) = scan.entropy_temperature {
-            let p = softmax(queries, query, keys, dim, temperature);
-            let entropy: f64 = p.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+            let logits = logits(queries, query, keys, dim, temperature);
+            let all = log_sum_exp(logits.iter().copied());
+            let entropy: f64 = (logits.iter()).map(|l| -(l - all).exp() * (l - all)).sum();
             result.entropy.push(entropy as f32);
         }
         let mut found: Vec<(f32, u32)> = (0..n)
             .filter(|key| !(scan.same && *key == query))
             .map(|key| (dot(queries, query, keys, key, dim) as f32, key as u32))
             .collect();
-        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found.sort_by(|a, b| b.0.partial_cmp(&a.0).expect("finite").then(a.1.cmp(&b.1)));
         for (similarity, key) in found.into_iter().take(result.neighbours.k) {
             result.neighbours.indices.push(key);
             result.neighbours.similarities.push(similarity);

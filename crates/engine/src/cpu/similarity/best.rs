@@ -52,8 +52,10 @@ impl Best {
     }
 }
 
+/// Nothing that passed a threshold is NaN; 0 and −0 are equal, as `total_cmp` would not have it.
 fn order(a: &(f32, u32), b: &(f32, u32)) -> Ordering {
-    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
+    let similarity = b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal);
+    similarity.then(a.1.cmp(&b.1))
 }
 
 #[cfg(test)]
