@@ -13,6 +13,8 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::simd::vectorised;
+
 /// Rows a task works on, about, where the geometry does not say otherwise.
 const VALUES_PER_TASK: usize = 64 * 1024;
 
@@ -21,29 +23,26 @@ pub(super) fn task_len(channels: usize) -> usize {
     (VALUES_PER_TASK / channels).max(1) * channels
 }
 
-/// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
-pub(super) fn task_statistics(arch: Arch, rows: &[f32], out: &mut [f32]) {
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            let channels = out.len() / 2;
-            let (mean, squares) = out.split_at_mut(channels);
-            mean.fill(0.0);
-            squares.fill(0.0);
-            for row in rows.chunks_exact(channels) {
-                for (m, x) in mean.iter_mut().zip(row) {
-                    *m += x;
-                }
+vectorised! {
+    /// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
+    pub(super) fn task_statistics<'a>(rows: &'a [f32], out: &'a mut [f32]) {
+        let channels = out.len() / 2;
+        let (mean, squares) = out.split_at_mut(channels);
+        mean.fill(0.0);
+        squares.fill(0.0);
+        for row in rows.chunks_exact(channels) {
+            for (m, x) in mean.iter_mut().zip(row) {
+                *m += x;
             }
-            let inverse = channels as f32 / rows.len() as f32;
-            mean.iter_mut().for_each(|m| *m *= inverse);
-            for row in rows.chunks_exact(channels) {
-                for ((s, x), m) in squares.iter_mut().zip(row).zip(&*mean) {
-                    *s += (x - m) * (x - m);
-                }
+        }
+        let inverse = channels as f32 / rows.len() as f32;
+        mean.iter_mut().for_each(|m| *m *= inverse);
+        for row in rows.chunks_exact(channels) {
+            for ((s, x), m) in squares.iter_mut().zip(row).zip(&*mean) {
+                *s += (x - m) * (x - m);
             }
-        },
-    );
+        }
+    }
 }
 
 /// Statistics of rows that lie in memory already, task by task into `partials`.
@@ -94,38 +93,35 @@ pub(super) fn scale_and_shift(
     }
 }
 
-/// One task of y = relu(c · scale + shift + residual); `y` may already hold c.
-#[inline(always)]
-pub(super) fn apply_in_place(
-    arch: Arch,
-    scale: &[f32],
-    shift: &[f32],
-    residual: Option<&[f32]>,
-    relu: bool,
-    y: &mut [f32],
-) {
-    let channels = scale.len();
-    let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
-    arch.dispatch(
-        #[inline(always)]
-        || match residual {
+vectorised! {
+    /// One task of y = relu(y · scale + shift + residual), in place.
+    pub(super) fn apply_in_place<'a>(
+        scale: &'a [f32],
+        shift: &'a [f32],
+        residual: Option<&'a [f32]>,
+        relu: bool,
+        y: &'a mut [f32],
+    ) {
+        let channels = scale.len();
+        let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
+        let rows = y.chunks_exact_mut(channels);
+        match residual {
             None => {
-                for y in y.chunks_exact_mut(channels) {
+                for y in rows {
                     for ((y, s), t) in y.iter_mut().zip(scale).zip(shift) {
                         *y = (*y * s + t).max(floor);
                     }
                 }
             }
             Some(residual) => {
-                let rows = y.chunks_exact_mut(channels).zip(residual.chunks_exact(channels));
-                for (y, r) in rows {
+                for (y, r) in rows.zip(residual.chunks_exact(channels)) {
                     for (((y, r), s), t) in y.iter_mut().zip(r).zip(scale).zip(shift) {
                         *y = (*y * s + t + r).max(floor);
                     }
                 }
             }
-        },
-    );
+        }
+    }
 }
 
 /// y = relu(c · scale + shift + residual) over all rows.
@@ -142,30 +138,40 @@ pub(super) fn apply(
     let tasks = y.par_chunks_mut(len).zip(c.par_chunks(len)).enumerate();
     tasks.for_each(|(task, (y, c))| {
         let residual = residual.map(|r| &r[task * len..][..y.len()]);
-        let (channels, floor) = (scale.len(), if relu { 0.0 } else { f32::NEG_INFINITY });
-        arch.dispatch(
-            #[inline(always)]
-            || match residual {
-                None => {
-                    let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
-                    for (y, c) in rows {
-                        for (((y, c), s), t) in y.iter_mut().zip(c).zip(scale).zip(shift) {
-                            *y = (c * s + t).max(floor);
-                        }
-                    }
-                }
-                Some(residual) => {
-                    let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
-                    for ((y, c), r) in rows.zip(residual.chunks_exact(channels)) {
-                        let values = y.iter_mut().zip(c).zip(r).zip(scale).zip(shift);
-                        for ((((y, c), r), s), t) in values {
-                            *y = (c * s + t + r).max(floor);
-                        }
-                    }
-                }
-            },
-        );
+        apply_task(arch, c, scale, shift, residual, relu, y);
     });
+}
+
+vectorised! {
+    fn apply_task<'a>(
+        c: &'a [f32],
+        scale: &'a [f32],
+        shift: &'a [f32],
+        residual: Option<&'a [f32]>,
+        relu: bool,
+        y: &'a mut [f32],
+    ) {
+        let channels = scale.len();
+        let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
+        let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+        match residual {
+            None => {
+                for (y, c) in rows {
+                    for (((y, c), s), t) in y.iter_mut().zip(c).zip(scale).zip(shift) {
+                        *y = (c * s + t).max(floor);
+                    }
+                }
+            }
+            Some(residual) => {
+                for ((y, c), r) in rows.zip(residual.chunks_exact(channels)) {
+                    let values = y.iter_mut().zip(c).zip(r).zip(scale).zip(shift);
+                    for ((((y, c), r), s), t) in values {
+                        *y = (c * s + t + r).max(floor);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Running statistics move towards the batch's, the variance unbiased, as PyTorch has it.
@@ -227,40 +233,42 @@ pub(super) fn backward_sums(
     }
 }
 
-fn task_sums(arch: Arch, dy: &[f32], c: &[f32], y: Option<&[f32]>, mean: &[f32], out: &mut [f32]) {
-    let channels = mean.len();
-    let (sum, product) = out.split_at_mut(channels);
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            sum.fill(0.0);
-            product.fill(0.0);
-            let rows = dy.chunks_exact(channels).zip(c.chunks_exact(channels));
-            match y {
-                None => {
-                    for (dy, c) in rows {
-                        let values = dy.iter().zip(c).zip(mean);
-                        for (((dz, c), m), (s, p)) in values.zip(sum.iter_mut().zip(&mut *product)) {
-                            *s += dz;
-                            *p += dz * (c - m);
-                        }
-                    }
-                }
-                Some(y) => {
-                    for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
-                        let values = dy.iter().zip(c).zip(mean).zip(y);
-                        for ((((dy, c), m), y), (s, p)) in
-                            values.zip(sum.iter_mut().zip(&mut *product))
-                        {
-                            let dz = if *y > 0.0 { *dy } else { 0.0 };
-                            *s += dz;
-                            *p += dz * (c - m);
-                        }
+vectorised! {
+    /// Σ dz and Σ dz · (c − mean) of one task.
+    fn task_sums<'a>(
+        dy: &'a [f32],
+        c: &'a [f32],
+        y: Option<&'a [f32]>,
+        mean: &'a [f32],
+        out: &'a mut [f32],
+    ) {
+        let channels = mean.len();
+        let (sum, product) = out.split_at_mut(channels);
+        sum.fill(0.0);
+        product.fill(0.0);
+        let rows = dy.chunks_exact(channels).zip(c.chunks_exact(channels));
+        match y {
+            None => {
+                for (dy, c) in rows {
+                    let sums = sum.iter_mut().zip(product.iter_mut());
+                    for (((dz, c), m), (s, p)) in dy.iter().zip(c).zip(mean).zip(sums) {
+                        *s += dz;
+                        *p += dz * (c - m);
                     }
                 }
             }
-        },
-    );
+            Some(y) => {
+                for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
+                    let sums = sum.iter_mut().zip(product.iter_mut());
+                    for ((((dy, c), y), m), (s, p)) in dy.iter().zip(c).zip(y).zip(mean).zip(sums) {
+                        let dz = if *y > 0.0 { *dy } else { 0.0 };
+                        *s += dz;
+                        *p += dz * (c - m);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or `+=`.
@@ -298,7 +306,7 @@ pub(super) fn backward_values(
     match dresidual {
         None => dy.par_chunks_mut(len).enumerate().for_each(|(task, dy)| {
             let (c, y) = part(task, dy.len());
-            task_values(arch, &k, c, y, dy);
+            task_values(arch, k, c, y, dy);
         }),
         Some((dresidual, accumulate)) => dy
             .par_chunks_mut(len)
@@ -307,11 +315,12 @@ pub(super) fn backward_values(
             .for_each(|(task, (dy, dr))| {
                 let (c, y) = part(task, dy.len());
                 super::elementwise::mask_and_copy(arch, y, dy, accumulate, dr);
-                task_values(arch, &k, c, y, dy);
+                task_values(arch, k, c, y, dy);
             }),
     }
 }
 
+#[derive(Clone, Copy)]
 struct Coefficients<'a> {
     k1: &'a [f32],
     k2: &'a [f32],
@@ -319,33 +328,34 @@ struct Coefficients<'a> {
     mean: &'a [f32],
 }
 
-fn task_values(arch: Arch, k: &Coefficients, c: &[f32], y: Option<&[f32]>, dy: &mut [f32]) {
-    let channels = k.mean.len();
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            let rows = dy.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
-            match y {
-                None => {
-                    for (dy, c) in rows {
-                        let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
-                        for ((dy, c), (((k1, k2), k3), m)) in dy.iter_mut().zip(c).zip(ks) {
-                            *dy = k1 * *dy - k2 - k3 * (c - m);
-                        }
-                    }
-                }
-                Some(y) => {
-                    for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
-                        let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
-                        for (((dy, c), y), (((k1, k2), k3), m)) in
-                            dy.iter_mut().zip(c).zip(y).zip(ks)
-                        {
-                            let dz = if *y > 0.0 { *dy } else { 0.0 };
-                            *dy = k1 * dz - k2 - k3 * (c - m);
-                        }
+vectorised! {
+    /// dc = k1 · dz − k2 − k3 · (c − mean) over dy in place, one task.
+    fn task_values<'a>(
+        k: Coefficients<'a>,
+        c: &'a [f32],
+        y: Option<&'a [f32]>,
+        dy: &'a mut [f32],
+    ) {
+        let channels = k.mean.len();
+        let rows = dy.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+        match y {
+            None => {
+                for (dy, c) in rows {
+                    let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
+                    for ((dy, c), (((k1, k2), k3), m)) in dy.iter_mut().zip(c).zip(ks) {
+                        *dy = k1 * *dy - k2 - k3 * (c - m);
                     }
                 }
             }
-        },
-    );
+            Some(y) => {
+                for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
+                    let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
+                    for (((dy, c), y), (((k1, k2), k3), m)) in dy.iter_mut().zip(c).zip(y).zip(ks) {
+                        let dz = if *y > 0.0 { *dy } else { 0.0 };
+                        *dy = k1 * dz - k2 - k3 * (c - m);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::gemm::{self, Gather, Outer, Row};
+use super::simd::vectorised;
 use crate::{Shape, Window};
 
 /// Output places a task computes, about.
@@ -309,17 +310,19 @@ impl Conv {
 /// Sums copies of one length, in order.
 fn sum_partials(arch: Arch, partials: &[f32], sum: &mut [f32]) {
     const CHUNK: usize = 4096;
-    let len = sum.len();
-    sum.par_chunks_mut(CHUNK).enumerate().for_each(|(i, sum)| {
-        arch.dispatch(|| {
+    vectorised! {
+        fn task<'a>(partials: &'a [f32], len: usize, from: usize, sum: &'a mut [f32]) {
             sum.fill(0.0);
             for partial in partials.chunks_exact(len) {
-                for (s, p) in sum.iter_mut().zip(&partial[i * CHUNK..]) {
+                for (s, p) in sum.iter_mut().zip(&partial[from..]) {
                     *s += p;
                 }
             }
-        });
-    });
+        }
+    }
+    let len = sum.len();
+    let tasks = sum.par_chunks_mut(CHUNK).enumerate();
+    tasks.for_each(|(i, sum)| task(arch, partials, len, i * CHUNK, sum));
 }
 
 /// Packs panels in parallel.

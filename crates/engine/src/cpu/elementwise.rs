@@ -4,21 +4,20 @@ use anchorhood_random::{Draws, Stream, unit};
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::simd::vectorised;
+
 /// Values a task works on.
 const TASK: usize = 64 * 1024;
 
-/// out (+)= dy where y > 0 (or everywhere without y), one task.
-#[inline]
-pub(super) fn mask_and_copy(
-    arch: Arch,
-    y: Option<&[f32]>,
-    dy: &[f32],
-    accumulate: bool,
-    out: &mut [f32],
-) {
-    arch.dispatch(
-        #[inline(always)]
-        || match (y, accumulate) {
+vectorised! {
+    /// out (+)= dy where y > 0 (or everywhere without y), one task.
+    pub(super) fn mask_and_copy<'a>(
+        y: Option<&'a [f32]>,
+        dy: &'a [f32],
+        accumulate: bool,
+        out: &'a mut [f32],
+    ) {
+        match (y, accumulate) {
             (None, false) => out.copy_from_slice(dy),
             (None, true) => {
                 for (o, d) in out.iter_mut().zip(dy) {
@@ -35,8 +34,8 @@ pub(super) fn mask_and_copy(
                     *o += if *y > 0.0 { *d } else { 0.0 };
                 }
             }
-        },
-    );
+        }
+    }
 }
 
 /// The gradient through a copy (an add's input) or a ReLU: out (+)= dy, masked where `y` is given.
@@ -58,80 +57,71 @@ pub(super) fn pass_gradient(
 
 /// dy is zeroed where y is not positive.
 pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
+    vectorised! {
+        fn task<'a>(y: &'a [f32], dy: &'a mut [f32]) {
+            for (d, y) in dy.iter_mut().zip(y) {
+                *d = if *y > 0.0 { *d } else { 0.0 };
+            }
+        }
+    }
     let tasks = dy.par_chunks_mut(TASK).zip(y.par_chunks(TASK));
-    tasks.for_each(|(dy, y)| {
-        arch.dispatch(
-            #[inline(always)]
-            || {
-                for (d, y) in dy.iter_mut().zip(y) {
-                    *d = if *y > 0.0 { *d } else { 0.0 };
-                }
-            },
-        );
-    });
+    tasks.for_each(|(dy, y)| task(arch, y, dy));
 }
 
 /// y = max(x, 0).
 pub(super) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
+    vectorised! {
+        fn task<'a>(x: &'a [f32], y: &'a mut [f32]) {
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = x.max(0.0);
+            }
+        }
+    }
     let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
-    tasks.for_each(|(y, x)| {
-        arch.dispatch(
-            #[inline(always)]
-            || {
-                for (y, x) in y.iter_mut().zip(x) {
-                    *y = x.max(0.0);
-                }
-            },
-        );
-    });
+    tasks.for_each(|(y, x)| task(arch, x, y));
 }
 
 /// y = a + b.
 pub(super) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
+    vectorised! {
+        fn task<'a>(a: &'a [f32], b: &'a [f32], y: &'a mut [f32]) {
+            for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+                *y = a + b;
+            }
+        }
+    }
     let inputs = a.par_chunks(TASK).zip(b.par_chunks(TASK));
-    y.par_chunks_mut(TASK).zip(inputs).for_each(|(y, (a, b))| {
-        arch.dispatch(
-            #[inline(always)]
-            || {
-                for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
-                    *y = a + b;
-                }
-            },
-        );
-    });
+    let tasks = y.par_chunks_mut(TASK).zip(inputs);
+    tasks.for_each(|(y, (a, b))| task(arch, a, b, y));
 }
 
-/// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one task.
-pub(super) fn finish_plain(
-    arch: Arch,
-    bias: Option<&[f32]>,
-    residual: Option<&[f32]>,
-    relu: bool,
-    channels: usize,
-    y: &mut [f32],
-) {
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            if let Some(bias) = bias {
-                for y in y.chunks_exact_mut(channels) {
-                    for (y, b) in y.iter_mut().zip(bias) {
-                        *y += b;
-                    }
+vectorised! {
+    /// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one task.
+    pub(super) fn finish_plain<'a>(
+        bias: Option<&'a [f32]>,
+        residual: Option<&'a [f32]>,
+        relu: bool,
+        channels: usize,
+        y: &'a mut [f32],
+    ) {
+        if let Some(bias) = bias {
+            for y in y.chunks_exact_mut(channels) {
+                for (y, b) in y.iter_mut().zip(bias) {
+                    *y += b;
                 }
             }
-            if let Some(residual) = residual {
-                for (y, r) in y.iter_mut().zip(residual) {
-                    *y += r;
-                }
+        }
+        if let Some(residual) = residual {
+            for (y, r) in y.iter_mut().zip(residual) {
+                *y += r;
             }
-            if relu {
-                for y in y.iter_mut() {
-                    *y = y.max(0.0);
-                }
+        }
+        if relu {
+            for y in y.iter_mut() {
+                *y = y.max(0.0);
             }
-        },
-    );
+        }
+    }
 }
 
 /// The gradient of a bias: the sum of dy over rows, in f64, in order.

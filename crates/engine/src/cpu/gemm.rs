@@ -144,8 +144,10 @@ impl<F: Fn(usize) -> Row> GatherCall<'_, F> {
             let columns = width.min(op.n - n0);
             for m0 in (0..rows).step_by(MR) {
                 let valid = MR.min(rows - m0);
-                let block: [Row; MR] =
-                    std::array::from_fn(|m| row(m0 + if m < valid { m } else { 0 }));
+                let mut block = [row(m0); MR];
+                for (m, r) in block.iter_mut().enumerate().take(valid).skip(1) {
+                    *r = row(m0 + m);
+                }
                 if columns <= S::F32_LANES {
                     let acc = gather_block::<S, MR, 1>(simd, &op, b, &block);
                     put(simd, acc, &block[..valid], n0, columns, op.accumulate, c);
@@ -169,22 +171,22 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
     let width = S::F32_LANES * PANEL_VECTORS;
     let mut acc = [[simd.splat_f32s(0.0); NV]; MR];
     for (t, tap) in op.taps.iter().enumerate() {
-        let rows: [&[f32]; MR] = std::array::from_fn(|m| {
-            let offset = op.table[rows[m].table + t];
-            if offset < 0 {
-                &op.zeros[..op.depth]
-            } else {
-                &op.a[rows[m].base + offset as usize..][..op.depth]
+        // No array::from_fn in here: its closures are not always inlined into code with more vector instructions.
+        let mut parts = [&op.zeros[..op.depth]; MR];
+        for (part, row) in parts.iter_mut().zip(rows) {
+            let offset = op.table[row.table + t];
+            if offset >= 0 {
+                *part = &op.a[row.base + offset as usize..][..op.depth];
             }
-        });
+        }
         let b = &b[*tap as usize * op.depth * width..][..op.depth * width];
         for k in 0..op.depth {
             // SAFETY: every row has `depth` values and b has `depth` rows of `width` ≥ NV vectors, sliced just above.
             unsafe {
-                let b = b.as_ptr().add(k * width).cast::<S::f32s>();
-                let b: [S::f32s; NV] = std::array::from_fn(|v| b.add(v).read_unaligned());
+                let b = b.as_ptr().add(k * width).cast::<[S::f32s; NV]>();
+                let b = b.read_unaligned();
                 for m in 0..MR {
-                    let x = simd.splat_f32s(*rows[m].get_unchecked(k));
+                    let x = simd.splat_f32s(*parts[m].get_unchecked(k));
                     for v in 0..NV {
                         acc[m][v] = simd.mul_add_f32s(x, b[v], acc[m][v]);
                     }
@@ -220,6 +222,21 @@ fn store<S: Simd, const NV: usize>(
     accumulate: bool,
     c: &mut [f32],
 ) {
+    if c.len() == NV * S::F32_LANES {
+        let c = c.as_mut_ptr().cast::<S::f32s>();
+        for (v, acc) in acc.iter().enumerate() {
+            // SAFETY: c has NV whole vectors, as just checked.
+            unsafe {
+                let c = c.add(v);
+                c.write_unaligned(if accumulate {
+                    simd.add_f32s(*acc, c.read_unaligned())
+                } else {
+                    *acc
+                });
+            }
+        }
+        return;
+    }
     for (acc, c) in acc.iter().zip(c.chunks_mut(S::F32_LANES)) {
         let value = if accumulate {
             simd.add_f32s(*acc, simd.partial_load_f32s(c))
@@ -329,9 +346,8 @@ fn outer_block<S: Simd, const MI: usize, const NV: usize, const TAIL: bool>(
         let b: [S::f32s; NV] = if TAIL {
             [simd.partial_load_f32s(b); NV]
         } else {
-            let b = b.as_ptr().cast::<S::f32s>();
             // SAFETY: without a tail, `columns` is NV whole vectors, and b was sliced to that length.
-            std::array::from_fn(|v| unsafe { b.add(v).read_unaligned() })
+            unsafe { b.as_ptr().cast::<[S::f32s; NV]>().read_unaligned() }
         };
         for m in 0..MI {
             let x = simd.splat_f32s(a[m]);

@@ -8,6 +8,7 @@ use std::ops::Range;
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::simd::vectorised;
 use crate::{Error, Graph, Parameter, Result, Role, Sgd, Tensors};
 
 /// Values a task of the optimiser works on.
@@ -86,16 +87,16 @@ impl Parameters {
     }
 
     pub(super) fn update(&mut self, arch: Arch, sgd: &Sgd) {
+        vectorised! {
+            fn task<'a>(sgd: &'a Sgd, w: &'a mut [f32], v: &'a mut [f32], g: &'a [f32]) {
+                sgd.apply(w, v, g);
+            }
+        }
         self.weights
             .par_chunks_mut(TASK)
             .zip(self.momentum.par_chunks_mut(TASK))
             .zip(self.gradients.par_chunks(TASK))
-            .for_each(|((w, v), g)| {
-                arch.dispatch(
-                    #[inline(always)]
-                    || sgd.apply(w, v, g),
-                );
-            });
+            .for_each(|((w, v), g)| task(arch, sgd, w, v, g));
     }
 
     fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {
