@@ -1,0 +1,232 @@
+//! Which pictures does each picture belong with, and which of them are believed yet?
+
+use anchorhood_engine::{Device, Positives, Result, Scan};
+
+use crate::{MemoryBank, lowest_entropy};
+
+/// Every picture's neighbours and entropy, and which pictures are anchors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbourhoods {
+    k: usize,
+    neighbours: Vec<u32>,
+    anchors: Vec<bool>,
+    entropy: Vec<f32>,
+}
+
+/// Why saved parts do not make neighbourhoods.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PartsError {
+    /// A part has the wrong length.
+    #[error(
+        "neighbourhoods of {pictures} pictures with {k} neighbours each: expected {expected} {what}, got {got}"
+    )]
+    Length {
+        /// Which part.
+        what: &'static str,
+        /// Pictures, counted by the anchors.
+        pictures: usize,
+        /// Neighbours of each.
+        k: usize,
+        /// How many values the part should have.
+        expected: usize,
+        /// How many it has.
+        got: usize,
+    },
+    /// A neighbour that is no other picture.
+    #[error(
+        "picture {picture} has the neighbour {neighbour}, which is not another of the {pictures} pictures"
+    )]
+    Neighbour {
+        /// Whose neighbour.
+        picture: usize,
+        /// The neighbour.
+        neighbour: u32,
+        /// How many pictures there are.
+        pictures: usize,
+    },
+}
+
+impl Neighbourhoods {
+    /// Each of `n` pictures by itself, as in round 0: no neighbours, no anchors, no entropies.
+    pub fn single(n: usize) -> Self {
+        Neighbourhoods {
+            k: 0,
+            neighbours: vec![],
+            anchors: vec![false; n],
+            entropy: vec![],
+        }
+    }
+
+    /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all others, if they are
+    /// fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included). The `share` of pictures with the lowest
+    /// entropy are anchors. `progress` is told how many pictures are done.
+    pub fn discover<D: Device>(
+        device: &D,
+        bank: &MemoryBank<D>,
+        k: usize,
+        tau: f32,
+        share: f64,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self> {
+        let scan = Scan {
+            dim: bank.dim(),
+            entropy_temperature: Some(tau),
+            k,
+            same: true,
+        };
+        let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
+        Ok(Neighbourhoods {
+            k: found.neighbours.k,
+            neighbours: found.neighbours.indices,
+            anchors: lowest_entropy(&found.entropy, share),
+            entropy: found.entropy,
+        })
+    }
+
+    /// Neighbourhoods from what [`k`](Self::k), [`neighbours`](Self::neighbours), [`anchors`](Self::anchors) and
+    /// [`entropy`](Self::entropy) gave.
+    pub fn from_parts(
+        k: usize,
+        neighbours: Vec<u32>,
+        anchors: Vec<bool>,
+        entropy: Vec<f32>,
+    ) -> Result<Self, PartsError> {
+        let pictures = anchors.len();
+        let check = |what, expected, got| match expected == got {
+            true => Ok(()),
+            false => Err(PartsError::Length {
+                what,
+                pictures,
+                k,
+                expected,
+                got,
+            }),
+        };
+        check("neighbours", pictures.saturating_mul(k), neighbours.len())?;
+        if k > 0 || !entropy.is_empty() {
+            check("entropies", pictures, entropy.len())?;
+        }
+        for (picture, of) in neighbours.chunks_exact(k.max(1)).enumerate() {
+            let wrong = |n: &&u32| **n as usize >= pictures || **n as usize == picture;
+            if let Some(neighbour) = of.iter().find(wrong) {
+                return Err(PartsError::Neighbour {
+                    picture,
+                    neighbour: *neighbour,
+                    pictures,
+                });
+            }
+        }
+        Ok(Neighbourhoods {
+            k,
+            neighbours,
+            anchors,
+            entropy,
+        })
+    }
+
+    /// How many pictures.
+    pub fn len(&self) -> usize {
+        self.anchors.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.anchors.is_empty()
+    }
+
+    /// Neighbours of each picture.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// All neighbours, k for each picture, nearest first.
+    pub fn neighbours(&self) -> &[u32] {
+        &self.neighbours
+    }
+
+    /// One picture's neighbours, nearest first, whether it is an anchor or not.
+    pub fn neighbours_of(&self, picture: usize) -> &[u32] {
+        &self.neighbours[picture * self.k..(picture + 1) * self.k]
+    }
+
+    /// Which pictures are anchors.
+    pub fn anchors(&self) -> &[bool] {
+        &self.anchors
+    }
+
+    /// How many pictures are anchors.
+    pub fn anchor_count(&self) -> usize {
+        self.anchors.iter().filter(|a| **a).count()
+    }
+
+    /// Each picture's entropy; empty before any discovery.
+    pub fn entropy(&self) -> &[f32] {
+        &self.entropy
+    }
+
+    /// What each picture of a batch is drawn towards: itself, and its neighbours if it is an anchor. Clears `positives`
+    /// first. Panics if there is no such picture.
+    pub fn positives(&self, indices: &[u32], positives: &mut Positives) {
+        positives.clear();
+        for i in indices {
+            let neighbours = match self.anchors[*i as usize] {
+                true => self.neighbours_of(*i as usize),
+                false => &[],
+            };
+            positives.push(std::iter::once(*i).chain(neighbours.iter().copied()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Neighbourhoods {
+        let neighbours = vec![1, 2, 0, 2, 1, 0];
+        let entropy = vec![0.1, 0.3, 0.2];
+        Neighbourhoods::from_parts(2, neighbours, vec![true, false, true], entropy).unwrap()
+    }
+
+    #[test]
+    fn only_anchors_bring_their_neighbours() {
+        let mut positives = Positives::with_capacity(0, 0);
+        some().positives(&[2, 1], &mut positives);
+        assert_eq!(positives.len(), 2);
+        assert_eq!(positives.of(0), [2, 1, 0]);
+        assert_eq!(positives.of(1), [1]);
+        Neighbourhoods::single(3).positives(&[0], &mut positives);
+        assert_eq!((positives.len(), positives.of(0)), (1, &[0][..]));
+    }
+
+    #[test]
+    fn parts_make_the_same_again() {
+        for n in [some(), Neighbourhoods::single(3), Neighbourhoods::single(0)] {
+            let parts = (
+                n.neighbours().to_vec(),
+                n.anchors().to_vec(),
+                n.entropy().to_vec(),
+            );
+            let again = Neighbourhoods::from_parts(n.k(), parts.0, parts.1, parts.2);
+            assert_eq!(again.as_ref(), Ok(&n));
+        }
+    }
+
+    #[test]
+    fn broken_parts_are_named() {
+        let broken = |k, neighbours: &[u32], pictures, entropies| {
+            let parts = (
+                neighbours.to_vec(),
+                vec![false; pictures],
+                vec![0.0; entropies],
+            );
+            let error = Neighbourhoods::from_parts(k, parts.0, parts.1, parts.2).unwrap_err();
+            error.to_string()
+        };
+        assert!(broken(1, &[1], 2, 2).contains("expected 2 neighbours, got 1"));
+        assert!(broken(1, &[1, 0], 2, 1).contains("expected 2 entropies, got 1"));
+        assert!(broken(1, &[2, 0], 2, 2).contains("picture 0 has the neighbour 2"));
+        assert!(broken(1, &[1, 1], 2, 2).contains("picture 1 has the neighbour 1"));
+        assert!(broken(usize::MAX, &[], 2, 2).contains("got 0"));
+    }
+}
