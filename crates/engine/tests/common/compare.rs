@@ -79,6 +79,13 @@ fn assert_same_gradients(
             Role::Statistic => (Tensors::Values, &twin.parameters[i]),
         };
         let got = net.read(tensors, i).unwrap();
+        // Batch norm takes away what a bias before it adds: its gradient is nothing but rounding.
+        let vanishes = expected.iter().all(|v| v.abs() < 1e-9);
+        let tolerance = if vanishes {
+            10.0 * tolerance
+        } else {
+            tolerance
+        };
         assert_close(
             &what(&format!("{tensors:?} {}", p.name)),
             &got,

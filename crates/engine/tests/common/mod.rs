@@ -35,7 +35,7 @@ pub(crate) use every_device;
 /// The CPU with one thread and two, at every level of vector instructions the machine has.
 pub fn cpus() -> Vec<Cpu> {
     let levels = SimdLevel::available();
-    let each = |level: &SimdLevel| [1, 2].map(|threads| Cpu::with_level(threads, *level));
+    let each = |level: &SimdLevel| [1, 2].map(|threads| Cpu::with_level(threads, *level).unwrap());
     levels.iter().flat_map(each).collect()
 }
 

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What PyTorch computes for each layer: crates/engine/tests/golden/ops.safetensors, read by crates/engine/tests/golden.rs.
+
+usage: python tools/golden/ops.py        (needs: pip install torch numpy safetensors)
+
+For each case: x, its output y in training and y_eval in inference, the gradient dy given to y, and what follows from
+it: dx, and per parameter `NAME` the values before (param/NAME), gradients (grad/NAME) and running statistics after one
+training pass (after/NAME). Pictures are NHWC; parameters as PyTorch has them. The case `sgd` holds weights, gradients of
+several steps, and the weights and momentum after each.
+"""
+from pathlib import Path
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+OUT = Path(__file__).parents[2] / "crates/engine/tests/golden/ops.safetensors"
+tensors = {}
+
+
+def nhwc(t):
+    return t.permute(0, 2, 3, 1) if t.dim() == 4 else t
+
+
+def keep(name, t):
+    tensors[name] = t.detach().float().contiguous().clone()
+
+
+def case(name, module, shape):
+    """One training pass with its gradients, then inference with the statistics it left."""
+    for p in list(module.parameters()) + [b for b in module.buffers() if b.is_floating_point()]:
+        if p.dim() == 1:  # batch norm begins at ones and zeros, which would hide mistakes
+            p.data.add_(torch.empty_like(p).uniform_(-0.4, 0.4))
+    for key, value in module.state_dict().items():
+        if value.is_floating_point():
+            keep(f"{name}/param/{key}", value)
+    x = torch.randn(shape).requires_grad_()
+    y = module.train()(x)
+    dy = torch.randn_like(y)
+    y.backward(dy)
+    keep(f"{name}/x", nhwc(x)), keep(f"{name}/y", nhwc(y))
+    keep(f"{name}/dy", nhwc(dy)), keep(f"{name}/dx", nhwc(x.grad))
+    for key, p in module.named_parameters():
+        keep(f"{name}/grad/{key}", p.grad)
+    for key, b in module.named_buffers():
+        if b.is_floating_point():
+            keep(f"{name}/after/{key}", b)
+    keep(f"{name}/y_eval", nhwc(module.eval()(x)))
+
+
+class Named(nn.Module):
+    """Layers by name, one after the other."""
+
+    def __init__(self, **layers):
+        super().__init__()
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+
+    def forward(self, x):
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+class Block(nn.Module):
+    """relu(bn(conv(x)) + x)"""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)) + x)
+
+
+class Normalise(nn.Module):
+    def forward(self, x):
+        return F.normalize(x)
+
+
+def conv(i, o, kernel, stride, padding, bias):
+    return Named(conv=nn.Conv2d(i, o, kernel, stride, padding, bias=bias))
+
+
+def sgd(name, nesterov):
+    w = nn.Parameter(torch.randn(3, 4, 1, 1))
+    optimiser = torch.optim.SGD([w], lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=nesterov)
+    keep(f"{name}/w", w)
+    for step in range(5):
+        w.grad = torch.randn_like(w)
+        keep(f"{name}/g{step}", w.grad)
+        optimiser.step()
+        keep(f"{name}/w{step}", w)
+        keep(f"{name}/v{step}", optimiser.state[w]["momentum_buffer"])
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    case("conv_1x1", conv(5, 7, 1, 1, 0, False), (2, 5, 4, 3))
+    case("conv_1x1_stride_2", conv(4, 6, 1, 2, 0, False), (2, 4, 5, 6))
+    case("conv_3x3", conv(3, 8, 3, 1, 1, True), (2, 3, 6, 5))
+    case("conv_3x3_stride_2", conv(4, 5, 3, 2, 1, False), (2, 4, 7, 6))
+    case("conv_5x2_uneven", conv(3, 4, (5, 2), (1, 3), (2, 1), True), (2, 3, 6, 7))
+    case("conv_7x7_stride_2", conv(3, 4, 7, 2, 3, False), (1, 3, 9, 8))
+    case("batch_norm", Named(bn=nn.BatchNorm2d(5)), (3, 5, 4, 3))
+    case("fused", Named(conv=nn.Conv2d(3, 6, 3, 2, 1, bias=False), bn=nn.BatchNorm2d(6), relu=nn.ReLU()), (3, 3, 6, 5))
+    case("fused_residual", Block(4), (3, 4, 5, 4))
+    case("max_pool", Named(pool=nn.MaxPool2d(3, 2, 1)), (2, 4, 7, 6))
+    case("global_average", Named(pool=nn.AdaptiveAvgPool2d(1)), (2, 5, 4, 3))
+    case("linear", Named(fc=nn.Linear(9, 6)), (4, 9))
+    case("l2_normalise", Normalise(), (4, 9))
+    sgd("sgd", False)
+    sgd("sgd_nesterov", True)
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, OUT, metadata={"made_by": "tools/golden/ops.py", "torch": torch.__version__})
+    OUT.chmod(0o644)
+    print(f"{OUT.name}: {len(tensors)} tensors, {OUT.stat().st_size} bytes")
