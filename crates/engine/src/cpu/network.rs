@@ -463,8 +463,10 @@ impl State {
         let residual = node.inputs.get(1).map(|r| self.training.gradient[r.index()].range());
         let write = self.training.writes[i].get(1).copied();
         let wants_residual = write.is_some_and(|w| w != GradientWrite::Skip);
+        // Without ReLU the output is not kept for the backward pass, and its place may hold something else by now.
+        let output = if relu { self.training.value[i].range() } else { 0..0 };
         let ([c, y], [dy, dr]) = self.arena.views(
-            [before, self.training.value[i].range()],
+            [before, output],
             [
                 self.training.gradient[i].range(),
                 residual.filter(|_| wants_residual).unwrap_or(0..0),
