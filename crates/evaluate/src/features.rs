@@ -1,0 +1,49 @@
+//! Features of pictures: the network's, and the pixels themselves.
+
+use anchorhood_data::{Pictures, normalise};
+use anchorhood_engine::{Network, Result};
+use rayon::prelude::*;
+
+/// What the network makes of every picture, not augmented, in inference mode: a row for each. `progress` is told how many
+/// are done.
+pub fn extract<N: Network>(
+    network: &mut N,
+    pictures: &Pictures,
+    mean: [f32; 3],
+    std: [f32; 3],
+    progress: &dyn Fn(usize),
+) -> Result<Vec<f32>> {
+    let graph = network.graph();
+    let dim = graph.node(graph.output_node()).shape.len();
+    let (batch, one) = (network.batch(), pictures.picture_len());
+    let mut features = vec![0.0; pictures.len() * dim];
+    let mut pixels = vec![0.0; batch * one];
+    let mut done = 0;
+    for out in features.chunks_mut(batch * dim) {
+        let count = out.len() / dim;
+        for (i, pixels) in (done..done + count).zip(pixels.chunks_exact_mut(one)) {
+            normalise(pictures.picture(i), mean, std, pixels);
+        }
+        network.infer(&pixels[..count * one], out)?;
+        done += count;
+        progress(done);
+    }
+    Ok(features)
+}
+
+/// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel, and scaled to unit
+/// length, so that similarity is a cosine. Without the mean all pictures would look alike, being all rather bright or all
+/// rather dark. A picture that is all mean stays zero.
+pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
+    let one = pictures.picture_len();
+    let mut features = vec![0.0; pictures.len() * one];
+    (features.par_chunks_exact_mut(one).enumerate()).for_each(|(i, out)| {
+        normalise(pictures.picture(i), mean, [1.0; 3], out);
+        let square: f64 = out.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+        if square > 0.0 {
+            let scale = (1.0 / square.sqrt()) as f32;
+            out.iter_mut().for_each(|v| *v *= scale);
+        }
+    });
+    features
+}
