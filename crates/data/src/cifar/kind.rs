@@ -1,0 +1,140 @@
+//! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python forms.
+
+/// What is true of a data set however it is written.
+pub(crate) struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The environment variable that may say where it lies.
+    pub variable: &'static str,
+    /// How many classes.
+    pub classes: usize,
+    /// Channel means of its training pictures.
+    pub mean: [f32; 3],
+    /// Channel standard deviations, likewise.
+    pub std: [f32; 3],
+    /// Records in each training file.
+    pub train_records: usize,
+    /// Records in the test file.
+    pub test_records: usize,
+}
+
+/// CIFAR-10.
+pub(crate) static CIFAR10: Kind = Kind {
+    name: "cifar10",
+    variable: "ANCHORHOOD_CIFAR10",
+    classes: 10,
+    mean: [0.4914, 0.4822, 0.4465],
+    std: [0.2023, 0.1994, 0.2010],
+    train_records: 10_000,
+    test_records: 10_000,
+};
+
+/// CIFAR-100, with its own statistics.
+pub(crate) static CIFAR100: Kind = Kind {
+    name: "cifar100",
+    variable: "ANCHORHOOD_CIFAR100",
+    classes: 100,
+    mean: [0.5071, 0.4865, 0.4409],
+    std: [0.2673, 0.2564, 0.2762],
+    train_records: 50_000,
+    test_records: 10_000,
+};
+
+/// How a form stores its records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// So many label bytes, the last of which counts, then three planes of 1,024 bytes.
+    Binary {
+        /// Label bytes of a record.
+        label_bytes: usize,
+    },
+    /// A pickled dictionary with `data` and a list of labels.
+    Python {
+        /// The list's key.
+        labels: &'static str,
+        /// The key of the class names in the names' file.
+        names: &'static str,
+    },
+}
+
+/// One of the four ways the two data sets are published.
+pub(crate) struct Form {
+    pub kind: &'static Kind,
+    pub folder: &'static str,
+    pub archive: &'static str,
+    pub coding: Coding,
+    pub train: &'static [&'static str],
+    pub test: &'static str,
+    /// The file that names the classes.
+    pub names: &'static str,
+    /// A folder with these files is taken for this form.
+    pub marks: &'static [&'static str],
+}
+
+impl Form {
+    /// Whether `file` is one of this form's.
+    pub fn knows(&self, file: &str) -> bool {
+        self.train.contains(&file) || file == self.test || file == self.names
+    }
+}
+
+pub(crate) static FORMS: [Form; 4] = [
+    Form {
+        kind: &CIFAR10,
+        folder: "cifar-10-batches-bin",
+        archive: "cifar-10-binary.tar.gz",
+        coding: Coding::Binary { label_bytes: 1 },
+        train: &[
+            "data_batch_1.bin",
+            "data_batch_2.bin",
+            "data_batch_3.bin",
+            "data_batch_4.bin",
+            "data_batch_5.bin",
+        ],
+        test: "test_batch.bin",
+        names: "batches.meta.txt",
+        marks: &["data_batch_1.bin"],
+    },
+    Form {
+        kind: &CIFAR10,
+        folder: "cifar-10-batches-py",
+        archive: "cifar-10-python.tar.gz",
+        coding: Coding::Python {
+            labels: "labels",
+            names: "label_names",
+        },
+        train: &[
+            "data_batch_1",
+            "data_batch_2",
+            "data_batch_3",
+            "data_batch_4",
+            "data_batch_5",
+        ],
+        test: "test_batch",
+        names: "batches.meta",
+        marks: &["data_batch_1"],
+    },
+    Form {
+        kind: &CIFAR100,
+        folder: "cifar-100-binary",
+        archive: "cifar-100-binary.tar.gz",
+        coding: Coding::Binary { label_bytes: 2 },
+        train: &["train.bin"],
+        test: "test.bin",
+        names: "fine_label_names.txt",
+        marks: &["train.bin", "test.bin"],
+    },
+    Form {
+        kind: &CIFAR100,
+        folder: "cifar-100-python",
+        archive: "cifar-100-python.tar.gz",
+        coding: Coding::Python {
+            labels: "fine_labels",
+            names: "fine_label_names",
+        },
+        train: &["train"],
+        test: "test",
+        names: "meta",
+        marks: &["train", "meta"],
+    },
+];

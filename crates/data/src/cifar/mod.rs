@@ -1,0 +1,193 @@
+//! CIFAR-10 and CIFAR-100 as their authors publish them: binary or python files, in a folder or a `.tar.gz`.
+//!
+//! Whichever it is read from, the pictures, their order and their labels are the same. A file of another length than the
+//! official one is refused: half a data set must not pass for the whole.
+
+mod kind;
+mod pickle;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+pub(crate) use kind::{CIFAR10, CIFAR100, FORMS, Kind};
+use kind::{Coding, Form};
+use pickle::Pickle;
+use source::Source;
+
+use crate::{DataError, Dataset, Labels, Pictures, Split};
+
+/// Side of a CIFAR picture.
+const SIDE: usize = 32;
+const PLANE: usize = SIDE * SIDE;
+const PIXELS: usize = PLANE * 3;
+
+/// How many records each file must have: the official numbers, or fewer in tests.
+#[derive(Clone, Copy)]
+struct Records {
+    train: usize,
+    test: usize,
+}
+
+/// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or archive, or an archive.
+pub(crate) fn open(path: &Path, kind: Option<&Kind>) -> Result<Option<Dataset>, DataError> {
+    let wanted = |form: &Form| kind.is_none_or(|kind| kind.name == form.kind.name);
+    let Some(source) = Source::find(path, wanted)? else {
+        return Ok(None);
+    };
+    let records = Records {
+        train: source.form.kind.train_records,
+        test: source.form.kind.test_records,
+    };
+    load(source, records).map(Some)
+}
+
+/// Whether `path` is an archive by its name.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    source::is_archive(path)
+}
+
+fn load(mut source: Source, records: Records) -> Result<Dataset, DataError> {
+    let form = source.form;
+    let classes = class_names(&mut source);
+    let train = split(&mut source, form.train, records.train, &classes)?;
+    let test = split(&mut source, &[form.test], records.test, &classes)?;
+    Ok(Dataset {
+        name: form.kind.name.into(),
+        train,
+        test: Some(test),
+        mean: form.kind.mean,
+        std: form.kind.std,
+        skipped: Vec::new(),
+    })
+}
+
+fn split(
+    source: &mut Source,
+    files: &[&str],
+    records: usize,
+    classes: &[String],
+) -> Result<Split, DataError> {
+    let mut pixels = vec![0; files.len() * records * PIXELS];
+    let mut labels = Vec::with_capacity(files.len() * records);
+    for (file, out) in files.iter().zip(pixels.chunks_exact_mut(records * PIXELS)) {
+        match source.form.coding {
+            Coding::Binary { label_bytes } => {
+                binary(source, file, label_bytes, records, out, &mut labels)?
+            }
+            Coding::Python { labels: key, .. } => {
+                python(source, file, key, records, out, &mut labels)?
+            }
+        }
+    }
+    Ok(Split {
+        pictures: Pictures::new(SIDE, SIDE, pixels)?,
+        labels: Some(Labels::new(labels, classes.to_vec())),
+        names: Vec::new(),
+    })
+}
+
+fn binary(
+    source: &mut Source,
+    file: &str,
+    label_bytes: usize,
+    records: usize,
+    out: &mut [u8],
+    labels: &mut Vec<u32>,
+) -> Result<(), DataError> {
+    let record = label_bytes + PIXELS;
+    let bytes = source.read(file, Some((records * record) as u64))?;
+    for (number, record) in bytes.chunks_exact(record).enumerate() {
+        labels.push(checked(
+            source,
+            file,
+            number,
+            u64::from(record[label_bytes - 1]),
+        )?);
+    }
+    out.par_chunks_exact_mut(PIXELS)
+        .zip(bytes.par_chunks_exact(record))
+        .for_each(|(out, record)| interleave(&record[label_bytes..], out));
+    Ok(())
+}
+
+fn python(
+    source: &mut Source,
+    file: &str,
+    key: &str,
+    records: usize,
+    out: &mut [u8],
+    labels: &mut Vec<u32>,
+) -> Result<(), DataError> {
+    let bytes = source.read(file, None)?;
+    let bad = |reason: String| DataError::BadPickle {
+        path: source.path(file),
+        reason,
+    };
+    let pickle = Pickle::parse(&bytes).map_err(bad)?;
+    let (rows, columns, data) = pickle.array("data").map_err(bad)?;
+    let values = pickle.ints(key).map_err(bad)?;
+    if (rows, columns) != (records, PIXELS) || values.len() != records {
+        return Err(bad(format!(
+            "expected {records} pictures of {PIXELS} bytes with as many labels, found {rows} of {columns} with {} labels",
+            values.len()
+        )));
+    }
+    for (number, &label) in values.iter().enumerate() {
+        labels.push(checked(
+            source,
+            file,
+            number,
+            u64::try_from(label).unwrap_or(u64::MAX),
+        )?);
+    }
+    out.par_chunks_exact_mut(PIXELS)
+        .zip(data.par_chunks_exact(PIXELS))
+        .for_each(|(out, planes)| interleave(planes, out));
+    Ok(())
+}
+
+fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32, DataError> {
+    let classes = source.form.kind.classes;
+    match label < classes as u64 {
+        true => Ok(label as u32),
+        false => Err(DataError::BadLabel {
+            path: source.path(file),
+            record,
+            label,
+            classes,
+        }),
+    }
+}
+
+/// Red, green and blue planes to RGB pixels.
+fn interleave(planes: &[u8], out: &mut [u8]) {
+    let (red, rest) = planes.split_at(PLANE);
+    let (green, blue) = rest.split_at(PLANE);
+    for (((out, r), g), b) in out.chunks_exact_mut(3).zip(red).zip(green).zip(blue) {
+        out.copy_from_slice(&[*r, *g, *b]);
+    }
+}
+
+/// The names in the official file. Names are for people: without a good file, classes go by their numbers.
+fn class_names(source: &mut Source) -> Vec<String> {
+    let form = source.form;
+    let bytes = source.read(form.names, None).unwrap_or_default();
+    let names = match form.coding {
+        Coding::Binary { .. } => String::from_utf8_lossy(&bytes)
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect(),
+        Coding::Python { names, .. } => Pickle::parse(&bytes)
+            .and_then(|p| p.strings(names))
+            .unwrap_or_default(),
+    };
+    match names.len() == form.kind.classes {
+        true => names,
+        false => (0..form.kind.classes).map(|c| c.to_string()).collect(),
+    }
+}
