@@ -1,2 +1,39 @@
 //! What does the user type?
-fn main() {}
+//!
+//! Arguments are parsed purely (`args`), resolved once (`resolve`), and handed to the library. What happens is drawn
+//! (`draw`) as a person or a program wants to see it. Errors are one sentence on stderr; the exit code is 2 for something
+//! that cannot be asked for, 1 for something that failed, 130 for a run that was interrupted and saved.
+
+mod args;
+mod bench;
+mod draw;
+mod evaluate;
+mod failure;
+mod info;
+mod output;
+mod resolve;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Train(args) => train::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = &failure.message {
+                eprintln!("error: {message}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}

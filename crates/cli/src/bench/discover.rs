@@ -1,0 +1,53 @@
+//! Discovery over a bank of random features: entropy and nearest neighbours, as before a round.
+
+use std::time::Instant;
+
+use anchorhood::discover::{MemoryBank, Neighbourhoods};
+use anchorhood::engine::{Cpu, Device};
+use serde_json::json;
+
+use super::{at_least_one, median, step::random_rows};
+use crate::args::BenchDiscoverArgs;
+use crate::failure::Failure;
+
+/// Runs the benchmark.
+pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
+    at_least_one(&[
+        ("n", args.n),
+        ("dim", args.dim),
+        ("neighbours", args.neighbours),
+        ("repeat", args.repeat),
+    ])?;
+    if args.neighbours >= args.n {
+        return Err(Failure::usage(format!(
+            "--neighbours {}: there are only {} others among {}",
+            args.neighbours,
+            args.n - 1,
+            args.n
+        )));
+    }
+    let threads = args.common.thread_count();
+    let device = Cpu::new(threads);
+    let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;
+    let mut seconds = vec![];
+    for _ in 0..args.repeat {
+        let clock = Instant::now();
+        Neighbourhoods::discover(&device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
+        seconds.push(clock.elapsed().as_secs_f64());
+    }
+    let seconds = median(seconds);
+    let gflops = 2.0 * (args.n as f64).powi(2) * args.dim as f64 / seconds / 1e9;
+    let text = format!(
+        "discover n={} dim={} k={} threads={threads}: {seconds:.3} s, {gflops:.1} GFLOP/s (median of {}; {})",
+        args.n,
+        args.dim,
+        args.neighbours,
+        args.repeat,
+        device.describe()
+    );
+    let object = json!({
+        "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads,
+        "seconds": seconds, "gflops": gflops, "device": device.describe(), "version": anchorhood::train::VERSION,
+    });
+    args.common.show(&text, &object)
+}

@@ -1,0 +1,97 @@
+//! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
+
+use std::path::PathBuf;
+
+use anchorhood::data;
+use anchorhood::engine::Cpu;
+use anchorhood::train::{Checkpoint, FeatureSource, MachineConfig, checkpoint_path, judge};
+use serde_json::json;
+
+use crate::args::EvaluateArgs;
+use crate::draw;
+use crate::failure::Failure;
+use crate::output;
+use crate::resolve::find_run;
+
+/// Runs the command.
+pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
+    let path = checkpoint_file(args)?;
+    let checkpoint = Checkpoint::load(&path)?;
+    let mut config = checkpoint.config.clone();
+    config.machine = MachineConfig {
+        threads: args.threads,
+        ..config.machine
+    };
+    if let Some(set) = &args.data {
+        if args.features == Some(FeatureSource::Memory) {
+            return Err(Failure::usage(
+                "--features memory: the memory is of the pictures the run was trained on; leave out --data, or give --features recomputed",
+            ));
+        }
+        config.data.set = set.clone();
+        config.evaluation.features = FeatureSource::Recomputed;
+        let size = checkpoint.config.data.size;
+        config.data.size = size.or(config.data.size);
+    }
+    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
+    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
+    config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
+    config.check()?;
+    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let device = Cpu::new(config.machine.thread_count());
+    let found = judge(&device, &checkpoint, &path, &config, &data)?;
+    if args.json {
+        let object = json!({
+            "checkpoint": path.display().to_string(),
+            "data": data.name,
+            "position": checkpoint.standing.position,
+            "features": config.evaluation.features,
+            "raw_pixels": found.raw_pixels,
+            "untrained": found.untrained,
+            "trained": found.trained,
+            "seed": config.seed,
+            "version": anchorhood::train::VERSION,
+        });
+        return output::line(&object.to_string());
+    }
+    let features = match config.evaluation.features {
+        FeatureSource::Memory => "memory",
+        FeatureSource::Recomputed => "recomputed features",
+    };
+    output::line(&format!(
+        "{}: {}, stands at {}; judged on {} with {features}",
+        path.display(),
+        checkpoint.network(),
+        checkpoint.standing.position,
+        data.name,
+    ))?;
+    output::line(&format!(
+        "raw pixels         {}",
+        draw::accuracy(&found.raw_pixels)
+    ))?;
+    output::line(&format!(
+        "untrained network  {}",
+        draw::accuracy(&found.untrained)
+    ))?;
+    output::line(&format!(
+        "this checkpoint    {}",
+        draw::accuracy(&found.trained)
+    ))
+}
+
+/// The file meant: itself, or a run's last.
+fn checkpoint_file(args: &EvaluateArgs) -> Result<PathBuf, Failure> {
+    let file = PathBuf::from(&args.run);
+    if file.is_file() {
+        return Ok(file);
+    }
+    let run = find_run(&args.runs, &args.run)?;
+    let last = checkpoint_path(&run, "last");
+    match last.is_file() {
+        true => Ok(last),
+        false => Err(Failure::usage(format!(
+            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
+            run.display()
+        ))),
+    }
+}

@@ -1,0 +1,87 @@
+//! What goes wrong, as the shell sees it: a sentence and an exit code.
+
+use anchorhood::data::DataError;
+use anchorhood::report::ReportError;
+use anchorhood::train::{CheckpointError, ConfigError, TrainError};
+
+/// An end that is not success.
+#[derive(Debug)]
+pub struct Failure {
+    /// What to say, unless it has been said.
+    pub message: Option<String>,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// Something that cannot be asked for.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure {
+            message: Some(message.into()),
+            code: 2,
+        }
+    }
+
+    /// Something that failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Failure {
+            message: Some(message.into()),
+            code: 1,
+        }
+    }
+
+    /// A run that was interrupted and saved; all has been said.
+    pub fn interrupted() -> Self {
+        Failure {
+            message: None,
+            code: 130,
+        }
+    }
+
+    /// Nobody reads stdout any more; there is nobody to tell.
+    pub fn closed_pipe() -> Self {
+        Failure {
+            message: None,
+            code: 141, // what a shell reports for SIGPIPE
+        }
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        match error.is_usage() {
+            true => Failure::usage(error.to_string()),
+            false => Failure::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        TrainError::from(error).into()
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        TrainError::from(error).into()
+    }
+}
+
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        TrainError::from(error).into()
+    }
+}
+
+impl From<anchorhood::engine::Error> for Failure {
+    fn from(error: anchorhood::engine::Error) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        Failure::failed(error.to_string())
+    }
+}

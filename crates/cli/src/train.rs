@@ -1,0 +1,170 @@
+//! `anchorhood train`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood::data::{self, Dataset};
+use anchorhood::engine::Cpu;
+use anchorhood::report::{Summary, read_metrics, write_curve};
+use anchorhood::train::{Event, Outcome, RunConfig, RunDir, RunEnded, train};
+
+use crate::args::TrainArgs;
+use crate::draw::{Drawer, Style};
+use crate::failure::Failure;
+use crate::output;
+use crate::resolve::{Plan, plan};
+
+/// Runs the command.
+pub fn run(args: &TrainArgs) -> Result<(), Failure> {
+    let style = match (args.json, args.quiet) {
+        (true, _) => Style::Json,
+        (_, true) => Style::Quiet,
+        _ => Style::Human,
+    };
+    let stop = stop_on_interrupt()?;
+    let plan = plan(args)?;
+    let mut drawer = Drawer::new(style, stop.clone());
+    // Pictures before the run's folder: a run that cannot begin leaves no folder behind.
+    let (mut dir, data) = match plan {
+        Plan::New(config) => {
+            let data = open(&config, &mut drawer)?;
+            anchorhood::train::check_data(&config, &data)?;
+            let dir = match &args.name {
+                Some(name) => RunDir::create(&args.runs, name, &config)?,
+                None => RunDir::create_numbered(&args.runs, &data.name, &config)?,
+            };
+            (dir, data)
+        }
+        Plan::Resume(path, config) => {
+            let mut dir = RunDir::open(&path)?;
+            dir.set_machine(config.machine.clone());
+            (dir, open(&config, &mut drawer)?)
+        }
+    };
+    let device = Cpu::new(dir.config().machine.thread_count());
+    let mut observer = |event: &Event| drawer.event(event);
+    let outcome = train(&device, &mut dir, &data, &mut observer, &stop);
+    drawer.finish();
+    match outcome? {
+        Outcome::Finished(ended) => finished(args, dir.path(), &ended),
+        Outcome::Stopped(position) => {
+            eprintln!(
+                "stopped at {position}, saved in {}; go on with\n  {}",
+                dir.path().display(),
+                resume_command(&args.runs, dir.path())
+            );
+            Err(match drawer.closed() {
+                true => Failure::closed_pipe(),
+                false => Failure::interrupted(),
+            })
+        }
+    }
+}
+
+/// The first Ctrl-C asks training to save and end, the second ends the program.
+fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nsaving after this step … (once more to end at once)");
+    })
+    .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    Ok(stop)
+}
+
+fn open(config: &RunConfig, drawer: &mut Drawer) -> Result<Dataset, Failure> {
+    let options = config.data.load_options(config.seed);
+    let data = {
+        let drawer = std::sync::Mutex::new(&mut *drawer);
+        let progress = |done, total| {
+            if let Ok(drawer) = drawer.try_lock() {
+                drawer.loading(done, total);
+            }
+        };
+        data::open_with_progress(&config.data.set, &options, &progress)?
+    };
+    for (path, why) in &data.skipped {
+        drawer.event(&Event::Warning {
+            message: format!("{path}: skipped: {why}"),
+        });
+    }
+    if !data.skipped.is_empty() {
+        let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
+        drawer.event(&Event::Warning {
+            message: format!(
+                "{} of {} pictures could not be read and were skipped",
+                data.skipped.len(),
+                data.skipped.len() + read
+            ),
+        });
+    }
+    Ok(data)
+}
+
+fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded) -> Result<(), Failure> {
+    let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?);
+    let curve = run.join("curve.svg");
+    write_curve(&summary, &curve)?;
+    let text = format!(
+        "{}\n\n{}\n{}",
+        summary.table(),
+        headline(ended),
+        whereabouts(args, run)
+    );
+    if args.json {
+        eprintln!("{text}");
+        return Ok(());
+    }
+    output::line(&text)
+}
+
+fn headline(ended: &RunEnded) -> String {
+    let took = output::duration(ended.seconds);
+    match (ended.last, ended.best) {
+        (Some(last), Some(best)) => format!(
+            "kNN after the last epoch {:.1}%; best of any epoch {:.1}% (chosen by test accuracy). {took}.",
+            last.top1 * 100.0,
+            best.top1 * 100.0
+        ),
+        _ => format!(
+            "No kNN is reported, because these pictures have no labels to judge by; loss {:.4} after the last epoch. {took}.",
+            ended.loss
+        ),
+    }
+}
+
+fn whereabouts(args: &TrainArgs, run: &Path) -> String {
+    format!(
+        "The model is {}, the curve {}.\nJudge it again with\n  anchorhood evaluate {}",
+        run.join("checkpoints").join("last.safetensors").display(),
+        run.join("curve.svg").display(),
+        run_and_place(&args.runs, run)
+    )
+}
+
+/// What to type to go on with a run.
+fn resume_command(runs: &Path, run: &Path) -> String {
+    format!("anchorhood train --resume {}", run_and_place(runs, run))
+}
+
+/// A run by name where that is enough, by folder otherwise.
+fn run_and_place(runs: &Path, run: &Path) -> String {
+    let name = run.file_name().map(|n| n.to_string_lossy().into_owned());
+    match name {
+        Some(name) if runs == Path::new("runs") && run == runs.join(&name) => quoted(&name),
+        _ => quoted(&run.display().to_string()),
+    }
+}
+
+/// As a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    match text.chars().all(plain) {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}

@@ -1,0 +1,216 @@
+//! A run as a picture: kNN accuracy over the epochs with its floors, and the loss under it.
+
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use crate::{ReportError, Summary};
+
+const SIZE: (u32, u32) = (760, 520);
+const ACCURACY: RGBColor = RGBColor(0, 94, 162);
+const LOSS: RGBColor = RGBColor(176, 70, 0);
+const FLOOR: RGBColor = RGBColor(110, 110, 110);
+const ROUND: RGBColor = RGBColor(205, 205, 205);
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// Writes `curve.svg`.
+pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
+    let svg = curve_svg(summary)?;
+    std::fs::write(path, svg).map_err(|source| ReportError::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+/// The picture as SVG. Without labels it is the loss alone.
+pub fn curve_svg(summary: &Summary) -> Result<String, ReportError> {
+    let mut svg = String::new();
+    draw(summary, &mut svg).map_err(|e| ReportError::Drawing(e.to_string()))?;
+    Ok(svg)
+}
+
+fn draw(summary: &Summary, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    root.fill(&WHITE)?;
+    let root = root.titled(&title(summary), ("sans-serif", 17))?;
+    if summary.has_accuracy() {
+        let (top, bottom) = root.split_vertically(300);
+        draw_accuracy(summary, &top)?;
+        draw_loss(summary, &bottom)?;
+    } else {
+        draw_loss(summary, &root)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn title(summary: &Summary) -> String {
+    match &summary.started {
+        Some(s) => format!(
+            "{}: {} pictures, {}, seed {}",
+            s.data, s.pictures, s.network, s.seed
+        ),
+        None => "A run".into(),
+    }
+}
+
+fn draw_accuracy(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+    let floors = summary
+        .floors
+        .iter()
+        .map(|f| (f.name, 100.0 * f.accuracy.top1));
+    let floors: Vec<(&str, f64)> = floors.collect();
+    let points: Vec<(f64, f64)> = summary
+        .evaluations
+        .iter()
+        .filter_map(|e| match e.subject {
+            anchorhood_train::Subject::Trained { round, epoch } => {
+                Some((epoch_number(summary, round, epoch), 100.0 * e.accuracy.top1))
+            }
+            _ => None,
+        })
+        .collect();
+    let all = points
+        .iter()
+        .map(|p| p.1)
+        .chain(floors.iter().map(|f| f.1));
+    let high = all.fold(0.0, f64::max);
+    let y = 0.0..(high * 1.12).clamp(10.0, 100.0);
+    let mut chart = axes(summary, area, y.clone(), "kNN top-1, %", false)?;
+    let end = last_epoch(summary);
+    for (name, value) in floors {
+        let line = [(0.0, value), (end, value)];
+        chart.draw_series(DashedLineSeries::new(line, 6, 4, FLOOR.stroke_width(1)))?;
+        let place = (end * 0.005, value + y.end * 0.02);
+        let style = ("sans-serif", 12).into_font().color(&FLOOR);
+        let anchor = plotters::style::text_anchor::Pos::new(
+            plotters::style::text_anchor::HPos::Left,
+            plotters::style::text_anchor::VPos::Bottom,
+        );
+        let text = format!("{name} {value:.1}");
+        chart.draw_series([Text::new(text, place, style.pos(anchor))])?;
+    }
+    curve(&mut chart, &points, ACCURACY)
+}
+
+fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+    let points: Vec<(f64, f64)> = summary
+        .epochs
+        .iter()
+        .map(|e| (epoch_number(summary, e.round, e.epoch), e.loss))
+        .filter(|p| p.1.is_finite())
+        .collect();
+    let low = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    let high = points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+    let room = ((high - low) * 0.08).max(1e-3);
+    let y = (low - room)..(high + room);
+    let mut chart = axes(summary, area, y, "loss", true)?;
+    curve(&mut chart, &points, LOSS)
+}
+
+fn axes<'a, 'b>(
+    summary: &Summary,
+    area: &'a Area<'b>,
+    y: Range<f64>,
+    name: &str,
+    epochs: bool,
+) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+    let range = y.end - y.start;
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .margin_right(20)
+        .set_label_area_size(LabelAreaPosition::Left, 58)
+        .set_label_area_size(LabelAreaPosition::Bottom, if epochs { 44 } else { 26 })
+        .build_cartesian_2d(0.0..last_epoch(summary), y)?;
+    let value = |v: &f64| match range > 8.0 {
+        true => format!("{v:.0}"),
+        false => format!("{v:.2}"),
+    };
+    let mut mesh = chart.configure_mesh();
+    mesh.disable_x_mesh()
+        .bold_line_style(RGBColor(235, 235, 235))
+        .light_line_style(TRANSPARENT)
+        .x_labels(10)
+        .y_labels(6)
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&value)
+        .y_desc(name)
+        .label_style(("sans-serif", 12))
+        .axis_desc_style(("sans-serif", 13));
+    if epochs {
+        mesh.x_desc("epochs (a grey line begins a round)");
+    }
+    mesh.draw()?;
+    drop(mesh);
+    for start in round_starts(summary) {
+        let range = chart.y_range();
+        let line = [(start, range.start), (start, range.end)];
+        chart.draw_series(LineSeries::new(line, ROUND.stroke_width(1)))?;
+    }
+    Ok(chart)
+}
+
+fn curve(
+    chart: &mut Chart,
+    points: &[(f64, f64)],
+    colour: RGBColor,
+) -> Result<(), Box<dyn std::error::Error>> {
+    chart.draw_series(LineSeries::new(
+        points.iter().copied(),
+        colour.stroke_width(2),
+    ))?;
+    let dots = points.iter().map(|p| Circle::new(*p, 3, colour.filled()));
+    chart.draw_series(dots)?;
+    Ok(())
+}
+
+/// Epochs done when this one ended, over all rounds.
+fn epoch_number(summary: &Summary, round: usize, epoch: usize) -> f64 {
+    let epochs = summary.epochs.first().map_or(1, |e| e.epochs);
+    (round * epochs + epoch + 1) as f64
+}
+
+fn last_epoch(summary: &Summary) -> f64 {
+    let numbers = summary
+        .epochs
+        .iter()
+        .map(|e| epoch_number(summary, e.round, e.epoch));
+    numbers.fold(1.0, f64::max)
+}
+
+fn round_starts(summary: &Summary) -> Vec<f64> {
+    let later = summary
+        .epochs
+        .iter()
+        .filter(|e| e.epoch == 0 && e.round > 0);
+    later
+        .map(|e| epoch_number(summary, e.round, 0) - 1.0)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::example;
+
+    #[test]
+    fn shows_the_floors_and_every_point() {
+        let svg = curve_svg(&Summary::of(&example(true))).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert!(svg.contains("raw pixels 20.0") && svg.contains("untrained 25.0"));
+        assert_eq!(svg.matches("<circle").count(), 4 + 4, "accuracies and losses");
+    }
+
+    #[test]
+    fn draws_a_run_without_labels_and_one_without_epochs() {
+        let svg = curve_svg(&Summary::of(&example(false))).unwrap();
+        assert!(!svg.contains("kNN"));
+        assert_eq!(svg.matches("<circle").count(), 4);
+        curve_svg(&Summary::default()).unwrap();
+    }
+}

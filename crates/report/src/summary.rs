@@ -1,0 +1,205 @@
+//! A run in a few figures: the floors, and each round at its last epoch.
+
+use anchorhood_train::{
+    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, RunEnded, RunStarted,
+    Subject,
+};
+
+/// Something to compare with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// `raw pixels` or `untrained`.
+    pub name: &'static str,
+    /// How good it is.
+    pub accuracy: Accuracy,
+}
+
+/// One round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoundSummary {
+    /// Which, from 0.
+    pub round: usize,
+    /// Its last evaluation.
+    pub accuracy: Option<Accuracy>,
+    /// How many pictures were anchors; none in round 0.
+    pub anchors: Option<usize>,
+    /// How often neighbours carried the anchor's label.
+    pub consistency: Option<ConsistencyFigure>,
+    /// Mean loss of its last epoch.
+    pub loss: Option<f64>,
+    /// Discovery, training and evaluation.
+    pub seconds: f64,
+}
+
+/// A run, added up from its events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// What was trained on what.
+    pub started: Option<RunStarted>,
+    /// Raw pixels and the untrained network.
+    pub floors: Vec<Floor>,
+    /// The rounds so far.
+    pub rounds: Vec<RoundSummary>,
+    /// All epochs.
+    pub epochs: Vec<EpochEnded>,
+    /// All evaluations of the trained network.
+    pub evaluations: Vec<Evaluated>,
+    /// The end, once reached.
+    pub ended: Option<RunEnded>,
+}
+
+impl Summary {
+    /// Adds events up.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut summary = Summary::default();
+        for event in events {
+            summary.add(event);
+        }
+        summary
+    }
+
+    /// Adds one event.
+    pub fn add(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => self.started = Some(started.clone()),
+            Event::Discovered(d) => self.add_discovery(d),
+            Event::EpochEnded(e) => {
+                let round = self.round(e.round);
+                round.loss = Some(e.loss);
+                round.seconds += e.seconds;
+                self.epochs.push(*e);
+            }
+            Event::Evaluated(e) => self.add_evaluation(e),
+            Event::RunEnded(ended) => self.ended = Some(*ended),
+            _ => {}
+        }
+    }
+
+    fn add_discovery(&mut self, d: &Discovered) {
+        let round = self.round(d.round);
+        round.anchors = Some(d.anchors);
+        round.consistency = d.consistency;
+        round.seconds += d.seconds;
+    }
+
+    fn add_evaluation(&mut self, e: &Evaluated) {
+        let name = match e.subject {
+            Subject::RawPixels => "raw pixels",
+            Subject::Untrained => "untrained",
+            Subject::Trained { round, .. } => {
+                let round = self.round(round);
+                round.accuracy = Some(e.accuracy);
+                round.seconds += e.seconds;
+                self.evaluations.push(*e);
+                return;
+            }
+        };
+        self.floors.push(Floor {
+            name,
+            accuracy: e.accuracy,
+        });
+    }
+
+    fn round(&mut self, round: usize) -> &mut RoundSummary {
+        while self.rounds.len() <= round {
+            self.rounds.push(RoundSummary {
+                round: self.rounds.len(),
+                ..RoundSummary::default()
+            });
+        }
+        &mut self.rounds[round]
+    }
+
+    /// Whether there is any accuracy to show.
+    pub fn has_accuracy(&self) -> bool {
+        !self.floors.is_empty() || self.rounds.iter().any(|r| r.accuracy.is_some())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run of two rounds of two epochs, evaluated after each.
+    pub fn example(labels: bool) -> Vec<Event> {
+        let mut events = vec![];
+        let accuracy = |top1| Accuracy {
+            top1,
+            top5: Some(top1 / 2.0 + 0.5),
+            n: 500,
+            k: 200,
+            temperature: 0.07,
+        };
+        let mut judge = |events: &mut Vec<Event>, subject, top1| {
+            if labels {
+                events.push(Event::Evaluated(Evaluated {
+                    subject,
+                    accuracy: accuracy(top1),
+                    seconds: 0.5,
+                }));
+            }
+        };
+        judge(&mut events, Subject::RawPixels, 0.2);
+        judge(&mut events, Subject::Untrained, 0.25);
+        for round in 0..2 {
+            events.push(Event::RoundStarted { round, rounds: 1 });
+            if round > 0 {
+                events.push(Event::Discovered(Discovered {
+                    round,
+                    anchors: 1000,
+                    pictures: 1000,
+                    k: 1,
+                    mean_entropy: 5.0,
+                    anchor_entropy: 4.0,
+                    consistency: labels.then_some(ConsistencyFigure {
+                        consistent_anchors: 600,
+                        anchors: 1000,
+                        consistent_pairs: 600,
+                        pairs: 1000,
+                    }),
+                    seconds: 1.0,
+                }));
+            }
+            for epoch in 0..2 {
+                events.push(Event::EpochEnded(EpochEnded {
+                    round,
+                    epoch,
+                    epochs: 2,
+                    loss: 7.0 - (2 * round + epoch) as f64,
+                    rate: 0.03,
+                    pictures_per_second: 100.0,
+                    seconds: 10.0,
+                }));
+                let top1 = 0.4 + 0.1 * (2 * round + epoch) as f64;
+                judge(&mut events, Subject::Trained { round, epoch }, top1);
+            }
+        }
+        events.push(Event::RunEnded(RunEnded {
+            seconds: 44.0,
+            loss: 4.0,
+            last: labels.then(|| accuracy(0.7)),
+            best: labels.then(|| accuracy(0.7)),
+        }));
+        events
+    }
+
+    #[test]
+    fn each_round_counts_with_its_last_epoch() {
+        let summary = Summary::of(&example(true));
+        assert_eq!(summary.floors.len(), 2);
+        assert_eq!(summary.rounds.len(), 2);
+        let last = &summary.rounds[1];
+        assert_eq!(last.loss, Some(4.0));
+        assert!((last.accuracy.unwrap().top1 - 0.7).abs() < 1e-12);
+        assert_eq!(last.anchors, Some(1000));
+        assert_eq!(last.seconds, 22.0, "discovery, two epochs, two evaluations");
+        assert_eq!(summary.rounds[0].anchors, None);
+    }
+
+    #[test]
+    fn a_run_without_labels_has_no_accuracy() {
+        let summary = Summary::of(&example(false));
+        assert!(!summary.has_accuracy());
+        assert_eq!(summary.rounds[1].loss, Some(4.0));
+    }
+}

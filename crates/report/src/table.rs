@@ -1,0 +1,102 @@
+//! A run as a table for the terminal: floors first, then a line a round.
+
+use anchorhood_train::Accuracy;
+
+use crate::Summary;
+
+impl Summary {
+    /// The table, without a newline at its end; accuracy columns only where there are labels.
+    pub fn table(&self) -> String {
+        let accuracy = self.has_accuracy();
+        let mut rows = vec![header(accuracy)];
+        for floor in &self.floors {
+            let mut row = vec![floor.name.to_string()];
+            row.extend(accuracy_cells(Some(&floor.accuracy)));
+            row.resize(rows[0].len(), "–".into());
+            rows.push(row);
+        }
+        for r in &self.rounds {
+            let mut row = vec![format!("round {}", r.round)];
+            if accuracy {
+                row.extend(accuracy_cells(r.accuracy.as_ref()));
+            }
+            row.push(or_dash(r.anchors.map(|a| a.to_string())));
+            if accuracy {
+                let share = r.consistency.and_then(|c| c.share());
+                row.push(or_dash(share.map(percent)));
+            }
+            row.push(or_dash(r.loss.map(|l| format!("{l:.4}"))));
+            row.push(format!("{:.1}", r.seconds));
+            rows.push(row);
+        }
+        aligned(&rows)
+    }
+}
+
+fn header(accuracy: bool) -> Vec<String> {
+    let all: &[&str] = match accuracy {
+        true => &["", "kNN top-1", "top-5", "anchors", "consistent", "loss", "seconds"],
+        false => &["", "anchors", "loss", "seconds"],
+    };
+    all.iter().map(|s| s.to_string()).collect()
+}
+
+fn accuracy_cells(accuracy: Option<&Accuracy>) -> [String; 2] {
+    [
+        or_dash(accuracy.map(|a| percent(a.top1))),
+        or_dash(accuracy.and_then(|a| a.top5).map(percent)),
+    ]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "–".into())
+}
+
+/// First column left, the others right, a rule under the header.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows[0].len();
+    let wide = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(wide).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(i, (cell, w))| match i {
+            0 => format!("{cell:<w$}"),
+            _ => format!("{cell:>w$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
+    };
+    let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1));
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    lines.insert(1, rule);
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Summary;
+    use crate::summary::tests::example;
+
+    #[test]
+    fn with_labels() {
+        let expected = "            kNN top-1  top-5  anchors  consistent    loss  seconds
+──────────────────────────────────────────────────────────────────
+raw pixels      20.0%  60.0%        –           –       –        –
+untrained       25.0%  62.5%        –           –       –        –
+round 0         50.0%  75.0%        –           –  6.0000     21.0
+round 1         70.0%  85.0%     1000       60.0%  4.0000     22.0";
+        assert_eq!(Summary::of(&example(true)).table(), expected);
+    }
+
+    #[test]
+    fn without_labels() {
+        let expected = "         anchors    loss  seconds
+─────────────────────────────────
+round 0        –  6.0000     20.0
+round 1     1000  4.0000     21.0";
+        assert_eq!(Summary::of(&example(false)).table(), expected);
+    }
+}

@@ -1,0 +1,209 @@
+//! A run at one moment, in one file: weights, momentum, memory, neighbourhoods, and where it goes on.
+//!
+//! Loading what saving wrote gives back the same bits. Loading anything else gives an error that says what is wrong with
+//! the file; it never panics, whatever the bytes.
+
+mod format;
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_engine::{Network, Role, Tensors};
+
+use crate::{RunConfig, Standing, atomic_file};
+
+/// A named tensor in PyTorch's layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// As torchvision calls it.
+    pub name: String,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Vec<f32>,
+}
+
+/// What discovery found, as plain vectors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedNeighbourhoods {
+    /// Neighbours of each picture.
+    pub k: usize,
+    /// Which, picture after picture.
+    pub neighbours: Vec<u32>,
+    /// Whether each picture is an anchor.
+    pub anchors: Vec<bool>,
+    /// Each picture's entropy.
+    pub entropy: Vec<f32>,
+}
+
+/// A run at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The run's configuration.
+    pub config: RunConfig,
+    /// Where the run goes on, and its sums so far.
+    pub standing: Standing,
+    /// The version of the program that wrote it.
+    pub program: String,
+    /// Weights and running statistics.
+    pub weights: Vec<Tensor>,
+    /// The optimiser's momentum, a tensor for each weight.
+    pub momentum: Vec<Tensor>,
+    /// Pictures in the memory.
+    pub pictures: usize,
+    /// The memory bank, pictures × features.
+    pub memory: Vec<f32>,
+    /// Neighbourhoods, from round 1 on.
+    pub neighbourhoods: Option<SavedNeighbourhoods>,
+}
+
+/// Why a checkpoint cannot be written, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The system refused to write it.
+    #[error(
+        "{}: cannot write the checkpoint: {source}. The one before is kept; make room there and go on with --resume",
+        .path.display()
+    )]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system refused to read it.
+    #[error("{}: cannot read the checkpoint: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The bytes are no checkpoint, or not a whole one.
+    #[error(
+        "{}: not a whole checkpoint: {reason}. Use another one of the run (checkpoints/round-0.safetensors …)",
+        .path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
+    /// A checkpoint of something else.
+    #[error("{}: {reason}", .path.display())]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// What it holds and what was wanted.
+        reason: String,
+    },
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+}
+
+impl Checkpoint {
+    /// Writes the file, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
+        atomic_file::write(path, &format::encode(self)).map_err(|source| CheckpointError::Write {
+            path: path.into(),
+            source,
+        })
+    }
+
+    /// Reads a file back.
+    pub fn load(path: &Path) -> Result<Checkpoint, CheckpointError> {
+        let bytes = std::fs::read(path).map_err(|source| CheckpointError::Read {
+            path: path.into(),
+            source,
+        })?;
+        format::decode(&bytes).map_err(|reason| CheckpointError::Damaged {
+            path: path.into(),
+            reason,
+        })
+    }
+
+    /// What network it is of, in words.
+    pub fn network(&self) -> String {
+        let n = &self.config.network;
+        format!(
+            "{} width {}, {} features",
+            n.architecture, n.width, n.features
+        )
+    }
+
+    /// Copies weights and, if asked, momentum into a network; `path` names the file in errors.
+    pub fn restore<N: Network>(
+        &self,
+        network: &mut N,
+        momentum: bool,
+        path: &Path,
+    ) -> Result<(), CheckpointError> {
+        let parameters = network.graph().parameters().to_vec();
+        let wanted: Vec<_> = parameters.iter().map(|p| (&p.name, &p.shape)).collect();
+        write_all(network, Tensors::Values, &self.weights, &wanted, path)?;
+        if !momentum {
+            return Ok(());
+        }
+        let trained = |i: &usize| parameters[*i].role == Role::Weight;
+        for (slot, i) in (0..parameters.len()).filter(trained).enumerate() {
+            let tensor = self.momentum.get(slot);
+            let tensor = matching(tensor, &parameters[i].name, &parameters[i].shape, path)?;
+            network.write(Tensors::Momentum, i, &tensor.values)?;
+        }
+        Ok(())
+    }
+}
+
+/// All of a network's weights and momentum, for a checkpoint.
+pub fn tensors_of<N: Network>(
+    network: &N,
+) -> Result<(Vec<Tensor>, Vec<Tensor>), anchorhood_engine::Error> {
+    let (mut weights, mut momentum) = (vec![], vec![]);
+    for (i, p) in network.graph().parameters().iter().enumerate() {
+        let tensor = |values| Tensor {
+            name: p.name.clone(),
+            shape: p.shape.clone(),
+            values,
+        };
+        weights.push(tensor(network.read(Tensors::Values, i)?));
+        if p.role == Role::Weight {
+            momentum.push(tensor(network.read(Tensors::Momentum, i)?));
+        }
+    }
+    Ok((weights, momentum))
+}
+
+fn write_all<N: Network>(
+    network: &mut N,
+    which: Tensors,
+    tensors: &[Tensor],
+    wanted: &[(&String, &Vec<usize>)],
+    path: &Path,
+) -> Result<(), CheckpointError> {
+    for (i, (name, shape)) in wanted.iter().enumerate() {
+        let tensor = matching(tensors.get(i), name, shape, path)?;
+        network.write(which, i, &tensor.values)?;
+    }
+    Ok(())
+}
+
+fn matching<'a>(
+    tensor: Option<&'a Tensor>,
+    name: &str,
+    shape: &[usize],
+    path: &Path,
+) -> Result<&'a Tensor, CheckpointError> {
+    let wrong = |reason| CheckpointError::Mismatch {
+        path: path.into(),
+        reason,
+    };
+    let tensor = tensor.ok_or_else(|| wrong(format!("it has no {name}")))?;
+    if tensor.name != name || tensor.shape != shape {
+        return Err(wrong(format!(
+            "it holds {} {:?} where this network has {name} {shape:?}",
+            tensor.name, tensor.shape
+        )));
+    }
+    Ok(tensor)
+}

@@ -1,0 +1,215 @@
+//! What a configuration must satisfy, and how two of them differ.
+
+use std::fmt;
+
+use super::{ConfigError, RunConfig};
+
+impl RunConfig {
+    /// Says which setting cannot be, if one cannot, before anything is loaded.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let t = &self.training;
+        at_least_one("training.epochs", t.epochs)?;
+        at_least_one("training.batch", t.batch)?;
+        at_most("training.rounds", t.rounds, 10_000)?;
+        // Epochs number the random draws, and there is room for 2^20 of them.
+        let epochs = (t.rounds + 1).saturating_mul(t.epochs);
+        at_most("training.epochs", epochs, 1 << 20)?;
+        positive("training.learning_rate", t.learning_rate)?;
+        share("training.momentum", t.momentum)?;
+        not_negative("training.weight_decay", t.weight_decay)?;
+        positive("training.decay_factor", t.decay_factor)?;
+        if t.momentum >= 1.0 {
+            return Err(setting(
+                "training.momentum",
+                "must be below 1, or nothing is ever forgotten".into(),
+            ));
+        }
+        if t.nesterov && t.momentum == 0.0 {
+            return Err(setting(
+                "training.nesterov",
+                "needs a momentum above 0; set nesterov to false".into(),
+            ));
+        }
+        for milestone in &t.milestones {
+            share("training.milestones", *milestone)?;
+        }
+        let n = &self.network;
+        at_least_one("network.width", n.width)?;
+        at_most("network.width", n.width, 4096)?;
+        at_least_one("network.features", n.features)?;
+        at_most("network.features", n.features, 65_536)?;
+        let d = &self.discovery;
+        positive("discovery.temperature", d.temperature)?;
+        share("discovery.memory_rate", d.memory_rate)?;
+        positive("discovery.memory_rate", d.memory_rate)?;
+        at_least_one("discovery.neighbours", d.neighbours)?;
+        let e = &self.evaluation;
+        at_least_one("evaluation.k", e.k)?;
+        positive("evaluation.temperature", e.temperature)?;
+        at_least_one("evaluation.every", e.every)?;
+        let data = &self.data;
+        for (name, value) in [
+            ("data.size", data.size),
+            ("data.limit", data.limit),
+            ("data.test_limit", data.test_limit),
+            ("data.shapes_train", Some(data.shapes_train)),
+        ] {
+            at_least_one(name, value.unwrap_or(1))?;
+        }
+        at_most("data.size", data.size.unwrap_or(1), 4096)?;
+        at_most("machine.threads", self.machine.threads, 4096)?;
+        if !(0.0..1.0).contains(&data.held_out) {
+            return Err(setting(
+                "data.held_out",
+                format!("must be in [0, 1), is {}", data.held_out),
+            ));
+        }
+        let augmentation = self.augmentation.augmentation().check();
+        augmentation.map_err(|e| setting("augmentation", e.to_string()))
+    }
+
+    /// Where another configuration differs in what decides a result; the machine does not.
+    pub fn differences(&self, other: &RunConfig) -> Vec<Difference> {
+        let table = |c: &RunConfig| toml::Table::try_from(c).expect("a configuration is a table");
+        let (mut ours, mut theirs) = (table(self), table(other));
+        ours.remove("machine");
+        theirs.remove("machine");
+        let mut found = vec![];
+        differ("", &ours, &theirs, &mut found);
+        found
+    }
+}
+
+/// One setting on which two configurations disagree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Its name: `training.epochs`.
+    pub setting: String,
+    /// What the first says.
+    pub ours: String,
+    /// What the second says.
+    pub theirs: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} ({} ≠ {})", self.setting, self.ours, self.theirs)
+    }
+}
+
+fn differ(prefix: &str, ours: &toml::Table, theirs: &toml::Table, found: &mut Vec<Difference>) {
+    let keys: std::collections::BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    for key in keys {
+        let setting = match prefix {
+            "" => key.clone(),
+            _ => format!("{prefix}.{key}"),
+        };
+        match (ours.get(key), theirs.get(key)) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
+                differ(&setting, a, b, found)
+            }
+            (a, b) if a != b => {
+                let say = |v: Option<&toml::Value>| v.map_or("unset".into(), |v| v.to_string());
+                found.push(Difference {
+                    setting,
+                    ours: say(a),
+                    theirs: say(b),
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn setting(setting: &'static str, reason: String) -> ConfigError {
+    ConfigError::Setting { setting, reason }
+}
+
+fn at_least_one(name: &'static str, value: usize) -> Result<(), ConfigError> {
+    match value {
+        0 => Err(setting(name, "must be at least 1, is 0".into())),
+        _ => Ok(()),
+    }
+}
+
+fn at_most(name: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
+    if value <= most {
+        return Ok(());
+    }
+    Err(setting(
+        name,
+        format!("may come to {most} at most, is {value}"),
+    ))
+}
+
+fn positive(name: &'static str, value: f64) -> Result<(), ConfigError> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(setting(name, format!("must be above 0, is {value}")))
+}
+
+fn not_negative(name: &'static str, value: f64) -> Result<(), ConfigError> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(setting(name, format!("must be 0 or more, is {value}")))
+}
+
+fn share(name: &'static str, value: f64) -> Result<(), ConfigError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(setting(name, format!("must be in [0, 1], is {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Preset;
+    use super::*;
+
+    #[test]
+    fn presets_can_be() {
+        for preset in Preset::ALL {
+            preset.config("shapes").check().unwrap();
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let nonsense = [
+            ("training.epochs", "[training]\nepochs = 0"),
+            ("training.batch", "[training]\nbatch = 0"),
+            ("training.learning_rate", "[training]\nlearning_rate = -0.1"),
+            ("training.learning_rate", "[training]\nlearning_rate = nan"),
+            ("training.momentum", "[training]\nmomentum = 1.0"),
+            ("training.nesterov", "[training]\nmomentum = 0.0"),
+            ("training.milestones", "[training]\nmilestones = [1.5]"),
+            ("training.epochs", "[training]\nepochs = 10000000"),
+            ("network.width", "[network]\nwidth = 0"),
+            ("discovery.temperature", "[discovery]\ntemperature = 0.0"),
+            ("discovery.memory_rate", "[discovery]\nmemory_rate = 2.0"),
+            ("discovery.neighbours", "[discovery]\nneighbours = 0"),
+            ("evaluation.k", "[evaluation]\nk = 0"),
+            ("data.held_out", "[data]\nheld_out = 1.0"),
+            ("augmentation", "[augmentation]\nhue = 0.7"),
+        ];
+        for (name, text) in nonsense {
+            let config = Preset::Quick.config("shapes").overlaid(text, "a test");
+            let message = config.unwrap().check().unwrap_err().to_string();
+            assert!(message.starts_with(name), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn differences_name_the_setting_and_spare_the_machine() {
+        let ours = Preset::Quick.config("shapes");
+        let mut theirs = ours.clone();
+        theirs.machine.threads = 7;
+        assert_eq!(ours.differences(&theirs), []);
+        theirs.training.epochs += 1;
+        theirs.data.limit = Some(5);
+        let said: Vec<String> = ours.differences(&theirs).iter().map(|d| d.setting.clone()).collect();
+        assert_eq!(said, ["data.limit", "training.epochs"]);
+    }
+}

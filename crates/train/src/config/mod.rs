@@ -1,0 +1,137 @@
+//! Everything a run depends on, resolved: what `config.toml` holds and what can be fed back in.
+//!
+//! A configuration begins as a [`Preset`], a file may change any part of it ([`RunConfig::overlaid`]), and
+//! [`RunConfig::check`] says what cannot be. Nothing later reads flags or the environment.
+
+mod check;
+mod preset;
+mod sections;
+
+pub use check::Difference;
+pub use preset::Preset;
+pub use sections::{
+    AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, TrainingConfig,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// A configuration that cannot be, with the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A setting outside its range.
+    #[error("{setting}: {reason}")]
+    Setting {
+        /// Its name in config.toml.
+        setting: &'static str,
+        /// What it must be.
+        reason: String,
+    },
+    /// A file that is not a configuration.
+    #[error("{place}: not a configuration: {reason}")]
+    File {
+        /// The file.
+        place: String,
+        /// What was met.
+        reason: String,
+    },
+}
+
+/// All settings of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// Decides every random draw.
+    pub seed: u64,
+    /// Which pictures.
+    pub data: DataConfig,
+    /// Which network.
+    pub network: NetworkConfig,
+    /// How long and how fast.
+    pub training: TrainingConfig,
+    /// The method's own settings.
+    pub discovery: DiscoveryConfig,
+    /// What the network sees of the pictures.
+    pub augmentation: AugmentationConfig,
+    /// How features are judged.
+    pub evaluation: EvaluationConfig,
+    /// Where it runs; no result depends on it.
+    pub machine: MachineConfig,
+}
+
+impl RunConfig {
+    /// As written to `config.toml`.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a configuration is plain tables of plain values")
+    }
+
+    /// Read back; `place` names the file in errors.
+    pub fn from_toml(text: &str, place: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))
+    }
+
+    /// This configuration with whatever `text`, a configuration file or a part of one, says instead.
+    pub fn overlaid(&self, text: &str, place: &str) -> Result<Self, ConfigError> {
+        let over: toml::Table =
+            toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))?;
+        let mut all = toml::Table::try_from(self).expect("a configuration is a table");
+        overlay(&mut all, over);
+        all.try_into()
+            .map_err(|e: toml::de::Error| file_error(place, &e.to_string()))
+    }
+}
+
+fn file_error(place: &str, reason: &str) -> ConfigError {
+    ConfigError::File {
+        place: place.into(),
+        reason: reason.trim_end().into(),
+    }
+}
+
+fn overlay(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => overlay(inner, more),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_and_read_back_it_is_the_same() {
+        for preset in Preset::ALL {
+            let config = preset.config("shapes");
+            let text = config.to_toml();
+            assert_eq!(RunConfig::from_toml(&text, "a test").unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn a_file_changes_only_what_it_names() {
+        let base = Preset::Quick.config("shapes");
+        let mine = base
+            .overlaid("seed = 7\n[training]\nepochs = 3\n", "mine.toml")
+            .unwrap();
+        let mut expected = base;
+        expected.seed = 7;
+        expected.training.epochs = 3;
+        assert_eq!(mine, expected);
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_named() {
+        let base = Preset::Quick.config("shapes");
+        let error = base.overlaid("[training]\nepoch = 3\n", "mine.toml");
+        let message = error.unwrap_err().to_string();
+        assert!(message.contains("mine.toml") && message.contains("`epoch`"));
+        let error = base.overlaid("[training]\nepochs = \"three\"\n", "mine.toml");
+        assert!(error.unwrap_err().to_string().contains("epochs"));
+        assert!(base.overlaid("epochs: 3", "mine.toml").is_err());
+    }
+}

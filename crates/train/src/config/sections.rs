@@ -1,0 +1,246 @@
+//! The tables of `config.toml`. Real numbers are f64 so that 0.03 is written as 0.03.
+
+use anchorhood_data::{Augmentation, LoadOptions};
+use anchorhood_discover::Curriculum;
+use anchorhood_engine::Sgd;
+use anchorhood_evaluate::KnnOptions;
+use anchorhood_models::Architecture;
+use serde::{Deserialize, Serialize};
+
+/// `[data]`: which pictures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// `shapes`, `cifar10`, `cifar100`, `cifar10:PATH` or the path of a folder.
+    pub set: String,
+    /// Pictures are resized to so many pixels a side; the data set's own size when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
+    /// At most so many training pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// At most so many test pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_limit: Option<usize>,
+    /// Share of a labelled folder held out for evaluation when it has no test folder of its own.
+    pub held_out: f64,
+    /// Training pictures drawn for `shapes`.
+    pub shapes_train: usize,
+    /// Test pictures drawn for `shapes`.
+    pub shapes_test: usize,
+}
+
+impl DataConfig {
+    /// What the loader wants to know.
+    pub fn load_options(&self, seed: u64) -> LoadOptions {
+        LoadOptions {
+            seed,
+            size: self.size,
+            limit: self.limit,
+            test_limit: self.test_limit,
+            held_out: self.held_out as f32,
+            shapes_train: self.shapes_train,
+            shapes_test: self.shapes_test,
+        }
+    }
+}
+
+/// `[network]`: which network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// Its name.
+    #[serde(with = "by_name")]
+    pub architecture: Architecture,
+    /// Channels after the stem; 64 as published.
+    pub width: usize,
+    /// Length of a feature vector.
+    pub features: usize,
+}
+
+mod by_name {
+    use super::Architecture;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(a: &Architecture, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(a.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Architecture, D::Error> {
+        String::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// `[training]`: how long and how fast.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Rounds with neighbourhoods, after round 0 without.
+    pub rounds: usize,
+    /// Epochs in each round.
+    pub epochs: usize,
+    /// Pictures in a batch.
+    pub batch: usize,
+    /// The learning rate at the start of each round.
+    pub learning_rate: f64,
+    /// The share of the momentum that is kept.
+    pub momentum: f64,
+    /// Weight decay.
+    pub weight_decay: f64,
+    /// Whether momentum is Nesterov's.
+    pub nesterov: bool,
+    /// Shares of a round's epochs after which the learning rate falls.
+    pub milestones: Vec<f64>,
+    /// What it is multiplied by at each.
+    pub decay_factor: f64,
+}
+
+impl TrainingConfig {
+    /// The optimiser at a learning rate.
+    pub fn sgd(&self, rate: f64) -> Sgd {
+        Sgd {
+            rate: rate as f32,
+            momentum: self.momentum as f32,
+            decay: self.weight_decay as f32,
+            nesterov: self.nesterov,
+        }
+    }
+}
+
+/// How the share of anchors grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurriculumChoice {
+    /// r/R in round r.
+    Linear,
+    /// All at once, from round 1.
+    OneOff,
+}
+
+impl From<CurriculumChoice> for Curriculum {
+    fn from(choice: CurriculumChoice) -> Self {
+        match choice {
+            CurriculumChoice::Linear => Curriculum::Linear,
+            CurriculumChoice::OneOff => Curriculum::OneOff,
+        }
+    }
+}
+
+/// Which features of the training pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureSource {
+    /// The memory bank as training left it.
+    Memory,
+    /// Those the network gives now, without augmentation.
+    Recomputed,
+}
+
+/// `[discovery]`: the method's own settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiscoveryConfig {
+    /// τ of the loss and the entropy.
+    pub temperature: f64,
+    /// η: the share of the new feature in the memory.
+    pub memory_rate: f64,
+    /// k: neighbours of an anchor.
+    pub neighbours: usize,
+    /// How the share of anchors grows over the rounds.
+    pub curriculum: CurriculumChoice,
+    /// Which features neighbourhoods are discovered from.
+    pub discover_from: FeatureSource,
+}
+
+/// `[augmentation]`: what the network sees of a picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AugmentationConfig {
+    /// Least and greatest share of the area that a crop keeps.
+    pub crop_scale: (f64, f64),
+    /// Least and greatest width over height of a crop.
+    pub crop_ratio: (f64, f64),
+    /// Brightness is multiplied by 1 ± this.
+    pub brightness: f64,
+    /// Contrast is multiplied by 1 ± this.
+    pub contrast: f64,
+    /// Saturation is multiplied by 1 ± this.
+    pub saturation: f64,
+    /// Hue turns by up to this share of the circle.
+    pub hue: f64,
+    /// Probability of turning grey.
+    pub grey: f64,
+    /// Probability of being mirrored.
+    pub flip: f64,
+}
+
+impl AugmentationConfig {
+    /// For the loader.
+    pub fn augmentation(&self) -> Augmentation {
+        let pair = |(a, b): (f64, f64)| (a as f32, b as f32);
+        Augmentation {
+            crop_scale: pair(self.crop_scale),
+            crop_ratio: pair(self.crop_ratio),
+            brightness: self.brightness as f32,
+            contrast: self.contrast as f32,
+            saturation: self.saturation as f32,
+            hue: self.hue as f32,
+            grey: self.grey as f32,
+            flip: self.flip as f32,
+        }
+    }
+}
+
+/// `[evaluation]`: how features are judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluationConfig {
+    /// Neighbours that vote.
+    pub k: usize,
+    /// τ of their weights.
+    pub temperature: f64,
+    /// Which features of the training pictures vote.
+    pub features: FeatureSource,
+    /// Epochs between evaluations; a round's last epoch is always evaluated.
+    pub every: usize,
+}
+
+impl EvaluationConfig {
+    /// For the classifier.
+    pub fn knn(&self) -> KnnOptions {
+        KnnOptions {
+            k: self.k,
+            temperature: self.temperature as f32,
+        }
+    }
+}
+
+/// Which kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceChoice {
+    /// The fastest there is.
+    Auto,
+    /// The CPU.
+    Cpu,
+}
+
+/// `[machine]`: where it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineConfig {
+    /// Which kind of device.
+    pub device: DeviceChoice,
+    /// Threads; 0 for as many as there are cores.
+    pub threads: usize,
+}
+
+impl MachineConfig {
+    /// The number of threads, counted where it is left open.
+    pub fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            n => n,
+        }
+    }
+}

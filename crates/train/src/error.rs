@@ -1,0 +1,152 @@
+//! Why a run cannot begin or go on. Each message names the thing, the reason and the way out.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::DataError;
+
+use crate::config::{ConfigError, Difference};
+use crate::{CheckpointError, Position};
+
+/// An error of training.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A setting that cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The pictures cannot be had.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Too few pictures to tell apart.
+    #[error("{data}: {pictures} picture{} to train on; telling pictures apart takes at least 2", if *.pictures == 1 { "" } else { "s" })]
+    TooFewPictures {
+        /// The data set.
+        data: String,
+        /// How many there are.
+        pictures: usize,
+    },
+    /// More neighbours than there are other pictures.
+    #[error(
+        "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} others among {pictures} pictures; lower --neighbours",
+        .pictures - 1
+    )]
+    TooManyNeighbours {
+        /// What was asked for.
+        k: usize,
+        /// How many pictures there are.
+        pictures: usize,
+    },
+    /// Nothing to judge by.
+    #[error("{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class")]
+    NoLabels {
+        /// The data set.
+        data: String,
+    },
+    /// Pictures that are not square.
+    #[error("{data}: pictures of {height}×{width}; networks here take square ones, give --size")]
+    NotSquare {
+        /// The data set.
+        data: String,
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+    },
+    /// A new run where one is already.
+    #[error(
+        "{}: a run of this name exists already; go on with it by `--resume {name}`, or choose another --name",
+        .path.display()
+    )]
+    RunExists {
+        /// Its folder.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+    },
+    /// No run where one was named.
+    #[error("{}: no run here (no config.toml); give a run's name or its folder", .path.display())]
+    NoSuchRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process trains this run.
+    #[error("{}: another process is training this run; wait for it, or choose another --name", .path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A run resumed with other settings.
+    #[error(
+        "{}: cannot be resumed with other settings: {}; leave them out, or start a new run",
+        .path.display(),
+        .differences.iter().map(Difference::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    OtherSettings {
+        /// The run.
+        path: PathBuf,
+        /// What differs: the run's and what was asked for.
+        differences: Vec<Difference>,
+    },
+    /// The loss is no number any more.
+    #[error(
+        "the loss became {loss} at {position}, so training stopped; the last good checkpoint is kept{}. Start a new run with a lower --lr than {rate}",
+        .checkpoint.as_ref().map(|c| format!(" ({})", c.display())).unwrap_or_default()
+    )]
+    Diverged {
+        /// What it became.
+        loss: f64,
+        /// Where.
+        position: Position,
+        /// The learning rate there.
+        rate: f64,
+        /// The last good checkpoint, if there is one yet.
+        checkpoint: Option<PathBuf>,
+    },
+    /// A checkpoint cannot be written, read or used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The system refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+}
+
+impl TrainError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        TrainError::Io {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// Whether the user asked for something that cannot be, rather than something having failed.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            TrainError::Config(_)
+            | TrainError::TooFewPictures { .. }
+            | TrainError::TooManyNeighbours { .. }
+            | TrainError::NoLabels { .. }
+            | TrainError::NotSquare { .. }
+            | TrainError::RunExists { .. }
+            | TrainError::NoSuchRun { .. }
+            | TrainError::OtherSettings { .. } => true,
+            TrainError::Data(e) => matches!(
+                e,
+                DataError::UnknownName { .. }
+                    | DataError::NotFound { .. }
+                    | DataError::CifarNotFound { .. }
+                    | DataError::NotCifar { .. }
+                    | DataError::EmptyFolder { .. }
+                    | DataError::NotADataset { .. }
+                    | DataError::BadOption { .. }
+            ),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What happens in a run, as it happens. A library user subscribes; the command line draws; `metrics.jsonl` keeps.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Position;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Training begins, or goes on.
+    RunStarted(RunStarted),
+    /// Something the user should know, and nothing stops.
+    Warning {
+        /// A sentence.
+        message: String,
+    },
+    /// A round begins.
+    RoundStarted {
+        /// Which, from 0.
+        round: usize,
+        /// The last one.
+        rounds: usize,
+    },
+    /// A step of discovery; not kept.
+    Discovering {
+        /// Which round it is for.
+        round: usize,
+        /// Pictures compared with all others so far.
+        done: usize,
+        /// How many there are.
+        pictures: usize,
+    },
+    /// Neighbourhoods were found.
+    Discovered(Discovered),
+    /// Some steps were taken; not kept.
+    Progress(Progress),
+    /// All pictures were seen once more.
+    EpochEnded(EpochEnded),
+    /// Features were judged, on labels that training never sees.
+    Evaluated(Evaluated),
+    /// The run can be resumed from here; not kept.
+    CheckpointSaved {
+        /// The file.
+        path: String,
+        /// Where the run will go on.
+        position: Position,
+    },
+    /// The last round ended.
+    RunEnded(RunEnded),
+}
+
+impl Event {
+    /// Whether `metrics.jsonl` keeps it.
+    pub fn is_kept(&self) -> bool {
+        !matches!(
+            self,
+            Event::Progress(_) | Event::Discovering { .. } | Event::CheckpointSaved { .. }
+        )
+    }
+}
+
+/// What is trained on what, where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The program's version.
+    pub version: String,
+    /// The device, in words.
+    pub device: String,
+    /// The data set.
+    pub data: String,
+    /// Pictures trained on.
+    pub pictures: usize,
+    /// Their pixels a side.
+    pub size: usize,
+    /// Labelled pictures that features are judged on; 0 if there are no labels.
+    pub test_pictures: usize,
+    /// The network, in words.
+    pub network: String,
+    /// Weights it trains.
+    pub weights: usize,
+    /// Pictures in a batch.
+    pub batch: usize,
+    /// Rounds with neighbourhoods, after round 0.
+    pub rounds: usize,
+    /// Epochs in each round.
+    pub epochs: usize,
+    /// Decides every random draw.
+    pub seed: u64,
+    /// Where it goes on, when it was resumed.
+    pub resumed: Option<Position>,
+}
+
+/// What discovery found before a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Discovered {
+    /// Which round it is for.
+    pub round: usize,
+    /// Pictures whose neighbourhood counts in this round.
+    pub anchors: usize,
+    /// Pictures in all.
+    pub pictures: usize,
+    /// Neighbours of each anchor.
+    pub k: usize,
+    /// Mean entropy of all pictures.
+    pub mean_entropy: f64,
+    /// Mean entropy of the anchors.
+    pub anchor_entropy: f64,
+    /// How often neighbours carry the anchor's label, where there are labels.
+    pub consistency: Option<ConsistencyFigure>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Neighbourhood consistency, with its counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConsistencyFigure {
+    /// Anchors all of whose neighbours carry their label.
+    pub consistent_anchors: usize,
+    /// Anchors.
+    pub anchors: usize,
+    /// Pairs of anchor and neighbour with one label.
+    pub consistent_pairs: usize,
+    /// Such pairs in all.
+    pub pairs: usize,
+}
+
+impl ConsistencyFigure {
+    /// The share of consistent anchors, if there are any.
+    pub fn share(&self) -> Option<f64> {
+        (self.anchors > 0).then(|| self.consistent_anchors as f64 / self.anchors as f64)
+    }
+}
+
+/// How far the run is within an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Which epoch of the round, from 0.
+    pub epoch: usize,
+    /// Batches done.
+    pub batch: usize,
+    /// Batches in an epoch.
+    pub batches: usize,
+    /// Mean loss of the epoch so far.
+    pub loss: f64,
+    /// Speed since the last report.
+    pub pictures_per_second: f64,
+    /// Training time left in the whole run, at this speed.
+    pub seconds_left: f64,
+}
+
+/// One epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochEnded {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Which epoch of the round, from 0.
+    pub epoch: usize,
+    /// Epochs in a round.
+    pub epochs: usize,
+    /// Mean loss.
+    pub loss: f64,
+    /// The learning rate.
+    pub rate: f64,
+    /// Pictures trained on a second.
+    pub pictures_per_second: f64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Whose features were judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub enum Subject {
+    /// The pixels themselves: the floor.
+    RawPixels,
+    /// The network as it was drawn: the other floor.
+    Untrained,
+    /// The network after an epoch.
+    Trained {
+        /// Which round, from 0.
+        round: usize,
+        /// Which epoch of the round, from 0.
+        epoch: usize,
+    },
+}
+
+/// Accuracy of the weighted kNN classifier on the test pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Share of test pictures whose class came first.
+    pub top1: f64,
+    /// Share whose class was among the first five, where there are more than five classes.
+    pub top5: Option<f64>,
+    /// Test pictures.
+    pub n: usize,
+    /// Neighbours that voted.
+    pub k: usize,
+    /// τ of their weights.
+    pub temperature: f64,
+}
+
+/// An evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// Whose features.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// How good they are.
+    #[serde(flatten)]
+    pub accuracy: Accuracy,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// How long the run took, over all its parts, evaluations included.
+    pub seconds: f64,
+    /// Mean loss of the last epoch.
+    pub loss: f64,
+    /// The last epoch's accuracy: the headline.
+    pub last: Option<Accuracy>,
+    /// The best accuracy of any epoch, by test accuracy: not a fair figure, shown beside it.
+    pub best: Option<Accuracy>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_evaluation_is_one_flat_object() {
+        let event = Event::Evaluated(Evaluated {
+            subject: Subject::Trained { round: 1, epoch: 4 },
+            accuracy: Accuracy {
+                top1: 0.5,
+                top5: None,
+                n: 10,
+                k: 3,
+                temperature: 0.07,
+            },
+            seconds: 0.25,
+        });
+        let text = serde_json::to_string(&event).unwrap();
+        let expected = r#"{"event":"evaluated","of":"trained","round":1,"epoch":4,"top1":0.5,"top5":null,"n":10,"k":3,"temperature":0.07,"seconds":0.25}"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
+}

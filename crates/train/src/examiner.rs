@@ -1,0 +1,150 @@
+//! The only place in a run that knows labels. An examiner looks at features and gives back figures, which are told and
+//! kept, and decide nothing.
+
+use anchorhood_data::{Dataset, Labels, Pictures, Split};
+use anchorhood_discover::{MemoryBank, Neighbourhoods};
+use anchorhood_engine::Device;
+use anchorhood_evaluate::{consistency, extract, raw_pixels, weighted_knn};
+
+use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
+
+/// Judges features between epochs.
+pub trait Examiner<D: Device> {
+    /// Labelled pictures it judges on; 0 if it cannot judge.
+    fn test_pictures(&self) -> usize;
+
+    /// How good raw pixels are: the floor under every other figure.
+    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError>;
+
+    /// How good the network's features are. A bank of `None` asks for features of the training pictures computed now,
+    /// as for a network that was never trained, whose memory holds noise.
+    fn network(
+        &mut self,
+        network: &mut D::Network,
+        bank: Option<&MemoryBank<D>>,
+    ) -> Result<Option<Accuracy>, TrainError>;
+
+    /// How often neighbours carry the anchor's label.
+    fn consistency(&self, found: &Neighbourhoods) -> Option<ConsistencyFigure>;
+}
+
+/// For pictures without labels: judges nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlabelled;
+
+impl<D: Device> Examiner<D> for Unlabelled {
+    fn test_pictures(&self) -> usize {
+        0
+    }
+
+    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
+        Ok(None)
+    }
+
+    fn network(
+        &mut self,
+        _: &mut D::Network,
+        _: Option<&MemoryBank<D>>,
+    ) -> Result<Option<Accuracy>, TrainError> {
+        Ok(None)
+    }
+
+    fn consistency(&self, _: &Neighbourhoods) -> Option<ConsistencyFigure> {
+        None
+    }
+}
+
+/// Weighted kNN on the labels of a data set.
+pub struct Labelled<D> {
+    device: D,
+    options: EvaluationConfig,
+    train: Pictures,
+    train_labels: Labels,
+    test: Pictures,
+    test_labels: Labels,
+    mean: [f32; 3],
+    std: [f32; 3],
+}
+
+impl<D: Device> Labelled<D> {
+    /// An examiner, if the data set has labelled pictures to train and to test on.
+    pub fn of(data: &Dataset, options: &EvaluationConfig, device: &D) -> Option<Self> {
+        let test: &Split = data.test.as_ref().filter(|t| !t.pictures.is_empty())?;
+        Some(Labelled {
+            device: device.clone(),
+            options: options.clone(),
+            train: data.train.pictures.clone(),
+            train_labels: data.train.labels.clone()?,
+            test: test.pictures.clone(),
+            test_labels: test.labels.clone()?,
+            mean: data.mean,
+            std: data.std,
+        })
+    }
+
+    fn knn(&self, bank: &D::Buffer, dim: usize, test: &[f32]) -> Result<Accuracy, TrainError> {
+        let test = self.device.upload(test)?;
+        let options = self.options.knn();
+        let result = weighted_knn(
+            &self.device,
+            &options,
+            bank,
+            dim,
+            &self.train_labels,
+            &test,
+            &self.test_labels,
+        )?;
+        Ok(Accuracy {
+            top1: result.top1,
+            top5: result.top5,
+            n: result.n,
+            k: result.k,
+            temperature: self.options.temperature,
+        })
+    }
+
+    fn extract(&self, network: &mut D::Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
+        Ok(extract(network, of, self.mean, self.std, &|_| {})?)
+    }
+}
+
+impl<D: Device> Examiner<D> for Labelled<D> {
+    fn test_pictures(&self) -> usize {
+        self.test.len()
+    }
+
+    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
+        let dim = self.train.picture_len();
+        let bank = self.device.upload(&raw_pixels(&self.train, self.mean))?;
+        let test = raw_pixels(&self.test, self.mean);
+        self.knn(&bank, dim, &test).map(Some)
+    }
+
+    fn network(
+        &mut self,
+        network: &mut D::Network,
+        bank: Option<&MemoryBank<D>>,
+    ) -> Result<Option<Accuracy>, TrainError> {
+        let test = self.extract(network, &self.test)?;
+        let dim = test.len() / self.test.len();
+        let bank = bank.filter(|_| self.options.features == FeatureSource::Memory);
+        let accuracy = match bank {
+            Some(bank) => self.knn(bank.buffer(), dim, &test),
+            None => {
+                let features = self.extract(network, &self.train)?;
+                self.knn(&self.device.upload(&features)?, dim, &test)
+            }
+        };
+        accuracy.map(Some)
+    }
+
+    fn consistency(&self, found: &Neighbourhoods) -> Option<ConsistencyFigure> {
+        let c = consistency(found, &self.train_labels);
+        Some(ConsistencyFigure {
+            consistent_anchors: c.consistent_anchors,
+            anchors: c.anchors,
+            consistent_pairs: c.consistent_pairs,
+            pairs: c.pairs,
+        })
+    }
+}

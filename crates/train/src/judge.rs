@@ -1,0 +1,77 @@
+//! A checkpoint judged after the fact, on the data it was trained on or on other pictures.
+
+use std::path::Path;
+
+use anchorhood_data::Dataset;
+use anchorhood_discover::MemoryBank;
+use anchorhood_engine::{Device, Network};
+
+use crate::trainer::network_for;
+use crate::{
+    Accuracy, Checkpoint, CheckpointError, Examiner, FeatureSource, Labelled, RunConfig,
+    TrainError, TrainingSet,
+};
+
+/// A checkpoint's figure, and the floors under it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judgement {
+    /// The pixels themselves.
+    pub raw_pixels: Accuracy,
+    /// The network as it was drawn from the run's seed, with features computed from it.
+    pub untrained: Accuracy,
+    /// The checkpoint.
+    pub trained: Accuracy,
+}
+
+/// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`.
+pub fn judge<D: Device>(
+    device: &D,
+    checkpoint: &Checkpoint,
+    path: &Path,
+    config: &RunConfig,
+    data: &Dataset,
+) -> Result<Judgement, TrainError> {
+    let mut examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(|| {
+        TrainError::NoLabels {
+            data: data.name.clone(),
+        }
+    })?;
+    let set = TrainingSet::of(data);
+    let memory = config.evaluation.features == FeatureSource::Memory;
+    let n = set.pictures.len();
+    if memory && n != checkpoint.pictures {
+        return Err(CheckpointError::Mismatch {
+            path: path.into(),
+            reason: format!(
+                "the checkpoint remembers {} pictures, and {} has {n} to train on; judge with --features recomputed",
+                checkpoint.pictures, data.name
+            ),
+        }
+        .into());
+    }
+    let batch = config.training.batch.min(n).max(1);
+    let mut network = network_for(device, config, &set, batch)?;
+    network.initialise(config.seed);
+    // An examiner of labelled pictures always has an answer.
+    let none = || TrainError::NoLabels {
+        data: data.name.clone(),
+    };
+    let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
+    let untrained = examiner.network(&mut network, None)?.ok_or_else(none)?;
+    checkpoint.restore(&mut network, false, path)?;
+    let features = checkpoint.config.network.features;
+    let bank = match memory {
+        true => Some(MemoryBank::from_values(
+            device,
+            &checkpoint.memory,
+            features,
+        )?),
+        false => None,
+    };
+    let trained = examiner.network(&mut network, bank.as_ref())?;
+    Ok(Judgement {
+        raw_pixels,
+        untrained,
+        trained: trained.ok_or_else(none)?,
+    })
+}

@@ -1,0 +1,373 @@
+//! A run from where it is to its end: rounds of epochs of steps, told as events, saved after every epoch.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::{Device, Network, Role};
+
+use crate::progress::Report;
+use crate::{
+    Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
+    RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet,
+    Unlabelled, VERSION,
+};
+
+/// How training ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// All rounds are done.
+    Finished(RunEnded),
+    /// It was asked to stop, and is saved here.
+    Stopped(Position),
+}
+
+/// Trains a run to its end, from its last checkpoint if it has one.
+///
+/// `observer` hears every event. Setting `stop` ends training after the step under way, saved.
+pub fn train<D: Device>(
+    device: &D,
+    dir: &mut RunDir,
+    data: &Dataset,
+    observer: &mut (dyn FnMut(&Event) + Send),
+    stop: &AtomicBool,
+) -> Result<Outcome, TrainError> {
+    let config = dir.config().clone();
+    let trainer = Trainer::new(device, &config, TrainingSet::of(data))?;
+    match Labelled::of(data, &config.evaluation, device) {
+        Some(mut labelled) => Run::new(dir, trainer, &mut labelled, observer, stop)?.go(device),
+        None => Run::new(dir, trainer, &mut Unlabelled, observer, stop)?.go(device),
+    }
+}
+
+struct Run<'a, D: Device> {
+    dir: &'a mut RunDir,
+    trainer: Trainer<D>,
+    examiner: &'a mut (dyn Examiner<D> + Send),
+    observer: &'a mut (dyn FnMut(&Event) + Send),
+    stop: &'a AtomicBool,
+    standing: Standing,
+    resumed: bool,
+    clock: Instant,
+    seconds_before: f64,
+}
+
+impl<'a, D: Device> Run<'a, D> {
+    /// Takes up the run where its last checkpoint left it.
+    fn new(
+        dir: &'a mut RunDir,
+        mut trainer: Trainer<D>,
+        examiner: &'a mut (dyn Examiner<D> + Send),
+        observer: &'a mut (dyn FnMut(&Event) + Send),
+        stop: &'a AtomicBool,
+    ) -> Result<Self, TrainError> {
+        let last = dir.checkpoint("last");
+        let resumed = last.exists();
+        let mut standing = Standing::default();
+        if resumed {
+            let checkpoint = Checkpoint::load(&last)?;
+            let differences = checkpoint.config.differences(dir.config());
+            if !differences.is_empty() {
+                return Err(TrainError::OtherSettings {
+                    path: last,
+                    differences,
+                });
+            }
+            standing = checkpoint.standing;
+            trainer.restore(checkpoint, &last)?;
+        }
+        dir.rewind_metrics(standing.metrics_bytes)?;
+        Ok(Run {
+            dir,
+            trainer,
+            examiner,
+            observer,
+            stop,
+            standing,
+            resumed,
+            clock: Instant::now(),
+            seconds_before: standing.seconds,
+        })
+    }
+
+    fn go(mut self, device: &D) -> Result<Outcome, TrainError> {
+        device.within(|| self.rounds(device.describe()))
+    }
+
+    fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
+        let rounds = self.dir.config().training.rounds;
+        if self.standing.position.round > rounds {
+            return Ok(Outcome::Finished(self.ended()));
+        }
+        let started = self.started(device);
+        self.tell(Event::RunStarted(started))?;
+        self.warn_of_small_data()?;
+        if !self.resumed {
+            self.judge_the_floors()?;
+        }
+        let mut loader = self.trainer.loader(self.standing.position)?;
+        while self.standing.position.round <= rounds {
+            if self.stopping() {
+                return self.stopped(false);
+            }
+            if self.standing.position.epoch == 0 && self.standing.position.batch == 0 {
+                self.begin_round()?;
+            }
+            if !self.epoch(&mut loader)? {
+                return self.stopped(true);
+            }
+        }
+        drop(loader);
+        let ended = self.ended();
+        self.tell(Event::RunEnded(ended))?;
+        Ok(Outcome::Finished(ended))
+    }
+
+    fn judge_the_floors(&mut self) -> Result<(), TrainError> {
+        let clock = Instant::now();
+        if let Some(accuracy) = self.examiner.raw_pixels()? {
+            self.tell_accuracy(Subject::RawPixels, accuracy, clock)?;
+        }
+        let clock = Instant::now();
+        if let Some(accuracy) = self.examiner.network(self.trainer.network(), None)? {
+            self.tell_accuracy(Subject::Untrained, accuracy, clock)?;
+        }
+        Ok(())
+    }
+
+    fn begin_round(&mut self) -> Result<(), TrainError> {
+        let round = self.standing.position.round;
+        let rounds = self.dir.config().training.rounds;
+        self.tell(Event::RoundStarted { round, rounds })?;
+        if round == 0 {
+            return Ok(());
+        }
+        let clock = Instant::now();
+        let pictures = self.trainer.set().pictures.len();
+        {
+            // Told from whichever thread gets there; a report that would have to wait is left out.
+            let observer = Mutex::new(&mut *self.observer);
+            let progress = |done| {
+                if let Ok(mut observer) = observer.try_lock() {
+                    observer(&Event::Discovering {
+                        round,
+                        done,
+                        pictures,
+                    });
+                }
+            };
+            self.trainer.discover(round, &progress)?;
+        }
+        let found = self.trainer.neighbourhoods();
+        let consistency = self.examiner.consistency(found);
+        let entropy = found.entropy();
+        let of_anchors = entropy.iter().zip(found.anchors()).filter(|(_, a)| **a);
+        let discovered = Discovered {
+            round,
+            anchors: of_anchors.clone().count(),
+            pictures,
+            k: found.k(),
+            mean_entropy: mean(entropy.iter().copied()),
+            anchor_entropy: mean(of_anchors.map(|(e, _)| *e)),
+            consistency,
+            seconds: clock.elapsed().as_secs_f64(),
+        };
+        self.tell(Event::Discovered(discovered))
+    }
+
+    /// Trains to the end of the epoch and saves; false if it was asked to stop before.
+    fn epoch(&mut self, loader: &mut anchorhood_data::Loader) -> Result<bool, TrainError> {
+        let training = self.dir.config().training.clone();
+        let batches = self.trainer.batches();
+        let start = self.standing.position;
+        let rate = training.rate_in(start.epoch);
+        let sgd = training.sgd(rate);
+        let epoch = start.epochs_before(training.epochs);
+        let clock = Instant::now();
+        let seconds_before = self.standing.epoch_seconds;
+        let mut report = Report::new(start.batch);
+        while self.standing.position.batch < batches {
+            let batch = loader.next()?;
+            let number = (epoch * batches + self.standing.position.batch) as u64;
+            let loss = self.trainer.step(&batch, number, &sgd)?;
+            if !loss.is_finite() {
+                return Err(self.diverged(loss, rate));
+            }
+            loader.recycle(batch);
+            self.standing.loss_sum += loss;
+            self.standing.position.batch += 1;
+            self.standing.epoch_seconds = seconds_before + clock.elapsed().as_secs_f64();
+            if let Some(progress) = report.due(&self.standing, &self.trainer, &training) {
+                self.tell(Event::Progress(progress))?;
+            }
+            if self.stopping() && self.standing.position.batch < batches {
+                return Ok(false);
+            }
+        }
+        self.end_epoch(start, rate)?;
+        Ok(true)
+    }
+
+    fn end_epoch(&mut self, at: Position, rate: f64) -> Result<(), TrainError> {
+        let (epochs, every) = {
+            let config = self.dir.config();
+            (config.training.epochs, config.evaluation.every)
+        };
+        let batches = self.trainer.batches();
+        let loss = self.standing.loss_sum / batches as f64;
+        let seconds = self.standing.epoch_seconds;
+        self.tell(Event::EpochEnded(EpochEnded {
+            round: at.round,
+            epoch: at.epoch,
+            epochs,
+            loss,
+            rate,
+            pictures_per_second: (batches * self.trainer.batch()) as f64 / seconds.max(1e-9),
+            seconds,
+        }))?;
+        let last_of_round = at.epoch + 1 == epochs;
+        if last_of_round || (at.epoch + 1).is_multiple_of(every) {
+            self.judge(at)?;
+        }
+        self.standing.last_loss = Some(loss);
+        self.standing.loss_sum = 0.0;
+        self.standing.epoch_seconds = 0.0;
+        self.standing.position = at.next_epoch(epochs);
+        let checkpoint = self.save("last")?;
+        if last_of_round {
+            let path = self.dir.checkpoint(&format!("round-{}", at.round));
+            checkpoint.save(&path)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, at: Position) -> Result<(), TrainError> {
+        let clock = Instant::now();
+        let (network, bank) = self.trainer.features();
+        let Some(accuracy) = self.examiner.network(network, Some(bank))? else {
+            return Ok(());
+        };
+        self.standing.last = Some(accuracy);
+        if self.standing.best.is_none_or(|b| accuracy.top1 > b.top1) {
+            self.standing.best = Some(accuracy);
+        }
+        let subject = Subject::Trained {
+            round: at.round,
+            epoch: at.epoch,
+        };
+        self.tell_accuracy(subject, accuracy, clock)
+    }
+
+    fn save(&mut self, name: &str) -> Result<Checkpoint, TrainError> {
+        self.standing.seconds = self.seconds();
+        self.standing.metrics_bytes = self.dir.metrics_bytes()?;
+        let checkpoint = self.trainer.checkpoint(self.standing)?;
+        let path = self.dir.checkpoint(name);
+        checkpoint.save(&path)?;
+        self.tell(Event::CheckpointSaved {
+            path: path.display().to_string(),
+            position: self.standing.position,
+        })?;
+        Ok(checkpoint)
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Within an epoch there is something to save; between epochs it is saved already.
+    fn stopped(&mut self, within_epoch: bool) -> Result<Outcome, TrainError> {
+        if within_epoch {
+            self.save("last")?;
+        }
+        Ok(Outcome::Stopped(self.standing.position))
+    }
+
+    fn diverged(&self, loss: f64, rate: f64) -> TrainError {
+        let last = self.dir.checkpoint("last");
+        TrainError::Diverged {
+            loss,
+            position: self.standing.position,
+            rate,
+            checkpoint: last.exists().then_some(last),
+        }
+    }
+
+    fn started(&mut self, device: String) -> RunStarted {
+        let config = self.dir.config().clone();
+        let graph = self.trainer.network().graph();
+        let trained = graph.parameters().iter().filter(|p| p.role == Role::Weight);
+        let weights = trained.map(|p| p.len()).sum();
+        let set = self.trainer.set();
+        RunStarted {
+            version: VERSION.into(),
+            device,
+            data: set.name.clone(),
+            pictures: set.pictures.len(),
+            size: set.pictures.width(),
+            test_pictures: self.examiner.test_pictures(),
+            network: format!(
+                "{} width {}",
+                config.network.architecture, config.network.width
+            ),
+            weights,
+            batch: self.trainer.batch(),
+            rounds: config.training.rounds,
+            epochs: config.training.epochs,
+            seed: config.seed,
+            resumed: self.resumed.then_some(self.standing.position),
+        }
+    }
+
+    fn warn_of_small_data(&mut self) -> Result<(), TrainError> {
+        let (asked, batch) = (self.dir.config().training.batch, self.trainer.batch());
+        if batch == asked {
+            return Ok(());
+        }
+        self.tell(Event::Warning {
+            message: format!(
+                "a batch of {asked} is more than the {batch} pictures there are; training with batches of {batch}"
+            ),
+        })
+    }
+
+    fn ended(&self) -> RunEnded {
+        RunEnded {
+            seconds: self.seconds(),
+            loss: self.standing.last_loss.unwrap_or(f64::NAN),
+            last: self.standing.last,
+            best: self.standing.best,
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.clock.elapsed().as_secs_f64()
+    }
+
+    fn tell(&mut self, event: Event) -> Result<(), TrainError> {
+        if event.is_kept() {
+            self.dir.keep(&event)?;
+        }
+        (self.observer)(&event);
+        Ok(())
+    }
+
+    fn tell_accuracy(
+        &mut self,
+        subject: Subject,
+        accuracy: Accuracy,
+        clock: Instant,
+    ) -> Result<(), TrainError> {
+        self.tell(Event::Evaluated(Evaluated {
+            subject,
+            accuracy,
+            seconds: clock.elapsed().as_secs_f64(),
+        }))
+    }
+}
+
+fn mean(values: impl Iterator<Item = f32>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_usize), |(s, n), v| (s + f64::from(v), n + 1));
+    sum / count.max(1) as f64
+}

@@ -1,0 +1,247 @@
+//! A run on disk: `config.toml`, `metrics.jsonl`, `checkpoints/`. Never overwritten, never shared by two trainings.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::ConfigError;
+use crate::{Event, RunConfig, TrainError, atomic_file};
+
+/// The folder of one run, held by this process.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    config: RunConfig,
+    metrics: File,
+    _lock: Option<File>,
+}
+
+impl RunDir {
+    /// Makes a new run called `name` under `runs`. An existing run is left alone.
+    pub fn create(runs: &Path, name: &str, config: &RunConfig) -> Result<RunDir, TrainError> {
+        check_name(name)?;
+        fs::create_dir_all(runs).map_err(|e| TrainError::io(runs, e))?;
+        let path = runs.join(name);
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(TrainError::RunExists {
+                    path,
+                    name: name.into(),
+                });
+            }
+            other => other.map_err(|e| TrainError::io(&path, e))?,
+        }
+        let checkpoints = path.join("checkpoints");
+        fs::create_dir(&checkpoints).map_err(|e| TrainError::io(&checkpoints, e))?;
+        let file = path.join("config.toml");
+        atomic_file::write(&file, config.to_toml().as_bytes())
+            .map_err(|e| TrainError::io(&file, e))?;
+        RunDir::hold(path, config.clone())
+    }
+
+    /// Makes a new run named after the data set: `shapes-1`, `shapes-2`, …
+    pub fn create_numbered(
+        runs: &Path,
+        data: &str,
+        config: &RunConfig,
+    ) -> Result<RunDir, TrainError> {
+        let stem = name_from(data);
+        for number in 1.. {
+            match RunDir::create(runs, &format!("{stem}-{number}"), config) {
+                Err(TrainError::RunExists { .. }) => continue,
+                done => return done,
+            }
+        }
+        unreachable!("there is always a greater number")
+    }
+
+    /// Takes hold of an existing run.
+    pub fn open(path: &Path) -> Result<RunDir, TrainError> {
+        let config = RunDir::config_of(path)?;
+        RunDir::hold(path.into(), config)
+    }
+
+    /// The configuration of an existing run.
+    pub fn config_of(path: &Path) -> Result<RunConfig, TrainError> {
+        let file = path.join("config.toml");
+        let text = match fs::read_to_string(&file) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(TrainError::NoSuchRun { path: path.into() });
+            }
+            other => other.map_err(|e| TrainError::io(&file, e))?,
+        };
+        let config = RunConfig::from_toml(&text, &file.display().to_string())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn hold(path: PathBuf, config: RunConfig) -> Result<RunDir, TrainError> {
+        let place = path.join(".lock");
+        let lock = File::create(&place).map_err(|e| TrainError::io(&place, e))?;
+        let lock = match lock.try_lock() {
+            Ok(()) => Some(lock),
+            Err(TryLockError::WouldBlock) => return Err(TrainError::Busy { path }),
+            // Some network file systems have no locks; a run there is guarded by its name alone.
+            Err(TryLockError::Error(_)) => None,
+        };
+        let place = path.join("metrics.jsonl");
+        let metrics = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&place)
+            .map_err(|e| TrainError::io(&place, e))?;
+        Ok(RunDir {
+            path,
+            config,
+            metrics,
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's settings.
+    pub fn config(&self) -> &RunConfig {
+        &self.config
+    }
+
+    /// Lets a resumed run use another device or thread count; nothing else of its configuration changes.
+    pub fn set_machine(&mut self, machine: crate::MachineConfig) {
+        self.config.machine = machine;
+    }
+
+    /// Where a checkpoint lies: `last` or `round-3`.
+    pub fn checkpoint(&self, name: &str) -> PathBuf {
+        checkpoint_path(&self.path, name)
+    }
+
+    /// Forgets events after the first `bytes`: a resumed run tells them again.
+    pub fn rewind_metrics(&mut self, bytes: u64) -> Result<(), TrainError> {
+        let mut rewind = || {
+            let length = self.metrics.metadata()?.len().min(bytes);
+            self.metrics.set_len(length)?;
+            self.metrics.seek(SeekFrom::Start(length))
+        };
+        rewind().map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))?;
+        Ok(())
+    }
+
+    /// Keeps an event.
+    pub fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
+        let mut line = serde_json::to_string(event).expect("events are plain values");
+        line.push('\n');
+        let written = self.metrics.write_all(line.as_bytes());
+        written.map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))
+    }
+
+    /// Bytes of `metrics.jsonl` so far.
+    pub fn metrics_bytes(&mut self) -> Result<u64, TrainError> {
+        let position = self.metrics.stream_position();
+        position.map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))
+    }
+}
+
+/// Where a checkpoint of a run lies.
+pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
+    run.join("checkpoints").join(format!("{name}.safetensors"))
+}
+
+fn check_name(name: &str) -> Result<(), TrainError> {
+    let plain = Path::new(name).components().count() == 1
+        && !name.contains(['/', '\\', '\0'])
+        && !name.starts_with('.');
+    if plain {
+        return Ok(());
+    }
+    Err(TrainError::Config(ConfigError::Setting {
+        setting: "--name",
+        reason: format!(
+            "`{name}` cannot name a run: give a plain folder name, and its place with --runs"
+        ),
+    }))
+}
+
+/// A folder name from a data set's: letters, digits, dots and dashes.
+fn name_from(data: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_alphanumeric() || c == '_' => c,
+        _ => '-',
+    };
+    let name: String = data.chars().map(plain).collect();
+    match name.trim_matches('-') {
+        "" => "run".into(),
+        name => name.chars().take(60).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Preset;
+
+    fn config() -> RunConfig {
+        Preset::Quick.config("shapes")
+    }
+
+    #[test]
+    fn a_run_is_never_overwritten() {
+        let runs = tempfile::tempdir().unwrap();
+        drop(RunDir::create(runs.path(), "a", &config()).unwrap());
+        let error = RunDir::create(runs.path(), "a", &config()).unwrap_err();
+        assert!(error.to_string().contains("--resume"), "{error}");
+        assert!(error.is_usage());
+    }
+
+    #[test]
+    fn two_processes_do_not_share_a_run() {
+        let runs = tempfile::tempdir().unwrap();
+        let held = RunDir::create(runs.path(), "a", &config()).unwrap();
+        let again = RunDir::open(held.path());
+        assert!(matches!(again, Err(TrainError::Busy { .. })));
+        let path = held.path().to_path_buf();
+        drop(held);
+        RunDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn unnamed_runs_are_numbered() {
+        let runs = tempfile::tempdir().unwrap();
+        for expected in ["my-photos-1", "my-photos-2"] {
+            let run = RunDir::create_numbered(runs.path(), "my photos", &config()).unwrap();
+            assert_eq!(run.path().file_name().unwrap(), expected);
+        }
+        assert_eq!(name_from("…/?"), "run");
+    }
+
+    #[test]
+    fn names_that_are_paths_are_refused() {
+        let runs = tempfile::tempdir().unwrap();
+        for name in ["", "..", "a/b", "/tmp/a", ".hidden"] {
+            let error = RunDir::create(runs.path(), name, &config()).unwrap_err();
+            assert!(error.is_usage(), "{name}");
+        }
+    }
+
+    #[test]
+    fn metrics_are_rewound_to_a_checkpoint() {
+        let runs = tempfile::tempdir().unwrap();
+        let mut run = RunDir::create(runs.path(), "a", &config()).unwrap();
+        let event = |round| Event::RoundStarted { round, rounds: 2 };
+        run.keep(&event(0)).unwrap();
+        let bytes = run.metrics_bytes().unwrap();
+        run.keep(&event(1)).unwrap();
+        run.rewind_metrics(bytes).unwrap();
+        run.keep(&event(2)).unwrap();
+        let text = fs::read_to_string(run.path().join("metrics.jsonl")).unwrap();
+        let rounds: Vec<Event> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(rounds, [event(0), event(2)]);
+    }
+}

@@ -1,0 +1,278 @@
+//! The state that training changes (weights, momentum, memory, neighbourhoods) and the step that changes it.
+
+use std::path::Path;
+
+use anchorhood_data::{Batch, Dataset, Loader, Pictures};
+use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
+use anchorhood_engine::{Device, Network, NetworkOptions, Positives, Sgd};
+
+use crate::checkpoint::{Checkpoint, CheckpointError, SavedNeighbourhoods, tensors_of};
+use crate::{FeatureSource, Position, RunConfig, Standing, TrainError, VERSION};
+
+/// All that training may know of a data set: pictures, and no labels.
+#[derive(Clone, Debug)]
+pub struct TrainingSet {
+    /// What to call it.
+    pub name: String,
+    /// The pictures.
+    pub pictures: Pictures,
+    /// Mean of each channel.
+    pub mean: [f32; 3],
+    /// Standard deviation of each channel.
+    pub std: [f32; 3],
+}
+
+impl TrainingSet {
+    /// The training pictures of a data set, without what else is known of them.
+    pub fn of(data: &Dataset) -> Self {
+        TrainingSet {
+            name: data.name.clone(),
+            pictures: data.train.pictures.clone(),
+            mean: data.mean,
+            std: data.std,
+        }
+    }
+}
+
+/// A network, its memory and its neighbourhoods in training.
+pub struct Trainer<D: Device> {
+    device: D,
+    config: RunConfig,
+    set: TrainingSet,
+    network: D::Network,
+    bank: MemoryBank<D>,
+    neighbourhoods: Neighbourhoods,
+    positives: Positives,
+    losses: Vec<f32>,
+}
+
+impl<D: Device> Trainer<D> {
+    /// A trainer at the beginning of a run; says what cannot be trained.
+    pub fn new(device: &D, config: &RunConfig, set: TrainingSet) -> Result<Self, TrainError> {
+        check_pictures(config, &set)?;
+        let (n, k) = (set.pictures.len(), config.discovery.neighbours);
+        let batch = config.training.batch.min(n);
+        let mut network = network_for(device, config, &set, batch)?;
+        network.initialise(config.seed);
+        let bank = MemoryBank::new(device, n, config.network.features, config.seed)?;
+        Ok(Trainer {
+            device: device.clone(),
+            config: config.clone(),
+            network,
+            bank,
+            neighbourhoods: Neighbourhoods::single(n),
+            positives: Positives::with_capacity(batch, batch * (k + 1)),
+            losses: vec![0.0; batch],
+            set,
+        })
+    }
+
+    /// Pictures in a batch: the configured number, or all there are if fewer.
+    pub fn batch(&self) -> usize {
+        self.losses.len()
+    }
+
+    /// Batches in an epoch; a last one that is not full is left out.
+    pub fn batches(&self) -> usize {
+        self.set.pictures.len() / self.batch()
+    }
+
+    /// What it trains on.
+    pub fn set(&self) -> &TrainingSet {
+        &self.set
+    }
+
+    /// The network.
+    pub fn network(&mut self) -> &mut D::Network {
+        &mut self.network
+    }
+
+    /// The network and the memory, for an examiner.
+    pub fn features(&mut self) -> (&mut D::Network, &MemoryBank<D>) {
+        (&mut self.network, &self.bank)
+    }
+
+    /// What the last discovery found.
+    pub fn neighbourhoods(&self) -> &Neighbourhoods {
+        &self.neighbourhoods
+    }
+
+    /// Batches from a position on, prepared ahead on their own threads.
+    pub fn loader(&self, from: Position) -> Result<Loader, TrainError> {
+        let threads = (self.config.machine.thread_count() / 4).max(1);
+        let epoch = from.epochs_before(self.config.training.epochs);
+        let loader = Loader::start(
+            self.set.pictures.clone(),
+            self.config.augmentation.augmentation(),
+            self.set.mean,
+            self.set.std,
+            self.config.seed,
+            threads,
+            self.batch(),
+            4,
+            (epoch as u64, from.batch),
+        )?;
+        Ok(loader)
+    }
+
+    /// Finds the neighbourhoods of a round (from 1) in the memory, or in features computed now.
+    pub fn discover(
+        &mut self,
+        round: usize,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), TrainError> {
+        let d = &self.config.discovery;
+        let share = Curriculum::from(d.curriculum).share(round, self.config.training.rounds);
+        let recomputed;
+        let bank = match d.discover_from {
+            FeatureSource::Memory => &self.bank,
+            FeatureSource::Recomputed => {
+                let features = anchorhood_evaluate::extract(
+                    &mut self.network,
+                    &self.set.pictures,
+                    self.set.mean,
+                    self.set.std,
+                    &|_| {},
+                )?;
+                recomputed =
+                    MemoryBank::from_values(&self.device, &features, self.config.network.features)?;
+                &recomputed
+            }
+        };
+        self.neighbourhoods = Neighbourhoods::discover(
+            &self.device,
+            bank,
+            d.neighbours,
+            d.temperature as f32,
+            share,
+            progress,
+        )?;
+        Ok(())
+    }
+
+    /// One step: forwards, loss, backwards, weights, memory. Gives the mean loss of the batch; when that is not a finite
+    /// number, weights and memory are left as they were.
+    pub fn step(&mut self, batch: &Batch, number: u64, sgd: &Sgd) -> Result<f64, TrainError> {
+        let d = &self.config.discovery;
+        self.neighbourhoods
+            .positives(&batch.indices, &mut self.positives);
+        self.network.train_forward(&batch.pixels, number)?;
+        let (features, gradient) = self.network.output_and_gradient();
+        let loss = neighbourhood_loss(
+            &self.device,
+            features,
+            &self.bank,
+            d.temperature as f32,
+            &self.positives,
+            &mut self.losses,
+            gradient,
+        )?;
+        if !loss.is_finite() {
+            return Ok(loss);
+        }
+        self.network.backward()?;
+        self.network.update(sgd)?;
+        let (features, _) = self.network.output_and_gradient();
+        let rate = d.memory_rate as f32;
+        self.bank
+            .update(&self.device, &batch.indices, features, rate)?;
+        Ok(loss)
+    }
+
+    /// Everything, to be written down.
+    pub fn checkpoint(&self, standing: Standing) -> Result<Checkpoint, TrainError> {
+        let (weights, momentum) = tensors_of(&self.network)?;
+        let found = &self.neighbourhoods;
+        Ok(Checkpoint {
+            config: self.config.clone(),
+            standing,
+            program: VERSION.into(),
+            weights,
+            momentum,
+            pictures: self.set.pictures.len(),
+            memory: self.bank.values(&self.device)?,
+            neighbourhoods: (found.k() > 0).then(|| SavedNeighbourhoods {
+                k: found.k(),
+                neighbours: found.neighbours().to_vec(),
+                anchors: found.anchors().to_vec(),
+                entropy: found.entropy().to_vec(),
+            }),
+        })
+    }
+
+    /// Takes up what a checkpoint holds; `path` names it in errors.
+    pub fn restore(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<(), TrainError> {
+        let n = self.set.pictures.len();
+        let wrong = |reason| CheckpointError::Mismatch {
+            path: path.into(),
+            reason,
+        };
+        if checkpoint.config.network != self.config.network {
+            let ours = &self.config.network;
+            return Err(wrong(format!(
+                "the checkpoint holds {}, this run wants {} width {}, {} features",
+                checkpoint.network(),
+                ours.architecture,
+                ours.width,
+                ours.features
+            ))
+            .into());
+        }
+        if checkpoint.pictures != n {
+            return Err(wrong(format!(
+                "the checkpoint remembers {} pictures, and {} has {n}; give the data it was trained on",
+                checkpoint.pictures, self.set.name
+            ))
+            .into());
+        }
+        checkpoint.restore(&mut self.network, true, path)?;
+        let features = self.config.network.features;
+        self.bank = MemoryBank::from_values(&self.device, &checkpoint.memory, features)?;
+        self.neighbourhoods = match checkpoint.neighbourhoods {
+            None => Neighbourhoods::single(n),
+            Some(f) => Neighbourhoods::from_parts(f.k, f.neighbours, f.anchors, f.entropy)
+                .map_err(|e| wrong(e.to_string()))?,
+        };
+        Ok(())
+    }
+}
+
+/// Says why a data set cannot be trained on with a configuration, before anything is made.
+pub fn check_data(config: &RunConfig, data: &Dataset) -> Result<(), TrainError> {
+    check_pictures(config, &TrainingSet::of(data))
+}
+
+fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<(), TrainError> {
+    config.check()?;
+    let (n, k) = (set.pictures.len(), config.discovery.neighbours);
+    if n < 2 {
+        return Err(TrainError::TooFewPictures {
+            data: set.name.clone(),
+            pictures: n,
+        });
+    }
+    if k >= n {
+        return Err(TrainError::TooManyNeighbours { k, pictures: n });
+    }
+    let (height, width) = (set.pictures.height(), set.pictures.width());
+    if height != width {
+        return Err(TrainError::NotSquare {
+            data: set.name.clone(),
+            height,
+            width,
+        });
+    }
+    Ok(())
+}
+
+/// The configured network for a data set's pictures.
+pub(crate) fn network_for<D: Device>(
+    device: &D,
+    config: &RunConfig,
+    set: &TrainingSet,
+    batch: usize,
+) -> Result<D::Network, TrainError> {
+    let n = &config.network;
+    let graph = n.architecture.graph(set.pictures.height(), n.width, n.features)?;
+    Ok(device.network(&graph, &NetworkOptions::new(batch))?)
+}
