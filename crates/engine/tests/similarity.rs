@@ -1,16 +1,17 @@
-//! Loss, memory update, entropy and neighbours on every device: against the naive loops, against finite differences, and
-//! against PyTorch (tools/golden/loss.py).
+//! Loss, memory update, entropy and neighbours on every device, against the naive loops and finite differences.
 
 mod common;
 
 use anchorhood_engine::naive::{similarity as naive, widen};
-use anchorhood_engine::{Cpu, Device, Positives, Scan, ScanResult};
+use anchorhood_engine::{Cpu, Device, Positives, Scan};
+use common::similarity::{loss_on, scan_on};
 use common::{assert_close, every_device, uniform};
 
 every_device!(
     softmax_loss,
     softmax_loss_of_one_key,
     softmax_loss_of_great_logits,
+    a_diverged_feature_shows_in_its_loss_alone,
     gradient_by_finite_differences,
     blend_rows,
     blend_rows_of_one_index_twice,
@@ -18,7 +19,6 @@ every_device!(
     scan_breaks_ties_by_index,
     scan_of_more_neighbours_than_keys,
     scan_counts_its_progress,
-    golden,
     refuses_what_does_not_fit,
 );
 
@@ -44,34 +44,6 @@ fn some_positives(queries: usize, keys: usize) -> Positives {
         positives.push(more.into_iter().take(if q % 3 == 0 { 3 } else { 1 }));
     }
     positives
-}
-
-fn loss_on<D: Device>(
-    device: &D,
-    queries: &[f32],
-    keys: &[f32],
-    dim: usize,
-    temperature: f32,
-    positives: &Positives,
-) -> (Vec<f32>, Vec<f32>) {
-    let mut losses = vec![f32::NAN; queries.len() / dim];
-    let mut gradient = device.upload(&vec![f32::NAN; queries.len()]).unwrap();
-    let (queries, keys) = (
-        device.upload(queries).unwrap(),
-        device.upload(keys).unwrap(),
-    );
-    device
-        .softmax_loss(
-            &queries,
-            &keys,
-            dim,
-            temperature,
-            positives,
-            &mut losses,
-            &mut gradient,
-        )
-        .unwrap();
-    (losses, device.download(&gradient).unwrap())
 }
 
 fn assert_loss<D: Device>(
@@ -147,6 +119,23 @@ fn softmax_loss_of_great_logits<D: Device>(device: &D, tolerance: f64) {
     );
 }
 
+fn a_diverged_feature_shows_in_its_loss_alone<D: Device>(device: &D, _: f64) {
+    let mut queries = uniform(1, 3 * 4);
+    queries[5] = f32::NAN;
+    let (losses, _) = loss_on(
+        device,
+        &queries,
+        &uniform(2, 200 * 4),
+        4,
+        0.1,
+        &some_positives(3, 200),
+    );
+    assert_eq!(
+        losses.iter().map(|l| l.is_nan()).collect::<Vec<_>>(),
+        [false, true, false]
+    );
+}
+
 fn gradient_by_finite_differences<D: Device>(device: &D, _: f64) {
     let (b, n, dim, temperature, step) = (3, 40, 6, 0.5, 1e-2);
     let (queries, keys) = (uniform(1, b * dim), uniform(2, n * dim));
@@ -206,14 +195,6 @@ fn blend_rows_of_one_index_twice<D: Device>(device: &D, tolerance: f64) {
         .blend_rows(&mut keys, 2, &[1], &opposite, 0.5)
         .unwrap();
     assert_eq!(device.download(&keys).unwrap()[2..], [0.0, 0.0]);
-}
-
-fn scan_on<D: Device>(device: &D, queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
-    let (queries, keys) = (
-        device.upload(queries).unwrap(),
-        device.upload(keys).unwrap(),
-    );
-    device.scan(&queries, &keys, scan, &|_| {}).unwrap()
 }
 
 /// Entropies and similarities are close; each key found is as similar as it is said to be, and found once.
@@ -376,70 +357,6 @@ fn refuses_what_does_not_fit<D: Device>(device: &D, _: f64) {
     };
     let result = device.scan(&not_a_number, &not_a_number, &scan, &|_| {});
     says(result.map(drop), "query 0");
-}
-
-#[derive(serde::Deserialize)]
-struct Golden {
-    cases: Vec<GoldenCase>,
-}
-
-#[derive(serde::Deserialize)]
-struct GoldenCase {
-    dim: usize,
-    temperature: f32,
-    rate: f32,
-    k: usize,
-    queries: Vec<f32>,
-    keys: Vec<f32>,
-    indices: Vec<u32>,
-    positives: Vec<Vec<u32>>,
-    losses: Vec<f64>,
-    gradient: Vec<f64>,
-    blended: Vec<f64>,
-    entropy: Vec<f64>,
-    neighbours: Vec<u32>,
-    similarities: Vec<f64>,
-}
-
-fn golden<D: Device>(device: &D, tolerance: f64) {
-    let golden: Golden = serde_json::from_str(include_str!("golden/similarity.json")).unwrap();
-    assert_eq!(golden.cases.len(), 3);
-    for case in golden.cases {
-        let mut positives = Positives::with_capacity(0, 0);
-        case.positives
-            .iter()
-            .for_each(|p| positives.push(p.iter().copied()));
-        let (losses, gradient) = loss_on(
-            device,
-            &case.queries,
-            &case.keys,
-            case.dim,
-            case.temperature,
-            &positives,
-        );
-        assert_close("losses", &losses, &case.losses, tolerance);
-        assert_close("gradient", &gradient, &case.gradient, tolerance);
-
-        let mut keys = device.upload(&case.keys).unwrap();
-        let queries = device.upload(&case.queries).unwrap();
-        device
-            .blend_rows(&mut keys, case.dim, &case.indices, &queries, case.rate)
-            .unwrap();
-        let blended = device.download(&keys).unwrap();
-        assert_close("memory", &blended, &case.blended, tolerance);
-
-        let scan = Scan {
-            dim: case.dim,
-            entropy_temperature: Some(case.temperature),
-            k: case.k,
-            same: true,
-        };
-        let found = scan_on(device, &case.keys, &case.keys, &scan);
-        assert_close("entropy", &found.entropy, &case.entropy, tolerance);
-        assert_eq!(found.neighbours.indices, case.neighbours);
-        let similarities = &found.neighbours.similarities;
-        assert_close("similarities", similarities, &case.similarities, tolerance);
-    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 
 pub mod compare;
 pub mod graphs;
+pub mod similarity;
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{Cpu, Device, Graph, Initial, Network, SimdLevel, Tensors};

@@ -13,7 +13,7 @@ impl Best {
     pub(super) fn new(k: usize) -> Self {
         Best {
             k,
-            found: Vec::with_capacity(2 * k),
+            found: Vec::with_capacity((2 * k).min(1024)),
             threshold: if k == 0 {
                 f32::INFINITY
             } else {

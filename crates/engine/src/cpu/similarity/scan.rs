@@ -15,8 +15,11 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// Blocks of queries that share a pass over the keys.
-const BLOCKS: usize = 2;
+/// Queries that share a pass over the keys: many, since keys then come from memory less often, yet few enough for all
+/// threads to have work. No result depends on it.
+fn queries_per_pass(queries: usize, width: usize) -> usize {
+    width * (queries / (16 * width)).clamp(1, 8)
+}
 
 /// See the module.
 pub(crate) fn scan(
@@ -38,8 +41,7 @@ pub(crate) fn scan(
         Error::check_length("queries that are the keys", keys.len(), queries.len())?;
     }
     let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
-    let width = tile::block_width(arch);
-    let task = width * BLOCKS;
+    let task = queries_per_pass(count, tile::block_width(arch));
     let done = Mutex::new(0);
     let parts = (queries.par_chunks(task * scan.dim).enumerate())
         .map(|(t, queries)| {
@@ -52,10 +54,6 @@ pub(crate) fn scan(
         .collect::<Result<Vec<ScanResult>>>()?;
     let mut all = ScanResult::default();
     all.neighbours.k = k;
-    all.entropy
-        .reserve_exact(parts.iter().map(|p| p.entropy.len()).sum());
-    all.neighbours.indices.reserve_exact(count * k);
-    all.neighbours.similarities.reserve_exact(count * k);
     for part in parts {
         all.entropy.extend(part.entropy);
         all.neighbours.indices.extend(part.neighbours.indices);
