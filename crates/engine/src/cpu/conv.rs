@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use super::gemm::{self, Gather, Outer, Row};
 use super::simd::vectorised;
+use super::winograd::{self, Tiles};
 use crate::{Shape, Window};
 
 /// Output places a task computes, about.
@@ -43,6 +44,8 @@ pub(super) struct Conv {
     all_taps: Vec<u32>,
     classes: Vec<Class>,
     zeros: Vec<f32>,
+    /// Forwards and backwards, where Winograd's method applies.
+    winograd: Option<[Tiles; 2]>,
 }
 
 /// Input places that use the same taps in the input gradient.
@@ -88,6 +91,7 @@ impl Conv {
             all_taps: (0..taps as u32).collect(),
             classes: classes(input, output, window),
             zeros: vec![0.0; input.channels.max(output.channels)],
+            winograd: tiles(input, output, window),
         }
     }
 
@@ -108,18 +112,27 @@ impl Conv {
     /// Scratch values needed by the weights packed for either direction.
     pub(super) fn packed_len(&self, width: usize) -> usize {
         let (c, n) = (self.input.channels, self.output.channels);
+        if self.winograd.is_some() {
+            return winograd::packed_len(c, n, width).max(winograd::packed_len(n, c, width));
+        }
         gemm::packed_len(self.taps * c, n, width).max(gemm::packed_len(self.taps * n, c, width))
     }
 
     /// Packs weights for [`Conv::forward`].
     pub(super) fn pack_forward(&self, arch: Arch, weights: &[f32], packed: &mut [f32]) {
-        let (depth, n) = (self.taps * self.input.channels, self.output.channels);
-        pack_parallel(arch, weights, depth, n, 1, |k| k * n, packed);
+        let (c, n) = (self.input.channels, self.output.channels);
+        if self.winograd.is_some() {
+            return winograd::pack(arch, weights, c, n, false, packed);
+        }
+        pack_parallel(arch, weights, self.taps * c, n, 1, |k| k * n, packed);
     }
 
     /// Packs weights for [`Conv::input_gradient`].
     pub(super) fn pack_backward(&self, arch: Arch, weights: &[f32], packed: &mut [f32]) {
         let (c, n) = (self.input.channels, self.output.channels);
+        if self.winograd.is_some() {
+            return winograd::pack(arch, weights, c, n, true, packed);
+        }
         let row = |k: usize| (k / n) * c * n + k % n;
         pack_parallel(arch, weights, self.taps * n, c, n, row, packed);
     }
@@ -135,6 +148,9 @@ impl Conv {
         y: &mut [f32],
     ) {
         let first = task * self.pictures_per_task();
+        if let Some([tiles, _]) = &self.winograd {
+            return tiles.convolve(arch, x, packed, first, false, y);
+        }
         let (places, n) = (self.output.pixels(), self.output.channels);
         let op = Gather {
             a: x,
@@ -168,6 +184,9 @@ impl Conv {
         dx.par_chunks_mut(pictures * self.input.len())
             .enumerate()
             .for_each(|(task, dx)| {
+                if let Some([_, tiles]) = &self.winograd {
+                    return tiles.convolve(arch, dy, packed, task * pictures, accumulate, dx);
+                }
                 for class in &self.classes {
                     self.input_gradient_class(arch, dy, packed, accumulate, task * pictures, class, dx);
                 }
@@ -218,6 +237,9 @@ impl Conv {
 
     /// Scratch values needed by [`Conv::weight_gradient`].
     pub(super) fn gradient_scratch(&self, batch: usize) -> usize {
+        if let Some([tiles, _]) = &self.winograd {
+            return tiles.gradient_scratch(batch);
+        }
         match self.splits(batch) {
             1 => 0,
             splits => splits * self.weights(),
@@ -233,6 +255,9 @@ impl Conv {
         scratch: &mut [f32],
         dw: &mut [f32],
     ) {
+        if let Some([tiles, _]) = &self.winograd {
+            return tiles.weight_gradient(arch, x, dy, scratch, dw);
+        }
         let batch = dy.len() / self.output.len();
         let splits = self.splits(batch);
         if splits == 1 {
@@ -344,6 +369,19 @@ fn pack_parallel(
             let columns = width.min(n - n0);
             gemm::pack(b, depth, columns, step, width, |k| row(k) + n0 * step, out);
         });
+}
+
+/// Winograd's tiles, forwards and backwards, for 3×3 kernels of stride 1 over whole vectors of channels.
+fn tiles(input: Shape, output: Shape, window: Window) -> Option<[Tiles; 2]> {
+    let whole = |s: Shape| s.channels % winograd::LANES == 0;
+    let [down, across] = window.padding;
+    let fits = window.kernel == [3, 3] && window.stride == [1, 1] && down <= 2 && across <= 2;
+    (fits && whole(input) && whole(output)).then(|| {
+        [
+            Tiles::new(input, output, [down, across]),
+            Tiles::new(output, input, [2 - down, 2 - across]),
+        ]
+    })
 }
 
 fn classes(input: Shape, output: Shape, window: Window) -> Vec<Class> {

@@ -12,6 +12,7 @@ mod parameters;
 mod pool;
 mod simd;
 mod similarity;
+mod winograd;
 
 use std::sync::{Arc, Mutex};
 
