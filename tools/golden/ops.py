@@ -105,6 +105,7 @@ if __name__ == "__main__":
     case("conv_3x3_stride_2", conv(4, 5, 3, 2, 1, False), (2, 4, 7, 6))
     case("conv_5x2_uneven", conv(3, 4, (5, 2), (1, 3), (2, 1), True), (2, 3, 6, 7))
     case("conv_7x7_stride_2", conv(3, 4, 7, 2, 3, False), (1, 3, 9, 8))
+    case("conv_3x3_wide", conv(16, 16, 3, 1, 1, False), (2, 16, 5, 4))
     case("batch_norm", Named(bn=nn.BatchNorm2d(5)), (3, 5, 4, 3))
     case("fused", Named(conv=nn.Conv2d(3, 6, 3, 2, 1, bias=False), bn=nn.BatchNorm2d(6), relu=nn.ReLU()), (3, 3, 6, 5))
     case("fused_residual", Block(4), (3, 4, 5, 4))

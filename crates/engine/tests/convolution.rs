@@ -12,7 +12,8 @@ every_device!(
     chosen,
     drawn,
     channels_at_the_edges_of_a_tile,
-    networks_first_layer
+    networks_first_layer,
+    whole_vectors_of_channels,
 );
 
 fn spec(out: usize, kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> ConvSpec {
@@ -92,4 +93,34 @@ fn networks_first_layer<D: Device>(device: &D, tolerance: f64) {
     let spec = ConvSpec::square(16, 3, 1, 1);
     let graph = one_layer(Shape::new(32, 32, 3), |g, x| g.conv("conv", x, spec));
     compare(device, &graph, 9, 5, tolerance);
+}
+
+/// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special treatment: pictures of
+/// one place, of odd and even sides, every padding.
+fn whole_vectors_of_channels<D: Device>(device: &D, tolerance: f64) {
+    let sizes = [
+        (1, 1),
+        (1, 4),
+        (2, 2),
+        (3, 3),
+        (4, 4),
+        (5, 4),
+        (7, 9),
+        (8, 6),
+    ];
+    let channels = [(16, 16), (32, 16), (16, 48), (8, 24)];
+    for (seed, (height, width)) in sizes.into_iter().enumerate() {
+        for (inputs, outputs) in channels {
+            for padding in [0, 1, 2, 3] {
+                if height + 2 * padding < 3 || width + 2 * padding < 3 {
+                    continue;
+                }
+                let input = Shape::new(height, width, inputs);
+                let spec = ConvSpec::square(outputs, 3, 1, padding);
+                let graph = one_layer(input, |g, x| g.conv("conv", x, spec));
+                let batch = [1, 2, 5][seed % 3];
+                compare(device, &graph, batch, seed as u64, tolerance);
+            }
+        }
+    }
 }

@@ -90,6 +90,7 @@ fn convolutions<D: Device>(device: &D, tolerance: f64) {
         ("conv_3x3_stride_2", ConvSpec::square(5, 3, 2, 1)),
         ("conv_5x2_uneven", uneven),
         ("conv_7x7_stride_2", ConvSpec::square(4, 7, 2, 3)),
+        ("conv_3x3_wide", ConvSpec::square(16, 3, 1, 1)),
     ];
     for (case, spec) in cases {
         check(device, tolerance, case, |g, x| g.conv("conv", x, spec));

@@ -64,7 +64,7 @@ fn a_training_step_allocates_nothing() {
 /// Counts in a training loop as one is meant to be: inside the device. (From outside, every call hands rayon a task
 /// through a queue that allocates a block for some sixty of them.)
 fn allocations_per_step(cpu: &Cpu) -> Vec<usize> {
-    let graph = residual(16, 16, 8, FEATURES).unwrap();
+    let graph = residual(16, 16, 16, FEATURES).unwrap();
     let mut net = cpu.network(&graph, &NetworkOptions::new(BATCH)).unwrap();
     net.initialise(0);
     let pixels = uniform(1, BATCH * graph.nodes()[0].shape.len());

@@ -20,6 +20,8 @@ use crate::{
 pub struct CpuNetwork {
     cpu: Cpu,
     graph: Arc<Graph>,
+    /// Layers whose outputs nobody overwrites.
+    keep: Vec<NodeId>,
     state: State,
 }
 
@@ -88,6 +90,7 @@ impl CpuNetwork {
         Ok(CpuNetwork {
             cpu: cpu.clone(),
             graph: Arc::new(graph.clone()),
+            keep: options.keep.clone(),
             state,
         })
     }
@@ -179,6 +182,12 @@ impl Network for CpuNetwork {
 
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
+        if !self.keep.contains(&node) && node != self.graph.output_node() {
+            let name = &self.graph.node(node).name;
+            return Err(Error::Plan(format!(
+                "{name}: its output is not kept; name it in NetworkOptions::keep"
+            )));
+        }
         let plan = if s.last_was_training { &s.training } else { &s.inference };
         let len = count * self.graph.shape(node).len();
         if count > plan.batch {
