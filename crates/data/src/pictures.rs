@@ -153,6 +153,20 @@ pub struct Split {
 }
 
 impl Split {
+    /// The first `n` pictures, with their labels and names; all, where there is no `n`.
+    pub fn take(self, n: Option<usize>) -> Self {
+        let Some(n) = n.filter(|&n| n < self.pictures.len()) else {
+            return self;
+        };
+        Split {
+            pictures: self.pictures.take(n),
+            labels: self
+                .labels
+                .map(|l| Labels::new(l.values[..n].to_vec(), l.classes)),
+            names: self.names.into_iter().take(n).collect(),
+        }
+    }
+
     /// The pictures at `indices`, with their labels and names.
     pub fn subset(&self, indices: &[usize]) -> Self {
         Split {
@@ -214,6 +228,11 @@ mod tests {
             labels: Some(Labels::new(vec![0, 1, 0], vec!["a".into(), "b".into()])),
             names: vec!["x".into(), "y".into(), "z".into()],
         };
+        let first = split.clone().take(Some(2));
+        assert_eq!(first.pictures.len(), 2);
+        assert_eq!(first.labels.unwrap().values(), &[0, 1]);
+        assert_eq!(first.names, ["x", "y"]);
+        assert_eq!(split.clone().take(None).names.len(), 3);
         let part = split.subset(&[1]);
         assert_eq!(part.pictures.raw(), &[3, 4, 5]);
         assert_eq!(part.labels.unwrap().values(), &[1]);

@@ -190,7 +190,7 @@ impl Machine<'_> {
             b')' => self.push(Value::Tuple(Vec::new())), // EMPTY_TUPLE
             0x85..=0x87 => self.short_tuple(usize::from(op - 0x84)), // TUPLE1 to TUPLE3
             b't' => {
-                let ids = self.to_mark()?; // TUPLE
+                let ids = self.since_mark()?; // TUPLE
                 self.push(Value::Tuple(ids))
             }
             b'a' => {
@@ -198,7 +198,7 @@ impl Machine<'_> {
                 self.append(vec![one])
             }
             b'e' => {
-                let ids = self.to_mark()?; // APPENDS
+                let ids = self.since_mark()?; // APPENDS
                 self.append(ids)
             }
             b's' => {
@@ -207,7 +207,7 @@ impl Machine<'_> {
                 self.set(&[key, value])
             }
             b'u' => {
-                let ids = self.to_mark()?; // SETITEMS
+                let ids = self.since_mark()?; // SETITEMS
                 self.set(&ids)
             }
             b'R' => self.reduce(), // REDUCE
@@ -242,7 +242,7 @@ impl Machine<'_> {
         self.stack.last().copied().ok_or_else(none)
     }
 
-    fn to_mark(&mut self) -> Result<Vec<Id>, String> {
+    fn since_mark(&mut self) -> Result<Vec<Id>, String> {
         let mark = self.marks.pop();
         let mark = mark.ok_or_else(|| format!("no mark is open at byte {}", self.at))?;
         Ok(self.stack.split_off(mark))

@@ -273,7 +273,7 @@ fn damaged_files_never_panic() {
 fn damaged(bytes: &[u8], item: u64, within: usize) -> Vec<u8> {
     let words = Draws::new(1, Stream::Test, 0, item).block(0);
     let mut bytes = bytes.to_vec();
-    if words[0] % 3 == 0 {
+    if words[0].is_multiple_of(3) {
         bytes.truncate(words[1] as usize % bytes.len());
         return bytes;
     }

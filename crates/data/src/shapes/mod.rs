@@ -13,7 +13,7 @@ pub use outline::Outline;
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
-use crate::{DataError, Dataset, Labels, Pictures, Split};
+use crate::{DataError, Dataset, Labels, Pictures, Split, resize};
 use scene::Scene;
 
 /// Side of the pictures unless another is asked for.
@@ -42,7 +42,7 @@ pub fn dataset(seed: u64, size: usize, train: usize, test: usize) -> Result<Data
 }
 
 fn split(seed: u64, size: usize, start: u64, n: usize) -> Result<Split, DataError> {
-    let mut pixels = vec![0; n * size * size * 3];
+    let mut pixels = resize::memory(n, size)?;
     let values = pixels
         .par_chunks_exact_mut(size * size * 3)
         .enumerate()

@@ -1,0 +1,85 @@
+//! One picture file to a square of RGB bytes.
+//!
+//! The format is told by the file's content, not its name. Grey, palette and 16-bit pictures become 8-bit RGB; what is
+//! transparent shows white, as on a page; the camera's orientation is undone; of an animation the first frame counts.
+//! Whatever the file holds, the answer is pixels or a reason: sizes are checked before memory is taken, and a decoder
+//! that panics is caught.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits, RgbImage};
+
+use crate::resize::to_square;
+
+/// Larger pictures are skipped: 100 megapixels.
+const MOST_PIXELS: u64 = 100_000_000;
+/// What a decoder may allocate: such a picture with 16-bit RGBA, and some room.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Decodes the file at `path` into `out`, `size`×`size`×3.
+pub(super) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
+    // Decoders are other people's code on strangers' files; nothing of ours is left half-done but `out`.
+    let caught = catch_unwind(AssertUnwindSafe(|| try_decode(path, size, out)));
+    caught.unwrap_or_else(|_| Err("its decoder failed".into()))
+}
+
+fn try_decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    if file.metadata().is_ok_and(|m| m.len() == 0) {
+        return Err("the file is empty".into());
+    }
+    // Opened without its name, which would count where the content is unknown.
+    let reader = ImageReader::new(BufReader::new(file)).with_guessed_format();
+    let mut reader = reader.map_err(|e| e.to_string())?;
+    if reader.format().is_none() {
+        return Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into());
+    }
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MOST_BYTES);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+        return Err(format!("{width}×{height} is more than 100 megapixels"));
+    }
+    if width == 0 || height == 0 {
+        return Err("it has no pixels".into());
+    }
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
+    let rgb = over_white(picture);
+    to_square(rgb.as_raw(), rgb.width(), rgb.height(), size, out)?;
+    turn(size, orientation, out);
+    Ok(())
+}
+
+fn over_white(picture: DynamicImage) -> RgbImage {
+    if !picture.color().has_alpha() {
+        return picture.into_rgb8();
+    }
+    let rgba = picture.into_rgba8();
+    let mut rgb = RgbImage::new(rgba.width(), rgba.height());
+    for (to, from) in rgb.pixels_mut().zip(rgba.pixels()) {
+        let alpha = u32::from(from[3]);
+        for c in 0..3 {
+            to[c] = ((u32::from(from[c]) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
+        }
+    }
+    rgb
+}
+
+/// The square's centre is the picture's, so turning it after resizing is the same as before, and cheap.
+fn turn(size: usize, orientation: Orientation, out: &mut [u8]) {
+    if orientation == Orientation::NoTransforms {
+        return;
+    }
+    if let Some(square) = RgbImage::from_raw(size as u32, size as u32, out.to_vec()) {
+        let mut square = DynamicImage::ImageRgb8(square);
+        square.apply_orientation(orientation);
+        out.copy_from_slice(square.as_bytes());
+    }
+}

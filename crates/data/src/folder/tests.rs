@@ -1,0 +1,398 @@
+//! Folders as people have them: every format, odd pixels, odd names, broken files.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Mutex;
+
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
+use tempfile::TempDir;
+
+use super::*;
+
+const QUIET: &Progress = &|_, _| {};
+
+fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+fn plain(colour: [u8; 3]) -> DynamicImage {
+    DynamicImage::ImageRgb8(RgbImage::from_pixel(40, 40, Rgb(colour)))
+}
+
+/// Left half red, right half blue.
+fn halves() -> DynamicImage {
+    let colour = |x, _| Rgb(if x < 20 { [255, 0, 0] } else { [0, 0, 255] });
+    DynamicImage::ImageRgb8(RgbImage::from_fn(40, 40, colour))
+}
+
+fn put(root: &Path, name: &str, bytes: &[u8]) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn png(root: &Path, name: &str) {
+    put(
+        root,
+        name,
+        &encoded(&plain([200, 100, 50]), ImageFormat::Png),
+    );
+}
+
+fn load(root: &Path) -> Result<Dataset, DataError> {
+    open(root, &LoadOptions::default(), QUIET)
+}
+
+/// The colour in the middle of each quarter: top left, top right, bottom left, bottom right.
+fn quarters(picture: &[u8]) -> [[u8; 3]; 4] {
+    [(8, 8), (8, 24), (24, 8), (24, 24)].map(|(y, x)| {
+        let at = (y * 32 + x) * 3;
+        [picture[at], picture[at + 1], picture[at + 2]]
+    })
+}
+
+fn near(a: [u8; 3], b: [u8; 3]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.abs_diff(b) <= 12)
+}
+
+#[test]
+fn every_format_is_read() {
+    let dir = TempDir::new().unwrap();
+    for (name, format) in [
+        ("a.JPG", ImageFormat::Jpeg),
+        ("b.png", ImageFormat::Png),
+        ("c.webp", ImageFormat::WebP),
+        ("d.bmp", ImageFormat::Bmp),
+        ("e.gif", ImageFormat::Gif),
+        ("a png.jpeg", ImageFormat::Png),
+    ] {
+        put(dir.path(), name, &encoded(&halves(), format));
+    }
+    let data = load(dir.path()).unwrap();
+    assert_eq!(
+        data.train.names,
+        ["a png.jpeg", "a.JPG", "b.png", "c.webp", "d.bmp", "e.gif"]
+    );
+    assert!(data.train.labels.is_none() && data.test.is_none() && data.skipped.is_empty());
+    for i in 0..6 {
+        let seen = quarters(data.train.pictures.picture(i));
+        let (red, blue) = ([255, 0, 0], [0, 0, 255]);
+        let right =
+            near(seen[0], red) && near(seen[2], red) && near(seen[1], blue) && near(seen[3], blue);
+        assert!(right, "{}: {seen:?}", data.train.names[i]);
+    }
+}
+
+#[test]
+fn grey_deep_and_transparent_pixels_become_rgb() {
+    let dir = TempDir::new().unwrap();
+    let flat = |n: u8, picture: DynamicImage| {
+        put(
+            dir.path(),
+            &format!("{n}.png"),
+            &encoded(&picture, ImageFormat::Png),
+        );
+    };
+    flat(
+        0,
+        DynamicImage::ImageLuma8(image::GrayImage::from_pixel(9, 9, image::Luma([77]))),
+    );
+    flat(
+        1,
+        DynamicImage::ImageLuma16(image::ImageBuffer::from_pixel(
+            9,
+            9,
+            image::Luma([77 * 257]),
+        )),
+    );
+    flat(
+        2,
+        DynamicImage::ImageRgb16(image::ImageBuffer::from_pixel(
+            9,
+            9,
+            Rgb([257 * 10, 257 * 20, 257 * 30]),
+        )),
+    );
+    flat(
+        3,
+        DynamicImage::ImageRgba8(image::RgbaImage::from_pixel(
+            9,
+            9,
+            image::Rgba([10, 20, 30, 0]),
+        )),
+    );
+    flat(
+        4,
+        DynamicImage::ImageRgba8(image::RgbaImage::from_pixel(
+            9,
+            9,
+            image::Rgba([0, 100, 255, 51]),
+        )),
+    );
+    flat(
+        5,
+        DynamicImage::ImageLumaA8(image::ImageBuffer::from_pixel(9, 9, image::LumaA([0, 255]))),
+    );
+    let data = load(dir.path()).unwrap();
+    let expected = [
+        [77; 3],
+        [77; 3],
+        [10, 20, 30],
+        [255; 3],
+        [204, 224, 255],
+        [0; 3],
+    ];
+    for (i, expected) in expected.into_iter().enumerate() {
+        assert_eq!(
+            quarters(data.train.pictures.picture(i)),
+            [expected; 4],
+            "{i}.png"
+        );
+    }
+}
+
+/// A JPEG with an EXIF block that says how the camera was held.
+fn turned(orientation: u8) -> Vec<u8> {
+    let jpeg = encoded(&halves(), ImageFormat::Jpeg);
+    let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
+    let mut bytes = jpeg[..2].to_vec();
+    bytes.extend([0xff, 0xe1]);
+    bytes.extend(((exif.len() + 2) as u16).to_be_bytes());
+    bytes.extend(exif);
+    bytes.extend(&jpeg[2..]);
+    bytes
+}
+
+#[test]
+fn the_cameras_orientation_is_undone() {
+    let (red, blue) = ([255, 0, 0], [0, 0, 255]);
+    for (orientation, expected) in [
+        (1, [red, blue, red, blue]),
+        (2, [blue, red, blue, red]),
+        (3, [blue, red, blue, red]),
+        (6, [red, red, blue, blue]),
+        (8, [blue, blue, red, red]),
+    ] {
+        let dir = TempDir::new().unwrap();
+        put(dir.path(), "a.jpg", &turned(orientation));
+        let data = load(dir.path()).unwrap();
+        let seen = quarters(data.train.pictures.picture(0));
+        let right = seen.into_iter().zip(expected).all(|(a, b)| near(a, b));
+        assert!(right, "orientation {orientation}: {seen:?}");
+    }
+}
+
+#[test]
+fn statistics_are_the_folders_own() {
+    let dir = TempDir::new().unwrap();
+    png(dir.path(), "only.png");
+    let data = load(dir.path()).unwrap();
+    assert_eq!(data.train.pictures.len(), 1);
+    assert_eq!(data.mean, [200.0, 100.0, 50.0].map(|v: f32| v / 255.0));
+    assert!(data.std.iter().all(|&s| s > 0.0));
+    assert_eq!(data.name, dir.path().file_name().unwrap().to_string_lossy());
+}
+
+#[test]
+fn classes_are_first_level_folders() {
+    let dir = TempDir::new().unwrap();
+    for class in ["cat", "dog"] {
+        for i in 0..10 {
+            png(dir.path(), &format!("{class}/deep/{i}.png"));
+        }
+    }
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    let data = load(dir.path()).unwrap();
+    let test = data.test.unwrap();
+    assert_eq!((data.train.pictures.len(), test.pictures.len()), (18, 2));
+    for split in [&data.train, &test] {
+        let labels = split.labels.as_ref().unwrap();
+        assert_eq!(labels.classes(), ["cat", "dog"]);
+        for (i, name) in split.names.iter().enumerate() {
+            assert!(name.starts_with(&labels.classes()[labels.get(i) as usize]));
+        }
+    }
+    let held = |seed| {
+        let options = LoadOptions {
+            seed,
+            ..LoadOptions::default()
+        };
+        open(dir.path(), &options, QUIET)
+            .unwrap()
+            .test
+            .unwrap()
+            .names
+    };
+    assert_eq!(held(0), test.names);
+    assert!((1..9).any(|seed| held(seed) != test.names));
+    let options = LoadOptions {
+        held_out: 0.0,
+        ..LoadOptions::default()
+    };
+    assert!(open(dir.path(), &options, QUIET).unwrap().test.is_none());
+}
+
+#[test]
+fn one_folder_or_loose_pictures_are_no_classes() {
+    let dir = TempDir::new().unwrap();
+    png(dir.path(), "cat/a.png");
+    assert!(load(dir.path()).unwrap().train.labels.is_none());
+    png(dir.path(), "dog/a.png");
+    assert!(load(dir.path()).unwrap().train.labels.is_some());
+    png(dir.path(), "loose.png");
+    let data = load(dir.path()).unwrap();
+    assert!(data.train.labels.is_none() && data.test.is_none());
+}
+
+#[test]
+fn given_parts_are_honoured_and_number_classes_alike() {
+    for test_name in ["test", "val"] {
+        let dir = TempDir::new().unwrap();
+        for name in [
+            "train/b/1.png",
+            "train/c/1.png",
+            "x/a/1.png",
+            "x/c/1.png",
+            "train/c/2.png",
+        ] {
+            png(dir.path(), &name.replace('x', test_name));
+        }
+        let data = load(dir.path()).unwrap();
+        let (train, test) = (data.train, data.test.unwrap());
+        assert_eq!(
+            train.names,
+            ["train/b/1.png", "train/c/1.png", "train/c/2.png"]
+        );
+        assert_eq!(train.labels.as_ref().unwrap().classes(), ["a", "b", "c"]);
+        assert_eq!(train.labels.unwrap().values(), [1, 2, 2]);
+        assert_eq!(test.labels.unwrap().values(), [0, 2]);
+    }
+}
+
+#[test]
+fn limits_choose_by_the_seed() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..20 {
+        png(dir.path(), &format!("{i:02}.png"));
+    }
+    let names = |seed| {
+        let options = LoadOptions {
+            seed,
+            limit: Some(5),
+            ..LoadOptions::default()
+        };
+        open(dir.path(), &options, QUIET).unwrap().train.names
+    };
+    assert_eq!(names(1).len(), 5);
+    assert_eq!(names(1), names(1));
+    assert_ne!(names(1), names(2));
+    assert!(names(3).is_sorted());
+}
+
+#[test]
+fn broken_files_are_skipped_and_named_up_to_a_tenth() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..20 {
+        png(dir.path(), &format!("{i:02}.png"));
+    }
+    put(dir.path(), "a text.jpg", b"this is no picture");
+    let whole = encoded(&plain([1, 2, 3]), ImageFormat::Png);
+    put(dir.path(), "cut ü.png", &whole[..whole.len() / 2]);
+    let data = load(dir.path()).unwrap();
+    assert_eq!(data.train.pictures.len(), 20);
+    let names: Vec<&str> = data.skipped.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a text.jpg", "cut ü.png"]);
+    assert!(
+        data.skipped[0].1.contains("not a JPEG"),
+        "{:?}",
+        data.skipped
+    );
+    put(dir.path(), "empty.png", b"");
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("3 of 23") && message.contains("a text.jpg"),
+        "{message}"
+    );
+}
+
+#[test]
+fn huge_pictures_are_refused_before_memory_is_taken() {
+    let mut bmp = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
+    bmp.extend(30_000_u32.to_le_bytes());
+    bmp.extend(30_000_u32.to_le_bytes());
+    bmp.extend(b"\x01\0\x18\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "huge.bmp", &bmp);
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("30000×30000 is more than 100 megapixels"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_empty_folder_says_so() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "notes.txt", b"");
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("no pictures here"), "{message}");
+}
+
+#[test]
+fn progress_counts_every_file_once() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..9 {
+        png(dir.path(), &format!("{i}.png"));
+    }
+    let seen = Mutex::new(Vec::new());
+    let progress = |done, total| seen.lock().unwrap().push((done, total));
+    open(dir.path(), &LoadOptions::default(), &progress).unwrap();
+    let mut seen = seen.into_inner().unwrap();
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=9).map(|i| (i, 9)).collect::<Vec<_>>());
+}
+
+/// Damaged copies of every format: a picture or a reason, never a panic.
+#[test]
+fn damaged_pictures_never_panic() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a");
+    let mut out = vec![0; 32 * 32 * 3];
+    let formats = [
+        ImageFormat::Jpeg,
+        ImageFormat::Png,
+        ImageFormat::WebP,
+        ImageFormat::Bmp,
+        ImageFormat::Gif,
+    ];
+    let mut refused = 0;
+    for (kind, format) in formats.into_iter().enumerate() {
+        let whole = encoded(&halves(), format);
+        for item in 0..150 {
+            let words = Draws::new(2, Stream::Test, kind as u64, item).block(0);
+            let mut bytes = whole.clone();
+            if item % 3 == 0 {
+                bytes.truncate(words[0] as usize % whole.len());
+            }
+            for word in &words[1..] {
+                let n = bytes.len().max(1);
+                if let Some(byte) = bytes.get_mut(*word as usize % n) {
+                    *byte ^= 1 << (word >> 29);
+                }
+            }
+            fs::write(&path, bytes).unwrap();
+            match decode::decode(&path, 32, &mut out) {
+                Ok(()) => {}
+                Err(why) => {
+                    assert_ne!(why, "its decoder failed", "{format:?} {item}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 200, "{refused} of 750");
+}

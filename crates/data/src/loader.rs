@@ -1,0 +1,454 @@
+//! Batches prepared ahead of training, on threads of their own.
+//!
+//! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone: epoch e goes through the
+//! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments picture i with
+//! `Draws(seed, Augment, e, i)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
+//! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
+//! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use anchorhood_random::{Draws, Stream};
+
+use crate::{Augmentation, DataError, Pictures, augment};
+
+/// Some pictures as the network sees them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Which epoch it belongs to, from 0.
+    pub epoch: u64,
+    /// Its number in the epoch, from 0.
+    pub number: usize,
+    /// Which pictures these are.
+    pub indices: Vec<u32>,
+    /// Their augmented, normalised values, NHWC.
+    pub pixels: Vec<f32>,
+}
+
+/// Prepares batches ahead. An endless iterator; dropping it stops its threads.
+pub struct Loader {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    work: Work,
+    state: Mutex<State>,
+    /// A batch was taken (there is room), or the end has come.
+    room: Condvar,
+    /// A batch is ready, or a thread has died.
+    ready: Condvar,
+}
+
+/// What to prepare, the same for the loader's whole life.
+struct Work {
+    pictures: Pictures,
+    augmentation: Augmentation,
+    mean: [f32; 3],
+    std: [f32; 3],
+    seed: u64,
+    batch: usize,
+    batches_per_epoch: usize,
+    queue: u64,
+}
+
+/// Batches are counted across epochs: ticket = epoch · batches per epoch + number.
+struct State {
+    /// The next ticket for a thread to work on.
+    next: u64,
+    /// The next ticket to hand out.
+    wanted: u64,
+    done: BTreeMap<u64, Batch>,
+    spare: Vec<Batch>,
+    orders: BTreeMap<u64, Arc<OnceLock<Vec<u32>>>>,
+    stop: bool,
+    failed: bool,
+}
+
+impl Loader {
+    /// Starts at the first batch of the first epoch. See [`Loader::start_at`].
+    pub fn start(
+        pictures: Pictures,
+        augmentation: Augmentation,
+        mean: [f32; 3],
+        std: [f32; 3],
+        seed: u64,
+        threads: usize,
+        batch: usize,
+        queue: usize,
+    ) -> Result<Self, DataError> {
+        Self::start_at(
+            pictures,
+            augmentation,
+            mean,
+            std,
+            seed,
+            threads,
+            batch,
+            queue,
+            0,
+            0,
+        )
+    }
+
+    /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then counts on in the next.
+    ///
+    /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch, or the augmentation is invalid.
+    pub fn start_at(
+        pictures: Pictures,
+        augmentation: Augmentation,
+        mean: [f32; 3],
+        std: [f32; 3],
+        seed: u64,
+        threads: usize,
+        batch: usize,
+        queue: usize,
+        epoch: u64,
+        number: usize,
+    ) -> Result<Self, DataError> {
+        augmentation.check()?;
+        if batch == 0 {
+            return Err(DataError::BadOption {
+                option: "batch",
+                why: "must be at least 1".into(),
+            });
+        }
+        let batches_per_epoch = pictures.len() / batch;
+        if batches_per_epoch == 0 {
+            return Err(DataError::TooFewPictures {
+                have: pictures.len(),
+                batch,
+            });
+        }
+        let first = epoch * batches_per_epoch as u64 + number as u64;
+        let shared = Arc::new(Shared {
+            work: Work {
+                pictures,
+                augmentation,
+                mean,
+                std,
+                seed,
+                batch,
+                batches_per_epoch,
+                queue: queue.max(1) as u64,
+            },
+            state: Mutex::new(State {
+                next: first,
+                wanted: first,
+                done: BTreeMap::new(),
+                spare: Vec::new(),
+                orders: BTreeMap::new(),
+                stop: false,
+                failed: false,
+            }),
+            room: Condvar::new(),
+            ready: Condvar::new(),
+        });
+        let mut loader = Loader {
+            shared,
+            threads: Vec::new(),
+        };
+        for i in 0..threads.max(1) {
+            let shared = Arc::clone(&loader.shared);
+            let thread = std::thread::Builder::new().name(format!("loader-{i}"));
+            let thread = thread.spawn(move || shared.run());
+            loader
+                .threads
+                .push(thread.map_err(|e| DataError::BadOption {
+                    option: "loader threads",
+                    why: format!("a thread could not be started: {e}"),
+                })?);
+        }
+        Ok(loader)
+    }
+
+    /// How many batches make an epoch.
+    pub fn batches_per_epoch(&self) -> usize {
+        self.shared.work.batches_per_epoch
+    }
+
+    /// Gives a batch's memory back, to be filled again.
+    pub fn recycle(&self, batch: Batch) {
+        let mut state = self.shared.lock();
+        if state.spare.len() as u64 <= self.shared.work.queue {
+            state.spare.push(batch);
+        }
+    }
+}
+
+impl Iterator for Loader {
+    type Item = Batch;
+
+    /// The next batch, waiting for it if need be. Never `None`. Panics if a loader thread did.
+    fn next(&mut self) -> Option<Batch> {
+        let mut state = self.shared.lock();
+        loop {
+            let wanted = state.wanted;
+            if let Some(batch) = state.done.remove(&wanted) {
+                state.wanted += 1;
+                self.shared.room.notify_all();
+                return Some(batch);
+            }
+            assert!(!state.failed, "a loader thread has died");
+            state = wait(&self.shared.ready, state);
+        }
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.room.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condition
+        .wait(state)
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a thread does next.
+struct Job {
+    ticket: u64,
+    batch: Batch,
+    order: Arc<OnceLock<Vec<u32>>>,
+    /// The order of the epoch after, when it is time to make it.
+    after: Option<Arc<OnceLock<Vec<u32>>>>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's life.
+    fn run(&self) {
+        let _alarm = Alarm(self);
+        while let Some(mut job) = self.take_job() {
+            self.work.prepare(&mut job);
+            let (epoch, after) = (job.batch.epoch, job.after.take());
+            self.lock().done.insert(job.ticket, job.batch);
+            self.ready.notify_all();
+            if let Some(order) = after {
+                order.get_or_init(|| self.work.order(epoch + 1));
+            }
+        }
+    }
+
+    fn take_job(&self) -> Option<Job> {
+        let mut state = self.lock();
+        while !state.stop && state.next >= state.wanted + self.work.queue {
+            state = wait(&self.room, state);
+        }
+        if state.stop {
+            return None;
+        }
+        let ticket = state.next;
+        state.next += 1;
+        let per_epoch = self.work.batches_per_epoch as u64;
+        let (epoch, number) = (ticket / per_epoch, (ticket % per_epoch) as usize);
+        let order = Arc::clone(state.orders.entry(epoch).or_default());
+        let halfway = number == self.work.batches_per_epoch / 2;
+        let after = halfway.then(|| Arc::clone(state.orders.entry(epoch + 1).or_default()));
+        // Threads still in an older epoch hold its order themselves.
+        state.orders.retain(|&e, _| e >= epoch);
+        let mut batch = state.spare.pop().unwrap_or_default();
+        (batch.epoch, batch.number) = (epoch, number);
+        Some(Job {
+            ticket,
+            batch,
+            order,
+            after,
+        })
+    }
+}
+
+impl Work {
+    fn order(&self, epoch: u64) -> Vec<u32> {
+        Draws::new(self.seed, Stream::Order, epoch, 0).permutation(self.pictures.len())
+    }
+
+    fn prepare(&self, job: &mut Job) {
+        let batch = &mut job.batch;
+        let order = job.order.get_or_init(|| self.order(batch.epoch));
+        let start = batch.number * self.batch;
+        batch.indices.clear();
+        batch
+            .indices
+            .extend_from_slice(&order[start..start + self.batch]);
+        let one = self.pictures.picture_len();
+        batch.pixels.resize(self.batch * one, 0.0);
+        for (&i, out) in batch.indices.iter().zip(batch.pixels.chunks_exact_mut(one)) {
+            augment(
+                self.pictures.picture(i as usize),
+                self.pictures.height(),
+                self.pictures.width(),
+                &self.augmentation,
+                &Draws::new(self.seed, Stream::Augment, batch.epoch, u64::from(i)),
+                self.mean,
+                self.std,
+                out,
+            );
+        }
+    }
+}
+
+/// Tells the consumer when a thread panics, who would otherwise wait for ever.
+struct Alarm<'a>(&'a Shared);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().failed = true;
+            self.0.ready.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes;
+    use std::time::Duration;
+
+    const MEAN: [f32; 3] = [0.5; 3];
+    const STD: [f32; 3] = [0.25; 3];
+
+    fn pictures(n: usize) -> Pictures {
+        shapes::dataset(0, 8, n, 0).unwrap().train.pictures
+    }
+
+    fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
+        let how = Augmentation::default();
+        Loader::start_at(
+            pictures(n),
+            how,
+            MEAN,
+            STD,
+            7,
+            threads,
+            batch,
+            3,
+            epoch,
+            number,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn same_batches_for_any_thread_count() {
+        let expected: Vec<Batch> = loader(50, 1, 8, 0, 0).take(20).collect();
+        for threads in [2, 4] {
+            let batches: Vec<Batch> = loader(50, threads, 8, 0, 0).take(20).collect();
+            assert!(batches == expected);
+        }
+    }
+
+    #[test]
+    fn batches_are_as_promised() {
+        let pictures = pictures(50);
+        let mut seen = vec![0.0; 8 * 8 * 3];
+        for (k, batch) in loader(50, 2, 8, 0, 0).take(15).enumerate() {
+            assert_eq!((batch.epoch, batch.number), (k as u64 / 6, k % 6));
+            let order = Draws::new(7, Stream::Order, batch.epoch, 0).permutation(50);
+            assert_eq!(batch.indices, order[batch.number * 8..][..8]);
+            for (&i, got) in batch.indices.iter().zip(batch.pixels.chunks_exact(192)) {
+                let draws = Draws::new(7, Stream::Augment, batch.epoch, u64::from(i));
+                let how = Augmentation::default();
+                augment(
+                    pictures.picture(i as usize),
+                    8,
+                    8,
+                    &how,
+                    &draws,
+                    MEAN,
+                    STD,
+                    &mut seen,
+                );
+                assert_eq!(got, seen);
+            }
+        }
+    }
+
+    #[test]
+    fn resumes_exactly() {
+        let whole: Vec<Batch> = loader(50, 2, 8, 0, 0).take(20).collect();
+        for start in [1, 5, 6, 13] {
+            let (epoch, number) = (start as u64 / 6, start % 6);
+            let rest: Vec<Batch> = loader(50, 2, 8, epoch, number).take(20 - start).collect();
+            assert!(rest == whole[start..], "from {start}");
+        }
+        // A finished epoch's last position is the next one's first.
+        assert!(loader(50, 1, 8, 0, 6).next().as_ref() == Some(&whole[6]));
+    }
+
+    #[test]
+    fn buffers_come_back() {
+        let mut loader = loader(64, 1, 16, 0, 0);
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..50 {
+            let batch = loader.next().unwrap();
+            seen.insert(batch.pixels.as_ptr());
+            loader.recycle(batch);
+        }
+        // Three may wait, one is being filled, one is with the consumer.
+        assert!(seen.len() <= 5, "{} buffers", seen.len());
+    }
+
+    #[test]
+    fn works_ahead_but_not_too_far_and_stops_when_dropped() {
+        let loader = loader(64, 2, 16, 0, 0);
+        let full = || loader.shared.lock().done.len() == 3;
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while !full() && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(full());
+        let shared = Arc::downgrade(&loader.shared);
+        drop(loader);
+        assert!(shared.upgrade().is_none(), "a thread is still alive");
+    }
+
+    #[test]
+    fn one_batch_an_epoch() {
+        let batches: Vec<Batch> = loader(5, 3, 5, 0, 0).take(10).collect();
+        assert!(batches.iter().enumerate().all(|(k, b)| b.epoch == k as u64));
+    }
+
+    #[test]
+    fn too_few_pictures_are_an_error() {
+        let how = Augmentation::default();
+        let start = |batch| Loader::start(pictures(5), how, MEAN, STD, 0, 1, batch, 1).err();
+        let message = start(6).unwrap().to_string();
+        assert!(
+            message.contains("5 pictures do not fill a batch of 6"),
+            "{message}"
+        );
+        assert!(start(0).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "a loader thread has died")]
+    fn a_dead_thread_is_noticed() {
+        let mut loader = loader(64, 1, 16, 0, 0);
+        {
+            let mut state = loader.shared.lock();
+            // An order too short for its batches makes the thread panic.
+            for epoch in 0..100 {
+                state
+                    .orders
+                    .insert(epoch, Arc::new(OnceLock::from(Vec::new())));
+            }
+        }
+        for _ in 0..100 {
+            loader.next();
+        }
+    }
+}

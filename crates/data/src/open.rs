@@ -1,0 +1,322 @@
+//! From what the user typed to a data set: `shapes`, `cifar10`, `cifar100:PATH`, or the path of a folder or archive.
+
+use std::path::{Path, PathBuf};
+
+use crate::cifar::{self, CIFAR10, CIFAR100, FORMS, Kind};
+use crate::{DataError, Dataset, folder, resize, shapes};
+
+/// Names of the data sets that need no path.
+pub const NAMES: [&str; 3] = ["shapes", "cifar10", "cifar100"];
+
+/// Called with how many of how many pictures have been read.
+pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// What to load of a data set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadOptions {
+    /// Decides what `shapes` draws, and what a folder holds out or a limit keeps.
+    pub seed: u64,
+    /// Side of the pictures; by default 32.
+    pub size: Option<usize>,
+    /// At most so many training pictures: the first ones, of a folder some by the seed.
+    pub limit: Option<usize>,
+    /// At most so many test pictures, likewise.
+    pub test_limit: Option<usize>,
+    /// Which share of a folder with classes, but without a test part, to hold out.
+    pub held_out: f32,
+    /// How many training pictures `shapes` draws.
+    pub shapes_train: usize,
+    /// How many test pictures `shapes` draws.
+    pub shapes_test: usize,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions {
+            seed: 0,
+            size: None,
+            limit: None,
+            test_limit: None,
+            held_out: 0.1,
+            shapes_train: 5000,
+            shapes_test: 1000,
+        }
+    }
+}
+
+impl LoadOptions {
+    fn check(&self) -> Result<(), DataError> {
+        let bad = |option, why: &str| {
+            Err(DataError::BadOption {
+                option,
+                why: why.into(),
+            })
+        };
+        if self.size.is_some_and(|size| !(4..=1024).contains(&size)) {
+            return bad("size", "must be between 4 and 1024");
+        }
+        if self.limit == Some(0) || self.test_limit == Some(0) {
+            return bad("limit", "must be at least 1");
+        }
+        if !(0.0..1.0).contains(&self.held_out) {
+            return bad("held out share", "must be in [0, 1)");
+        }
+        if self.shapes_train == 0 {
+            return bad("number of shapes", "must be at least 1");
+        }
+        Ok(())
+    }
+}
+
+/// Loads the data set that `spec` names. See [`open_with_progress`].
+pub fn open(spec: &str, options: &LoadOptions) -> Result<Dataset, DataError> {
+    open_with_progress(spec, options, &|_, _| {})
+}
+
+/// Loads the data set that `spec` names, telling `progress` about every picture decoded from a folder.
+///
+/// `shapes`; `cifar10` or `cifar100`, looked for in their environment variable and under `./data`; `cifar10:PATH`,
+/// `cifar100:PATH`; or a path: a CIFAR folder (or its parent), a CIFAR archive, or a folder of pictures.
+pub fn open_with_progress(
+    spec: &str,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<Dataset, DataError> {
+    options.check()?;
+    if spec == "shapes" {
+        return open_shapes(options);
+    }
+    for kind in [&CIFAR10, &CIFAR100] {
+        if spec == kind.name {
+            return finish(find_cifar(kind)?, options);
+        }
+        let after = spec
+            .strip_prefix(kind.name)
+            .and_then(|rest| rest.strip_prefix(':'));
+        if let Some(path) = after {
+            return finish(cifar_at(Path::new(path), kind)?, options);
+        }
+    }
+    open_path(spec, options, progress)
+}
+
+fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
+    let size = options.size.unwrap_or(shapes::SIZE);
+    let train = options
+        .shapes_train
+        .min(options.limit.unwrap_or(usize::MAX));
+    let test = options
+        .shapes_test
+        .min(options.test_limit.unwrap_or(usize::MAX));
+    shapes::dataset(options.seed, size, train, test)
+}
+
+fn open_path(spec: &str, options: &LoadOptions, progress: &Progress) -> Result<Dataset, DataError> {
+    let path = Path::new(spec);
+    if !path.exists() {
+        return Err(match spec.contains(['/', '\\', '.']) {
+            true => DataError::NotFound { path: path.into() },
+            false => DataError::UnknownName {
+                name: spec.into(),
+                suggestion: nearest(spec),
+            },
+        });
+    }
+    if let Some(data) = cifar::open(path, None)? {
+        return finish(data, options);
+    }
+    if path.is_dir() {
+        return folder::open(path, options, progress);
+    }
+    Err(match cifar::is_archive(path) {
+        true => DataError::NotCifar {
+            path: path.into(),
+            expected: "CIFAR-10 or CIFAR-100".into(),
+        },
+        false => DataError::NotADataset { path: path.into() },
+    })
+}
+
+fn cifar_at(path: &Path, kind: &Kind) -> Result<Dataset, DataError> {
+    if !path.exists() {
+        return Err(DataError::NotFound { path: path.into() });
+    }
+    cifar::open(path, Some(kind))?.ok_or_else(|| DataError::NotCifar {
+        path: path.into(),
+        expected: kind.name.into(),
+    })
+}
+
+/// CIFAR where its variable says, or under `./data`.
+fn find_cifar(kind: &'static Kind) -> Result<Dataset, DataError> {
+    let set = std::env::var_os(kind.variable).filter(|value| !value.is_empty());
+    if let Some(place) = set {
+        return cifar_at(&PathBuf::from(place), kind);
+    }
+    if let Some(data) = cifar::open(Path::new("data"), Some(kind))? {
+        return Ok(data);
+    }
+    let mut looked = vec![format!("{} (not set)", kind.variable)];
+    for form in FORMS.iter().filter(|form| form.kind.name == kind.name) {
+        looked.push(format!("./data/{}", form.folder));
+        looked.push(format!("./data/{}", form.archive));
+    }
+    Err(DataError::CifarNotFound {
+        name: kind.name,
+        variable: kind.variable,
+        looked,
+    })
+}
+
+fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
+    let at_size = |split| match options.size {
+        Some(size) => resize::split(split, size),
+        None => Ok(split),
+    };
+    Ok(Dataset {
+        train: at_size(data.train.take(options.limit))?,
+        test: data
+            .test
+            .map(|test| at_size(test.take(options.test_limit)))
+            .transpose()?,
+        ..data
+    })
+}
+
+/// The data set whose name is most like `name`, if it is like enough to be meant.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let likeness = |known: &str| strsim::jaro_winkler(&name, known);
+    let best = NAMES
+        .into_iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) > 0.75).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(spec: &str, options: &LoadOptions) -> String {
+        open(spec, options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn shapes_by_name() {
+        let options = LoadOptions {
+            limit: Some(7),
+            test_limit: Some(3),
+            size: Some(16),
+            ..LoadOptions::default()
+        };
+        let data = open("shapes", &options).unwrap();
+        assert_eq!(
+            (data.train.pictures.len(), data.test.unwrap().pictures.len()),
+            (7, 3)
+        );
+        assert_eq!(data.train.pictures.height(), 16);
+    }
+
+    #[test]
+    fn unknown_names_get_a_suggestion() {
+        let options = LoadOptions::default();
+        assert!(message("shape", &options).contains("did you mean `shapes`?"));
+        assert!(message("CIFAR-10", &options).contains("did you mean `cifar10`?"));
+        assert!(message("cifar-100", &options).contains("did you mean `cifar100`?"));
+        assert!(!message("xyzzy", &options).contains("did you mean"));
+    }
+
+    #[test]
+    fn missing_paths_are_named() {
+        let options = LoadOptions::default();
+        assert_eq!(
+            message("./no/such", &options),
+            "./no/such: there is no such file or folder"
+        );
+        assert!(message("cifar10:/no/such", &options).starts_with("/no/such: there is no"));
+    }
+
+    #[test]
+    fn bare_cifar_says_where_it_looked() {
+        let said = find_cifar(&CIFAR100).unwrap_err().to_string();
+        if std::env::var_os("ANCHORHOOD_CIFAR100").is_none() {
+            for place in [
+                "ANCHORHOOD_CIFAR100",
+                "./data/cifar-100-binary",
+                "./data/cifar-100-python.tar.gz",
+            ] {
+                assert!(said.contains(place), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_out_of_range_are_named() {
+        let base = LoadOptions::default();
+        for (options, name) in [
+            (
+                LoadOptions {
+                    size: Some(2),
+                    ..base.clone()
+                },
+                "size",
+            ),
+            (
+                LoadOptions {
+                    limit: Some(0),
+                    ..base.clone()
+                },
+                "limit",
+            ),
+            (
+                LoadOptions {
+                    held_out: 1.0,
+                    ..base.clone()
+                },
+                "held out",
+            ),
+            (
+                LoadOptions {
+                    shapes_train: 0,
+                    ..base.clone()
+                },
+                "number of shapes",
+            ),
+        ] {
+            assert!(message("shapes", &options).starts_with(name));
+        }
+    }
+
+    #[test]
+    fn files_that_are_no_data_set_are_refused() {
+        let dir = tempfile::TempDir::new().unwrap();
+        for name in ["notes.txt", "broken.tar.gz"] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "hello").unwrap();
+            let said = message(path.to_str().unwrap(), &LoadOptions::default());
+            assert!(said.contains(name), "{said}");
+        }
+    }
+
+    #[test]
+    fn cifar_is_resized_and_cut_when_asked() {
+        let Some(place) = std::env::var_os("ANCHORHOOD_CIFAR10") else {
+            println!("skipped: ANCHORHOOD_CIFAR10 does not say where CIFAR-10 is");
+            return;
+        };
+        let spec = format!("cifar10:{}", place.to_string_lossy());
+        let options = LoadOptions {
+            size: Some(16),
+            limit: Some(100),
+            test_limit: Some(50),
+            ..LoadOptions::default()
+        };
+        let data = open(&spec, &options).unwrap();
+        assert_eq!(
+            (data.train.pictures.len(), data.train.pictures.width()),
+            (100, 16)
+        );
+        assert_eq!(data.train.labels.unwrap().len(), 100);
+        assert_eq!(data.test.unwrap().pictures.len(), 50);
+    }
+}
