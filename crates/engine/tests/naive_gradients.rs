@@ -31,7 +31,7 @@ fn check(graph: &Graph) {
     net.backward(&weights);
 
     let computed = net.gradient(graph.find("input").unwrap()).to_vec();
-    for i in 0..pixels.len() {
+    for (i, computed) in computed.into_iter().enumerate() {
         let at = pixels[i];
         let mut side = |d: f64| {
             pixels[i] = at + d;
@@ -39,7 +39,7 @@ fn check(graph: &Graph) {
         };
         let difference = (side(STEP) - side(-STEP)) / (2.0 * STEP);
         side(0.0);
-        assert_near(&format!("pixel {i}"), computed[i], difference);
+        assert_near(&format!("pixel {i}"), computed, difference);
     }
     for (p, parameter) in graph.parameters().iter().enumerate() {
         if parameter.role == Role::Statistic {

@@ -102,9 +102,9 @@ pub fn backward(norm: Norm, x: &[f64], gamma: &[f64], dy: &[f64]) -> Gradients {
         beta: vec![0.0; channels],
     };
     for (pixel, d) in x.chunks(channels).zip(dy.chunks(channels)) {
-        for c in 0..channels {
-            g.gamma[c] += d[c] * hat(pixel, c);
-            g.beta[c] += d[c];
+        for (c, d) in d.iter().enumerate() {
+            g.gamma[c] += d * hat(pixel, c);
+            g.beta[c] += d;
         }
     }
     let m = s.count as f64;
