@@ -261,7 +261,7 @@ fn scan<D: Device>(device: &D, tolerance: f64) {
                 same,
             };
             assert_scan(device, &queries, &keys, &same(false), tolerance);
-            let few = &keys[..n.min(300) * dim]; // the naive loops are slow
+            let few = &keys[..n.min(700) * dim]; // the naive loops are slow
             assert_scan(device, few, few, &same(true), tolerance);
         }
     }

@@ -8,7 +8,9 @@
 
 mod best;
 mod loss;
+mod running;
 mod scan;
+mod symmetric;
 mod tile;
 
 pub(super) use loss::{Scratch, softmax_loss};

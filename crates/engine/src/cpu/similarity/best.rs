@@ -30,8 +30,25 @@ impl Best {
     /// Takes a key above the threshold.
     pub(super) fn push(&mut self, similarity: f32, key: u32) {
         self.found.push((similarity, key));
-        if self.found.len() == 2 * self.k {
+        if self.found.len() == self.k {
+            let worst = self.found.iter().fold(similarity, |w, f| w.min(f.0));
+            self.threshold = self.threshold.max(worst);
+        } else if self.found.len() == 2 * self.k {
             self.prune();
+        }
+    }
+
+    /// Passes over keys that are worse than k others known elsewhere: those below `least`.
+    pub(super) fn expect(&mut self, least: f32) {
+        self.threshold = self.threshold.max(least.next_down());
+    }
+
+    /// Takes in the best of keys that all come later.
+    pub(super) fn add(&mut self, later: Best) {
+        for (similarity, key) in later.sorted() {
+            if similarity > self.threshold {
+                self.push(similarity, key);
+            }
         }
     }
 
@@ -72,10 +89,21 @@ mod tests {
                     best.push(*v, i as u32);
                 }
             }
+            let mut parts = Best::new(k);
+            for (p, part) in values.chunks(30).enumerate() {
+                let mut best = Best::new(k);
+                for (v, i) in part.iter().zip(30 * p as u32..) {
+                    if *v > best.threshold() {
+                        best.push(*v, i);
+                    }
+                }
+                parts.add(best);
+            }
             let mut all: Vec<(f32, u32)> = values.iter().copied().zip(0..).collect();
             all.sort_by(order);
             all.truncate(k);
             assert_eq!(best.sorted(), all, "k = {k}");
+            assert_eq!(parts.sorted(), all, "k = {k}, in parts");
         }
     }
 }

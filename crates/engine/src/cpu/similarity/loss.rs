@@ -130,7 +130,7 @@ impl Partial {
         for keys in keys.chunks(KEYS * dim) {
             let here = keys.len() / dim;
             tile.fill(arch, keys, dim, &packed[..dim * width], width);
-            let grown = tile.max(arch, here, width);
+            let grown = tile.max_of_columns(arch, here, width);
             self.raise(&grown, count, dim);
             let mut sums = Lanes([0.0; QUERIES]);
             arch.dispatch(Exponentials {

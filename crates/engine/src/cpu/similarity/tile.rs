@@ -58,11 +58,19 @@ impl Tile {
         gemm::gather(arch, op, keys.len() / dim, row, &mut self.0);
     }
 
-    /// The greatest value of each query over the first `keys` keys.
-    pub(super) fn max(&self, arch: Arch, keys: usize, width: usize) -> Lanes {
+    /// The greatest value of each column over the first `rows` rows.
+    pub(super) fn max_of_columns(&self, arch: Arch, rows: usize, width: usize) -> Lanes {
         let mut out = Lanes([f32::NEG_INFINITY; QUERIES]);
-        let values = &self.0[..keys * width];
-        arch.dispatch(Max(values, &mut out.0[..width]));
+        let values = &self.0[..rows * width];
+        arch.dispatch(MaxOfColumns(values, &mut out.0[..width]));
+        out
+    }
+
+    /// The greatest value of each of the first `rows` rows.
+    pub(super) fn max_of_rows(&self, arch: Arch, rows: usize, width: usize) -> Lanes {
+        let mut out = Lanes([f32::NEG_INFINITY; QUERIES]);
+        let values = &self.0[..rows * width];
+        arch.dispatch(MaxOfRows(values, &mut out.0[..rows]));
         out
     }
 }
@@ -87,9 +95,9 @@ pub(super) fn pack(arch: Arch, queries: &[f32], dim: usize, scale: f32, out: &mu
     out.iter_mut().for_each(|v| *v *= scale);
 }
 
-struct Max<'a>(&'a [f32], &'a mut [f32]);
+struct MaxOfColumns<'a>(&'a [f32], &'a mut [f32]);
 
-impl WithSimd for Max<'_> {
+impl WithSimd for MaxOfColumns<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -101,6 +109,22 @@ impl WithSimd for Max<'_> {
             for row in rows.chunks_exact(vectors) {
                 *out = simd.max_f32s(*out, row[v]);
             }
+        }
+    }
+}
+
+struct MaxOfRows<'a>(&'a [f32], &'a mut [f32]);
+
+impl WithSimd for MaxOfRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (rows, _) = S::as_simd_f32s(self.0);
+        let vectors = rows.len() / self.1.len();
+        for (row, out) in rows.chunks_exact(vectors).zip(self.1) {
+            let max = row[1..].iter().fold(row[0], |m, v| simd.max_f32s(m, *v));
+            *out = simd.reduce_max_f32s(max);
         }
     }
 }
