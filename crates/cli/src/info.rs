@@ -1,6 +1,6 @@
 //! `anchorhood info`: what this machine and this program offer.
 
-use anchorhood::data;
+use anchorhood::data::{self, LoadOptions};
 use anchorhood::engine::{Cpu, Device};
 use anchorhood::models::Architecture;
 use anchorhood::train::VERSION;
@@ -15,13 +15,13 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let device = Cpu::new(threads).describe();
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
-    let cifar = ["cifar10", "cifar100"].map(|name| (name, data::whereabouts(name)));
+    let cifar = ["cifar10", "cifar100"].map(|name| (name, look_for(name)));
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     if args.json {
         let sets = cifar.iter().map(|(name, place)| {
             let value = match place {
-                Ok(found) => json!({ "found": found.display().to_string() }),
-                Err(error) => json!({ "missing": error.to_string() }),
+                Ok(found) => json!({ "found": found }),
+                Err(why) => json!({ "missing": why }),
             };
             (name.to_string(), value)
         });
@@ -43,10 +43,21 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     output::line("data      shapes: drawn by the program, always there")?;
     for (name, place) in &cifar {
         let text = match place {
-            Ok(found) => format!("{name}: {}", found.display()),
-            Err(error) => error.to_string(),
+            Ok(found) => format!("{name}: {found}"),
+            Err(why) => why.clone(),
         };
         output::line(&format!("          {text}"))?;
     }
     output::line("          or any folder of JPEG, PNG, WebP, BMP or GIF files")
+}
+
+/// How many pictures of a data set there are where it is usually kept, or why there are none.
+fn look_for(name: &str) -> Result<String, String> {
+    let set = data::open(name, &LoadOptions::default()).map_err(|e| e.to_string())?;
+    let test = set.test.as_ref().map_or(0, |t| t.pictures.len());
+    Ok(format!(
+        "{} pictures to train on, {} to test on",
+        output::grouped(set.train.pictures.len()),
+        output::grouped(test)
+    ))
 }

@@ -104,6 +104,9 @@ pub enum TrainError {
     /// A checkpoint cannot be written, read or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A loader thread died.
+    #[error("the threads that prepare batches ended unexpectedly; go on with --resume")]
+    LoaderEnded,
     /// The system refused.
     #[error("{}: {source}", .path.display())]
     Io {

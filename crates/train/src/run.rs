@@ -188,7 +188,7 @@ impl<'a, D: Device> Run<'a, D> {
         let seconds_before = self.standing.epoch_seconds;
         let mut report = Report::new(start.batch);
         while self.standing.position.batch < batches {
-            let batch = loader.next()?;
+            let batch = loader.next().ok_or(TrainError::LoaderEnded)?;
             let number = (epoch * batches + self.standing.position.batch) as u64;
             let loss = self.trainer.step(&batch, number, &sgd)?;
             if !loss.is_finite() {

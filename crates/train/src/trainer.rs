@@ -101,7 +101,7 @@ impl<D: Device> Trainer<D> {
     pub fn loader(&self, from: Position) -> Result<Loader, TrainError> {
         let threads = (self.config.machine.thread_count() / 4).max(1);
         let epoch = from.epochs_before(self.config.training.epochs);
-        let loader = Loader::start(
+        let loader = Loader::start_at(
             self.set.pictures.clone(),
             self.config.augmentation.augmentation(),
             self.set.mean,
@@ -110,7 +110,8 @@ impl<D: Device> Trainer<D> {
             threads,
             self.batch(),
             4,
-            (epoch as u64, from.batch),
+            epoch as u64,
+            from.batch,
         )?;
         Ok(loader)
     }
