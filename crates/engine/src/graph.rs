@@ -327,9 +327,21 @@ impl Graph {
             let expected = "one place (pool first, or use a convolution as large as the picture)";
             return Err(Error::shape(name, expected, input));
         }
-        let id = self.push(name, Op::Linear { out, bias }, vec![x], Shape::new(1, 1, out))?;
+        let id = self.push(
+            name,
+            Op::Linear { out, bias },
+            vec![x],
+            Shape::new(1, 1, out),
+        )?;
         let initial = Initial::torch_default(input.len());
-        self.parameter(id, name, "weight", &[out, input.len()], initial, Role::Weight);
+        self.parameter(
+            id,
+            name,
+            "weight",
+            &[out, input.len()],
+            initial,
+            Role::Weight,
+        );
         if bias {
             self.parameter(id, name, "bias", &[out], initial, Role::Weight);
         }

@@ -188,7 +188,15 @@ impl Conv {
                     return tiles.convolve(arch, dy, packed, task * pictures, accumulate, dx);
                 }
                 for class in &self.classes {
-                    self.input_gradient_class(arch, dy, packed, accumulate, task * pictures, class, dx);
+                    self.input_gradient_class(
+                        arch,
+                        dy,
+                        packed,
+                        accumulate,
+                        task * pictures,
+                        class,
+                        dx,
+                    );
                 }
             });
     }
@@ -271,7 +279,15 @@ impl Conv {
             tasks.enumerate().for_each(|(g, dw)| {
                 dw.fill(0.0);
                 let first = g * group;
-                self.add_products(arch, x, dy, 0..batch, first / c..first / c + 1, first % c, dw);
+                self.add_products(
+                    arch,
+                    x,
+                    dy,
+                    0..batch,
+                    first / c..first / c + 1,
+                    first % c,
+                    dw,
+                );
             });
             return;
         }
@@ -376,7 +392,8 @@ fn tiles(input: Shape, output: Shape, window: Window) -> Option<[Tiles; 2]> {
     let whole = |s: Shape| s.channels % winograd::LANES == 0;
     let [down, across] = window.padding;
     let fits = window.kernel == [3, 3] && window.stride == [1, 1] && down <= 2 && across <= 2;
-    (fits && whole(input) && whole(output)).then(|| {
+    let large = |s: Shape| s.height > 2 && s.width > 2;
+    (fits && large(input) && large(output) && whole(input) && whole(output)).then(|| {
         [
             Tiles::new(input, output, [down, across]),
             Tiles::new(output, input, [2 - down, 2 - across]),
@@ -411,9 +428,7 @@ fn classes(input: Shape, output: Shape, window: Window) -> Vec<Class> {
                     let oy = reached(y, *t as usize / kw, 0, output.height);
                     let ox = reached(x, *t as usize % kw, 1, output.width);
                     match (oy, ox) {
-                        (Some(oy), Some(ox)) => {
-                            ((oy * output.width + ox) * output.channels) as i32
-                        }
+                        (Some(oy), Some(ox)) => ((oy * output.width + ox) * output.channels) as i32,
                         _ => -1,
                     }
                 }));

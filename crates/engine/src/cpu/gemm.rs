@@ -216,12 +216,7 @@ fn put<S: Simd, const MR: usize, const NV: usize>(
 
 /// Writes or adds vectors to a slice that may end within the last.
 #[inline(always)]
-fn store<S: Simd, const NV: usize>(
-    simd: S,
-    acc: &[S::f32s; NV],
-    accumulate: bool,
-    c: &mut [f32],
-) {
+fn store<S: Simd, const NV: usize>(simd: S, acc: &[S::f32s; NV], accumulate: bool, c: &mut [f32]) {
     if c.len() == NV * S::F32_LANES {
         let c = c.as_mut_ptr().cast::<S::f32s>();
         for (v, acc) in acc.iter().enumerate() {

@@ -107,7 +107,15 @@ impl Device for Cpu {
         let scratch = &mut *scratch;
         self.within(|| {
             similarity::softmax_loss(
-                self.arch, scratch, queries, keys, dim, temperature, positives, losses, gradient,
+                self.arch,
+                scratch,
+                queries,
+                keys,
+                dim,
+                temperature,
+                positives,
+                losses,
+                gradient,
             )
         })
     }

@@ -12,8 +12,8 @@ use super::parameters::Parameters;
 use super::pool::{self, MaxPool};
 use super::{Cpu, elementwise, gemm, normalise};
 use crate::{
-    Device, Error, GradientWrite, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result,
-    Sgd, Shape, Tensors, Window,
+    Device, Error, GradientWrite, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan,
+    Result, Sgd, Shape, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -63,8 +63,11 @@ impl CpuNetwork {
             packed: vec![0.0; most(&|c| c.packed_len(width))],
             partials: vec![
                 0.0;
-                most(&|c| c.gradient_scratch(options.batch))
-                    .max(norm_partials(graph, &convs, options.batch))
+                most(&|c| c.gradient_scratch(options.batch)).max(norm_partials(
+                    graph,
+                    &convs,
+                    options.batch
+                ))
             ],
             channels: vec![0.0; 4 * channels.unwrap_or(0)],
         };
@@ -120,13 +123,18 @@ impl Network for CpuNetwork {
         state.step = step;
         state.last_was_training = true;
         self.cpu.within(|| {
-            state.arena.write(state.training.value[0].range()).copy_from_slice(pixels);
+            state
+                .arena
+                .write(state.training.value[0].range())
+                .copy_from_slice(pixels);
             for (i, node) in graph.nodes().iter().enumerate().skip(1) {
                 state.forward(i, node, graph);
             }
         });
         let output = &state.training.value[graph.output_node().index()];
-        state.output.copy_from_slice(state.arena.read(output.range()));
+        state
+            .output
+            .copy_from_slice(state.arena.read(output.range()));
         Ok(())
     }
 
@@ -136,11 +144,16 @@ impl Network for CpuNetwork {
 
     fn backward(&mut self) -> Result<()> {
         if !self.state.last_was_training {
-            return Err(Error::Plan("backward needs a training pass before it".into()));
+            return Err(Error::Plan(
+                "backward needs a training pass before it".into(),
+            ));
         }
         let (state, graph) = (&mut self.state, &self.graph);
         let output = state.training.gradient[graph.output_node().index()].range();
-        state.arena.write(output).copy_from_slice(&state.output_gradient);
+        state
+            .arena
+            .write(output)
+            .copy_from_slice(&state.output_gradient);
         self.cpu.within(|| {
             for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
                 state.backward(i, node, graph);
@@ -176,7 +189,11 @@ impl Network for CpuNetwork {
                 state.infer(i, node, graph, count);
             }
         });
-        output.copy_from_slice(state.arena.read(state.inference.value[node.index()].head(len)));
+        output.copy_from_slice(
+            state
+                .arena
+                .read(state.inference.value[node.index()].head(len)),
+        );
         Ok(())
     }
 
@@ -188,7 +205,11 @@ impl Network for CpuNetwork {
                 "{name}: its output is not kept; name it in NetworkOptions::keep"
             )));
         }
-        let plan = if s.last_was_training { &s.training } else { &s.inference };
+        let plan = if s.last_was_training {
+            &s.training
+        } else {
+            &s.inference
+        };
         let len = count * self.graph.shape(node).len();
         if count > plan.batch {
             return Err(Error::Length {
@@ -221,12 +242,18 @@ impl Network for CpuNetwork {
 
 fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {
     match node.op {
-        Op::Conv { spec, .. } => {
-            Some(Conv::new(graph.shape(node.inputs[0]), node.shape, spec.window))
-        }
+        Op::Conv { spec, .. } => Some(Conv::new(
+            graph.shape(node.inputs[0]),
+            node.shape,
+            spec.window,
+        )),
         Op::Linear { out, .. } => {
             let input = Shape::new(1, 1, graph.shape(node.inputs[0]).len());
-            Some(Conv::new(input, Shape::new(1, 1, out), Window::square(1, 1, 0)))
+            Some(Conv::new(
+                input,
+                Shape::new(1, 1, out),
+                Window::square(1, 1, 0),
+            ))
         }
         _ => None,
     }
@@ -249,7 +276,13 @@ fn norm_partials(graph: &Graph, convs: &[Option<Conv>], batch: usize) -> usize {
         let task = conv.as_ref().map_or(task, |c| task.min(c.task_len()));
         Some(len.div_ceil(task) * 2 * channels)
     };
-    graph.nodes().iter().zip(convs).filter_map(need).max().unwrap_or(0)
+    graph
+        .nodes()
+        .iter()
+        .zip(convs)
+        .filter_map(need)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Where the parameters of a layer with a norm begin: γ, β, running mean, running variance.
@@ -273,7 +306,11 @@ impl State {
         let (arch, input) = (self.arch, graph.shape(node.inputs[0]));
         match node.op {
             Op::Input => {}
-            Op::Conv { norm: Some(norm), relu, .. } => {
+            Op::Conv {
+                norm: Some(norm),
+                relu,
+                ..
+            } => {
                 self.conv_forward(i, node, true);
                 self.finish_statistics(i, node, norm, true);
                 self.norm_apply(i, node, self.training.saved[i].range(), second, relu);
@@ -318,10 +355,17 @@ impl State {
         let conv = self.convs[i].as_ref().expect("a convolution was prepared");
         let (arch, channels) = (self.arch, node.shape.channels);
         let value = |x: NodeId| self.training.value[x.index()].range();
-        let target = if norm { &self.training.saved[i] } else { &self.training.value[i] };
+        let target = if norm {
+            &self.training.saved[i]
+        } else {
+            &self.training.value[i]
+        };
         let residual = node.inputs.get(1).map(|r| value(*r));
         let ([x, residual], [y]) = self.arena.views(
-            [value(node.inputs[0]), residual.clone().filter(|_| !norm).unwrap_or(0..0)],
+            [
+                value(node.inputs[0]),
+                residual.clone().filter(|_| !norm).unwrap_or(0..0),
+            ],
             [target.range()],
         );
         let bias = bias_parameter(node).map(|b| self.parameters.weight(b));
@@ -332,13 +376,16 @@ impl State {
         let tasks = y.par_chunks_mut(task_len);
         if norm {
             let partials = self.scratch.partials.par_chunks_mut(2 * channels);
-            tasks.zip(partials).enumerate().for_each(|(task, (y, out))| {
-                conv.forward_task(arch, x, packed, task, y);
-                if bias.is_some() {
-                    elementwise::finish_plain(arch, bias, None, false, channels, y);
-                }
-                batch_norm::task_statistics(arch, y, out);
-            });
+            tasks
+                .zip(partials)
+                .enumerate()
+                .for_each(|(task, (y, out))| {
+                    conv.forward_task(arch, x, packed, task, y);
+                    if bias.is_some() {
+                        elementwise::finish_plain(arch, bias, None, false, channels, y);
+                    }
+                    batch_norm::task_statistics(arch, y, out);
+                });
             return;
         }
         let relu = matches!(node.op, Op::Conv { relu: true, .. });
@@ -364,7 +411,14 @@ impl State {
         let running = norm_parameters(node) + 2;
         let mut statistics = std::mem::take(&mut self.parameters.statistics);
         let (running_mean, running_variance) = self.parameters.pair(&mut statistics, running);
-        batch_norm::update_running(norm.momentum, rows, mean, variance, running_mean, running_variance);
+        batch_norm::update_running(
+            norm.momentum,
+            rows,
+            mean,
+            variance,
+            running_mean,
+            running_variance,
+        );
         self.parameters.statistics = statistics;
         for v in variance {
             *v = 1.0 / (*v + norm.epsilon).sqrt();
@@ -383,14 +437,25 @@ impl State {
         let (mean, inverse_std) = self.batch_statistics[i].split_at(channels);
         let (scale, shift) = self.scratch.channels[..2 * channels].split_at_mut(channels);
         let first = norm_parameters(node);
-        let (gamma, beta) = (self.parameters.weight(first), self.parameters.weight(first + 1));
+        let (gamma, beta) = (
+            self.parameters.weight(first),
+            self.parameters.weight(first + 1),
+        );
         batch_norm::scale_and_shift(gamma, beta, mean, |c| inverse_std[c], scale, shift);
         let has_residual = residual.is_some();
         let ([c, r], [y]) = self.arena.views(
             [before, residual.unwrap_or(0..0)],
             [self.training.value[i].range()],
         );
-        batch_norm::apply(self.arch, c, scale, shift, has_residual.then_some(r), relu, y);
+        batch_norm::apply(
+            self.arch,
+            c,
+            scale,
+            shift,
+            has_residual.then_some(r),
+            relu,
+            y,
+        );
     }
 
     fn backward(&mut self, i: usize, node: &Node, graph: &Graph) {
@@ -469,11 +534,18 @@ impl State {
     ) {
         let (arch, channels) = (self.arch, node.shape.channels);
         let (mean, inverse_std) = self.batch_statistics[i].split_at(channels);
-        let residual = node.inputs.get(1).map(|r| self.training.gradient[r.index()].range());
+        let residual = node
+            .inputs
+            .get(1)
+            .map(|r| self.training.gradient[r.index()].range());
         let write = self.training.writes[i].get(1).copied();
         let wants_residual = write.is_some_and(|w| w != GradientWrite::Skip);
         // Without ReLU the output is not kept for the backward pass, and its place may hold something else by now.
-        let output = if relu { self.training.value[i].range() } else { 0..0 };
+        let output = if relu {
+            self.training.value[i].range()
+        } else {
+            0..0
+        };
         let ([c, y], [dy, dr]) = self.arena.views(
             [before, output],
             [
@@ -516,7 +588,9 @@ impl State {
     fn plain_backward(&mut self, i: usize, node: &Node, relu: bool) {
         let dy = self.training.gradient[i].range();
         if relu {
-            let ([y], [dy]) = self.arena.views([self.training.value[i].range()], [dy.clone()]);
+            let ([y], [dy]) = self
+                .arena
+                .views([self.training.value[i].range()], [dy.clone()]);
             elementwise::mask_in_place(self.arch, y, dy);
         }
         let residual = node.inputs.get(1).zip(self.training.writes[i].get(1));
@@ -539,7 +613,10 @@ impl State {
             _ => self.training.gradient[x].range(),
         };
         let ([x, dy], [dx]) = self.arena.views(
-            [self.training.value[x].range(), self.training.gradient[i].range()],
+            [
+                self.training.value[x].range(),
+                self.training.gradient[i].range(),
+            ],
             [dx],
         );
         if let Some(bias) = bias_parameter(node) {

@@ -23,12 +23,23 @@ pub(super) fn forward(x: &[f32], dim: usize, y: &mut [f32]) {
     });
 }
 
-pub(super) fn backward(x: &[f32], y: &[f32], dy: &[f32], dim: usize, accumulate: bool, dx: &mut [f32]) {
+pub(super) fn backward(
+    x: &[f32],
+    y: &[f32],
+    dy: &[f32],
+    dim: usize,
+    accumulate: bool,
+    dx: &mut [f32],
+) {
     dx.par_chunks_mut(dim).enumerate().for_each(|(row, dx)| {
         let at = row * dim..(row + 1) * dim;
         let (x, y, dy) = (&x[at.clone()], &y[at.clone()], &dy[at]);
         let norm = norm(x);
-        let along: f64 = y.iter().zip(dy).map(|(y, d)| f64::from(*y) * f64::from(*d)).sum();
+        let along: f64 = y
+            .iter()
+            .zip(dy)
+            .map(|(y, d)| f64::from(*y) * f64::from(*d))
+            .sum();
         let along = along as f32;
         for ((dx, y), dy) in dx.iter_mut().zip(y).zip(dy) {
             *dx = if accumulate { *dx } else { 0.0 } + (dy - y * along) / norm;

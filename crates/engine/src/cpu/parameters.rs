@@ -76,7 +76,11 @@ impl Parameters {
     }
 
     /// Two neighbouring parameters of a layer (a norm's weight and bias, or its running mean and variance).
-    pub(super) fn pair<'a>(&self, from: &'a mut [f32], first: usize) -> (&'a mut [f32], &'a mut [f32]) {
+    pub(super) fn pair<'a>(
+        &self,
+        from: &'a mut [f32],
+        first: usize,
+    ) -> (&'a mut [f32], &'a mut [f32]) {
         let (a, b) = (self.range(first), self.range(first + 1));
         assert_eq!(a.end, b.start);
         from[a.start..b.end].split_at_mut(a.len())
@@ -114,7 +118,9 @@ impl Parameters {
         let place = &self.places[parameter];
         let inner = self.tensor(which, place);
         match place.matrix {
-            Some(dims) => (0..inner.len()).map(|k| inner[inner_index(dims, k)]).collect(),
+            Some(dims) => (0..inner.len())
+                .map(|k| inner[inner_index(dims, k)])
+                .collect(),
             None => inner.to_vec(),
         }
     }

@@ -28,7 +28,8 @@ impl MaxPool {
         let span = |o: usize, axis: usize, extent: usize| {
             let start = o * window.stride[axis];
             let first = start.max(window.padding[axis]) - window.padding[axis];
-            let last = (start + window.kernel[axis]).max(window.padding[axis]) - window.padding[axis];
+            let last =
+                (start + window.kernel[axis]).max(window.padding[axis]) - window.padding[axis];
             first..last.min(extent)
         };
         let rows = span(o / output.width, 0, input.height);
@@ -54,7 +55,14 @@ impl MaxPool {
         });
     }
 
-    pub(super) fn backward(&self, x: &[f32], y: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
+    pub(super) fn backward(
+        &self,
+        x: &[f32],
+        y: &[f32],
+        dy: &[f32],
+        accumulate: bool,
+        dx: &mut [f32],
+    ) {
         let channels = self.input.channels;
         let (in_len, out_len) = (self.input.len(), self.output.len());
         dx.par_chunks_mut(in_len)
