@@ -270,7 +270,7 @@ impl Conv {
         let splits = self.splits(batch);
         if splits == 1 {
             let c = self.input.channels;
-            let group = if c % CHANNELS_PER_TASK == 0 {
+            let group = if c.is_multiple_of(CHANNELS_PER_TASK) {
                 CHANNELS_PER_TASK
             } else {
                 c
@@ -389,7 +389,7 @@ fn pack_parallel(
 
 /// Winograd's tiles, forwards and backwards, for 3×3 kernels of stride 1 over whole vectors of channels.
 fn tiles(input: Shape, output: Shape, window: Window) -> Option<[Tiles; 2]> {
-    let whole = |s: Shape| s.channels % winograd::LANES == 0;
+    let whole = |s: Shape| s.channels.is_multiple_of(winograd::LANES);
     let [down, across] = window.padding;
     let fits = window.kernel == [3, 3] && window.stride == [1, 1] && down <= 2 && across <= 2;
     let large = |s: Shape| s.height > 2 && s.width > 2;
@@ -414,7 +414,8 @@ fn classes(input: Shape, output: Shape, window: Window) -> Vec<Class> {
     let mut classes = vec![];
     for (ry, rx) in (0..sh).flat_map(|y| (0..sw).map(move |x| (y, x))) {
         let fits = |k: usize, r: usize, axis: usize| {
-            (r + window.padding[axis] + window.stride[axis] * k - k) % window.stride[axis] == 0
+            let stride = window.stride[axis];
+            (r + window.padding[axis] + stride * k - k).is_multiple_of(stride)
         };
         let taps: Vec<u32> = (0..kh * kw)
             .filter(|t| fits(t / kw, ry, 0) && fits(t % kw, rx, 1))

@@ -87,10 +87,11 @@ pub(super) struct Tiles {
 impl Tiles {
     pub(super) fn new(from: Shape, to: Shape, padding: [usize; 2]) -> Self {
         let offset = |s: Shape, y: usize, x: usize| {
-            let inside = y < s.height && x < s.width;
-            inside
-                .then(|| ((y * s.width + x) * s.channels) as i32)
-                .unwrap_or(-1)
+            if y < s.height && x < s.width {
+                ((y * s.width + x) * s.channels) as i32
+            } else {
+                -1
+            }
         };
         let corners = (0..to.height)
             .step_by(OUT)
@@ -119,7 +120,7 @@ impl Tiles {
 
     /// Tiles from tile `start` of the batch on, each with its picture.
     #[inline(always)]
-    fn from_tile(&self, start: usize) -> impl Iterator<Item = (usize, &Tile)> {
+    fn tiles_from(&self, start: usize) -> impl Iterator<Item = (usize, &Tile)> {
         let (mut picture, mut t) = (start / self.count(), start % self.count());
         std::iter::from_fn(move || {
             let item = (picture, &self.tiles[t]);

@@ -92,7 +92,7 @@ impl WithSimd for InputTransform<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let channels = self.tiles.from.channels;
         let stride = stride(self.used, channels);
-        for ((picture, tile), i) in self.tiles.from_tile(self.start).zip(0..self.used) {
+        for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             let x = &self.x[picture * self.tiles.from.len()..][..self.tiles.from.len()];
             for c in (0..channels).step_by(S::F32_LANES) {
                 let mut half = [[simd.splat_f32s(0.0); SIDE]; SIDE];
@@ -135,7 +135,7 @@ impl WithSimd for OutputTransform<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let stride = stride(self.used, self.columns);
-        for ((picture, tile), i) in self.tiles.from_tile(self.start).zip(0..self.used) {
+        for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             let base = picture * self.tiles.to.len() + self.n0;
             for c in (0..self.columns).step_by(S::F32_LANES) {
                 let mut half = [[simd.splat_f32s(0.0); OUT]; SIDE];
@@ -184,7 +184,7 @@ impl WithSimd for GradientTransform<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let channels = self.tiles.to.channels;
         let stride = stride(self.used, channels);
-        for ((picture, tile), i) in self.tiles.from_tile(self.start).zip(0..self.used) {
+        for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             let dy = &self.dy[picture * self.tiles.to.len()..][..self.tiles.to.len()];
             for c in (0..channels).step_by(S::F32_LANES) {
                 let mut half = [[simd.splat_f32s(0.0); SIDE]; OUT];
