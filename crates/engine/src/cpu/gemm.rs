@@ -188,7 +188,7 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
                 for m in 0..MR {
                     let x = simd.splat_f32s(*parts[m].get_unchecked(k));
                     for v in 0..NV {
-                        acc[m][v] = simd.mul_add_f32s(x, b[v], acc[m][v]);
+                        acc[m][v] = simd.mul_add_e_f32s(x, b[v], acc[m][v]);
                     }
                 }
             }
@@ -347,7 +347,7 @@ fn outer_block<S: Simd, const MI: usize, const NV: usize, const TAIL: bool>(
         for m in 0..MI {
             let x = simd.splat_f32s(a[m]);
             for v in 0..NV {
-                acc[m][v] = simd.mul_add_f32s(x, b[v], acc[m][v]);
+                acc[m][v] = simd.mul_add_e_f32s(x, b[v], acc[m][v]);
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{OUT, SIDE, Tiles, stride};
 /// Bᵀ along one line.
 #[inline(always)]
 fn input_line<S: Simd>(simd: S, d: [S::f32s; SIDE]) -> [S::f32s; SIDE] {
-    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_f32s(simd.splat_f32s(k), a, b);
+    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_e_f32s(simd.splat_f32s(k), a, b);
     let (even, odd) = (times(-4.0, d[2], d[4]), times(-4.0, d[1], d[3]));
     let (near, far) = (simd.sub_f32s(d[4], d[2]), simd.sub_f32s(d[3], d[1]));
     [
@@ -24,7 +24,7 @@ fn input_line<S: Simd>(simd: S, d: [S::f32s; SIDE]) -> [S::f32s; SIDE] {
 /// Aᵀ along one line.
 #[inline(always)]
 fn output_line<S: Simd>(simd: S, m: [S::f32s; SIDE]) -> [S::f32s; OUT] {
-    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_f32s(simd.splat_f32s(k), a, b);
+    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_e_f32s(simd.splat_f32s(k), a, b);
     let (near, far) = (simd.add_f32s(m[1], m[2]), simd.add_f32s(m[3], m[4]));
     let (near_odd, far_odd) = (simd.sub_f32s(m[1], m[2]), simd.sub_f32s(m[3], m[4]));
     [
@@ -38,7 +38,7 @@ fn output_line<S: Simd>(simd: S, m: [S::f32s; SIDE]) -> [S::f32s; OUT] {
 /// A along one line.
 #[inline(always)]
 fn gradient_line<S: Simd>(simd: S, y: [S::f32s; OUT]) -> [S::f32s; SIDE] {
-    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_f32s(simd.splat_f32s(k), a, b);
+    let times = |k: f32, a: S::f32s, b: S::f32s| simd.mul_add_e_f32s(simd.splat_f32s(k), a, b);
     let (even, odd) = (simd.add_f32s(y[0], y[2]), simd.add_f32s(y[1], y[3]));
     let far_even = times(4.0, y[2], y[0]);
     let far_odd = times(4.0, y[3], y[1]);
