@@ -72,7 +72,10 @@ impl Draws {
 
     /// Four random words.
     pub fn block(&self, number: u32) -> [u32; 4] {
-        philox([number, self.counter[0], self.counter[1], self.counter[2]], self.key)
+        philox(
+            [number, self.counter[0], self.counter[1], self.counter[2]],
+            self.key,
+        )
     }
 
     /// Four numbers in [0, 1).
@@ -97,8 +100,12 @@ impl Draws {
     /// A permutation of 0..n (Fisher–Yates; words multiplied, not divided, into range).
     pub fn permutation(&self, n: usize) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n as u32).collect();
+        let mut block = [0; 4];
         for i in (1..n).rev() {
-            let j = (u64::from(self.word(i as u64)) * (i as u64 + 1)) >> 32;
+            if i == n - 1 || i % 4 == 3 {
+                block = self.block((i / 4) as u32);
+            }
+            let j = (u64::from(block[i % 4]) * (i as u64 + 1)) >> 32;
             order.swap(i, j as usize);
         }
         order
@@ -147,6 +154,13 @@ mod tests {
         assert_ne!(p, (0..1000).collect::<Vec<u32>>());
         p.sort_unstable();
         assert_eq!(p, (0..1000).collect::<Vec<u32>>());
+    }
+
+    /// Runs that were stopped must find the same order again, in any later version.
+    #[test]
+    fn permutation_stays_what_it_was() {
+        let p = Draws::new(3, Stream::Order, 0, 0).permutation(10);
+        assert_eq!(p, [9, 4, 7, 8, 1, 0, 6, 2, 5, 3]);
     }
 
     #[test]
