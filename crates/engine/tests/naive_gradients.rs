@@ -46,7 +46,7 @@ fn check(graph: &Graph) {
             continue;
         }
         let computed = net.parameter_gradients[p].clone();
-        for i in 0..parameter.len() {
+        for (i, computed) in computed.into_iter().enumerate() {
             let at = net.parameters[p][i];
             let mut side = |d: f64| {
                 net.parameters[p][i] = at + d;
@@ -54,7 +54,7 @@ fn check(graph: &Graph) {
             };
             let difference = (side(STEP) - side(-STEP)) / (2.0 * STEP);
             side(0.0);
-            assert_near(&format!("{}[{i}]", parameter.name), computed[i], difference);
+            assert_near(&format!("{}[{i}]", parameter.name), computed, difference);
         }
     }
 }
