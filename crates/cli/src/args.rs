@@ -137,7 +137,12 @@ pub struct Settings {
     #[arg(long, help_heading = "Training", value_name = "BOOL")]
     pub nesterov: Option<bool>,
     /// Shares of a round's epochs after which the learning rate falls: 0.6,0.8.
-    #[arg(long, help_heading = "Training", value_name = "SHARES", value_delimiter = ',')]
+    #[arg(
+        long,
+        help_heading = "Training",
+        value_name = "SHARES",
+        value_delimiter = ','
+    )]
     pub milestones: Option<Vec<f64>>,
     /// What the learning rate is multiplied by at each milestone.
     #[arg(long, help_heading = "Training", value_name = "FACTOR")]

@@ -52,7 +52,9 @@ fn odd_pictures_are_read_and_broken_ones_named() {
     grey.save(folder.join("grey.png")).unwrap();
     let deep: ImageBuffer<Luma<u16>, Vec<u16>> =
         ImageBuffer::from_fn(9, 40, |_, y| Luma([y as u16 * 1600]));
-    DynamicImage::from(deep).save(folder.join("sixteen-bit.png")).unwrap();
+    DynamicImage::from(deep)
+        .save(folder.join("sixteen-bit.png"))
+        .unwrap();
     picture(3).save(folder.join("Фото 写真 ü.PNG")).unwrap();
     picture(4).save(folder.join("a.jpg")).unwrap();
     let jpeg = fs::read(folder.join("a.jpg")).unwrap();
@@ -115,9 +117,10 @@ fn fewer_pictures_than_a_batch() {
 #[test]
 fn more_neighbours_than_pictures() {
     let sandbox = Sandbox::new();
-    sandbox
-        .train(&["--shapes-train", "10", "-k", "10"])
-        .failed(2, &["10 neighbours", "9 others", "10 pictures", "--neighbours"]);
+    sandbox.train(&["--shapes-train", "10", "-k", "10"]).failed(
+        2,
+        &["10 neighbours", "9 others", "10 pictures", "--neighbours"],
+    );
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
 
@@ -203,7 +206,9 @@ fn places_that_cannot_be_written() {
 fn a_full_disk_keeps_the_last_good_checkpoint() {
     let sandbox = Sandbox::new();
     sandbox.train(&["--name", "a", "--rounds", "0"]).succeeded();
-    sandbox.train(&["--name", "b", "--rounds", "0", "--epochs", "3"]).succeeded();
+    sandbox
+        .train(&["--name", "b", "--rounds", "0", "--epochs", "3"])
+        .succeeded();
     let limited = |blocks: usize, args: &str| {
         let program = env!("CARGO_BIN_EXE_anchorhood");
         let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' {args}");
@@ -241,7 +246,9 @@ fn settings_that_cannot_be() {
             false => args,
         };
         let all: Vec<&str> = joined.iter().map(String::as_str).collect();
-        sandbox.run(&[&["train"], &all[..]].concat()).failed(2, parts);
+        sandbox
+            .run(&[&["train"], &all[..]].concat())
+            .failed(2, parts);
     }
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }

@@ -82,7 +82,11 @@ fn interrupted_within_an_epoch_it_saves_and_says_how_to_go_on() {
     let more = ["--shapes-train", "4000", "--rounds", "0"];
     let whole: Vec<&str> = more.iter().copied().chain(["--name", "whole"]).collect();
     sandbox.train(&whole).succeeded();
-    let cut: Vec<&str> = more.iter().copied().chain(["--name", "cut", "--json"]).collect();
+    let cut: Vec<&str> = more
+        .iter()
+        .copied()
+        .chain(["--name", "cut", "--json"])
+        .collect();
     let mut child = sandbox.start(&cut);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     wait_for("step", || {
@@ -155,7 +159,12 @@ fn other_settings_are_refused_by_name() {
     let other = ["train", "--resume", "a", "--epochs", "2", "--lr", "0.5"];
     sandbox.run(&other).failed(
         2,
-        &["runs/a", "training.epochs", "training.learning_rate", "new run"],
+        &[
+            "runs/a",
+            "training.epochs",
+            "training.learning_rate",
+            "new run",
+        ],
     );
     sandbox
         .run(&["train", "cifar10", "--resume", "a"])
@@ -179,9 +188,10 @@ fn a_damaged_checkpoint_is_named_and_nothing_is_lost() {
     for bytes in [&whole[..whole.len() - 7], &whole[..100], b"", b"hello"] {
         std::fs::write(&last, bytes).unwrap();
         for command in [&["train", "--resume", "a"][..], &["evaluate", "a"]] {
-            sandbox
-                .run(command)
-                .failed(1, &["last.safetensors", "not a whole checkpoint", "round-0"]);
+            sandbox.run(command).failed(
+                1,
+                &["last.safetensors", "not a whole checkpoint", "round-0"],
+            );
         }
     }
     // The way out that the message names.

@@ -13,7 +13,13 @@ fn a_run_leaves_what_it_promises() {
         assert!(ran.stdout.contains(row), "{}", ran.stdout);
     }
     let run = sandbox.path("runs/shapes-1");
-    let expected = [".lock", "checkpoints", "config.toml", "curve.svg", "metrics.jsonl"];
+    let expected = [
+        ".lock",
+        "checkpoints",
+        "config.toml",
+        "curve.svg",
+        "metrics.jsonl",
+    ];
     assert_eq!(names(&run), expected);
     let expected = ["last", "round-0", "round-1", "round-2"].map(|n| format!("{n}.safetensors"));
     assert_eq!(names(&run.join("checkpoints")), expected);
@@ -60,9 +66,16 @@ fn the_thread_count_changes_nothing() {
     }
     let run = |threads: &str| sandbox.path(&format!("runs/{threads}"));
     for threads in ["2", "4"] {
-        assert_eq!(losses(&run("1")), losses(&run(threads)), "{threads} threads");
+        assert_eq!(
+            losses(&run("1")),
+            losses(&run(threads)),
+            "{threads} threads"
+        );
         let last = |t: &str| bits(&run(t).join("checkpoints/last.safetensors"));
-        assert!(last("1") == last(threads), "{threads} threads: other weights");
+        assert!(
+            last("1") == last(threads),
+            "{threads} threads: other weights"
+        );
     }
 }
 
@@ -72,7 +85,10 @@ fn another_seed_is_another_run() {
     for seed in ["0", "1"] {
         sandbox.train(&["--name", seed, "--seed", seed]).succeeded();
     }
-    assert_ne!(losses(&sandbox.path("runs/0")), losses(&sandbox.path("runs/1")));
+    assert_ne!(
+        losses(&sandbox.path("runs/0")),
+        losses(&sandbox.path("runs/1"))
+    );
 }
 
 #[test]
@@ -87,7 +103,9 @@ fn json_is_events_and_nothing_else() {
     assert!(matches!(events.first(), Some(Event::RunStarted(_))));
     assert!(matches!(events.last(), Some(Event::RunEnded(_))));
     let has = |test: fn(&Event) -> bool| events.iter().any(test);
-    assert!(has(|e| matches!(e, Event::Discovered(d) if d.consistency.is_some())));
+    assert!(has(
+        |e| matches!(e, Event::Discovered(d) if d.consistency.is_some())
+    ));
     assert!(has(|e| matches!(e, Event::Evaluated(_))));
     assert!(has(|e| matches!(e, Event::CheckpointSaved { .. })));
     ran.says(&["raw pixels", "round 1"]); // the table, for a person
@@ -105,10 +123,14 @@ fn quiet_is_the_table_alone() {
 fn an_evaluation_agrees_with_the_runs_own() {
     let sandbox = Sandbox::new();
     let ran = sandbox.train(&["--json", "--name", "a"]).succeeded();
-    let told = ran.stdout.lines().rev().find_map(|l| match serde_json::from_str(l) {
-        Ok(Event::Evaluated(e)) => Some(e.accuracy.top1),
-        _ => None,
-    });
+    let told = ran
+        .stdout
+        .lines()
+        .rev()
+        .find_map(|l| match serde_json::from_str(l) {
+            Ok(Event::Evaluated(e)) => Some(e.accuracy.top1),
+            _ => None,
+        });
     let judged = sandbox.run(&["evaluate", "a", "--json"]).succeeded();
     let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged["trained"]["top1"].as_f64(), told);
@@ -126,7 +148,14 @@ fn an_evaluation_agrees_with_the_runs_own() {
 fn every_way_of_discovering_runs() {
     let sandbox = Sandbox::new();
     sandbox
-        .train(&["--discover-from", "recomputed", "--curriculum", "one-off", "-k", "3"])
+        .train(&[
+            "--discover-from",
+            "recomputed",
+            "--curriculum",
+            "one-off",
+            "-k",
+            "3",
+        ])
         .succeeded();
     sandbox.train(&["--knn-features", "recomputed"]).succeeded();
     sandbox.train(&["--rounds", "0"]).succeeded();
@@ -160,7 +189,14 @@ fn benchmarks_print_their_figures() {
 #[test]
 fn info_names_machine_and_data() {
     let ran = Sandbox::new().run(&["info"]).succeeded();
-    for part in ["CPU", "threads", "resnet18", "shapes", "cifar10", env!("CARGO_PKG_VERSION")] {
+    for part in [
+        "CPU",
+        "threads",
+        "resnet18",
+        "shapes",
+        "cifar10",
+        env!("CARGO_PKG_VERSION"),
+    ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
 }

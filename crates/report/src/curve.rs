@@ -74,10 +74,7 @@ fn draw_accuracy(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::erro
             _ => None,
         })
         .collect();
-    let all = points
-        .iter()
-        .map(|p| p.1)
-        .chain(floors.iter().map(|f| f.1));
+    let all = points.iter().map(|p| p.1).chain(floors.iter().map(|f| f.1));
     let high = all.fold(0.0, f64::max);
     let y = 0.0..(high * 1.12).clamp(10.0, 100.0);
     let mut chart = axes(summary, area, y.clone(), "kNN top-1, %", false)?;
@@ -203,7 +200,11 @@ mod tests {
         let svg = curve_svg(&Summary::of(&example(true))).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("raw pixels 20.0") && svg.contains("untrained 25.0"));
-        assert_eq!(svg.matches("<circle").count(), 4 + 4, "accuracies and losses");
+        assert_eq!(
+            svg.matches("<circle").count(),
+            4 + 4,
+            "accuracies and losses"
+        );
     }
 
     #[test]

@@ -66,7 +66,16 @@ mod tests {
     #[test]
     fn a_cut_last_line_is_left_out() {
         let events = read(&format!("{LINE}\n{LINE}\n{}", &LINE[..20])).unwrap();
-        assert_eq!(events, vec![Event::RoundStarted { round: 0, rounds: 2 }; 2]);
+        assert_eq!(
+            events,
+            vec![
+                Event::RoundStarted {
+                    round: 0,
+                    rounds: 2
+                };
+                2
+            ]
+        );
         assert_eq!(read("").unwrap(), []);
     }
 

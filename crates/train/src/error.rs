@@ -36,7 +36,9 @@ pub enum TrainError {
         pictures: usize,
     },
     /// Nothing to judge by.
-    #[error("{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class")]
+    #[error(
+        "{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class"
+    )]
     NoLabels {
         /// The data set.
         data: String,

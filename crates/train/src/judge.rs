@@ -31,11 +31,10 @@ pub fn judge<D: Device>(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Judgement, TrainError> {
-    let mut examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(|| {
-        TrainError::NoLabels {
+    let mut examiner =
+        Labelled::of(data, &config.evaluation, device).ok_or_else(|| TrainError::NoLabels {
             data: data.name.clone(),
-        }
-    })?;
+        })?;
     let set = TrainingSet::of(data);
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();

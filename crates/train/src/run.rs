@@ -10,8 +10,8 @@ use anchorhood_engine::{Device, Network, Role};
 use crate::progress::Report;
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
-    RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet,
-    Unlabelled, VERSION,
+    RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
+    VERSION,
 };
 
 /// How training ended.

@@ -274,6 +274,8 @@ pub(crate) fn network_for<D: Device>(
     batch: usize,
 ) -> Result<D::Network, TrainError> {
     let n = &config.network;
-    let graph = n.architecture.graph(set.pictures.height(), n.width, n.features)?;
+    let graph = n
+        .architecture
+        .graph(set.pictures.height(), n.width, n.features)?;
     Ok(device.network(&graph, &NetworkOptions::new(batch))?)
 }

@@ -38,9 +38,9 @@ pub fn run(args: &BenchLoadArgs) -> Result<(), Failure> {
     let batches = (n / batch).max(1);
     let clock = Instant::now();
     for _ in 0..batches {
-        let one = loader
-            .next()
-            .ok_or_else(|| Failure::failed("the threads that prepare batches ended unexpectedly"))?;
+        let one = loader.next().ok_or_else(|| {
+            Failure::failed("the threads that prepare batches ended unexpectedly")
+        })?;
         loader.recycle(one);
     }
     let prepared = clock.elapsed().as_secs_f64();

@@ -166,7 +166,6 @@ fn share(name: &'static str, value: f64) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::super::Preset;
-    use super::*;
 
     #[test]
     fn presets_can_be() {
@@ -209,7 +208,11 @@ mod tests {
         assert_eq!(ours.differences(&theirs), []);
         theirs.training.epochs += 1;
         theirs.data.limit = Some(5);
-        let said: Vec<String> = ours.differences(&theirs).iter().map(|d| d.setting.clone()).collect();
+        let said: Vec<String> = ours
+            .differences(&theirs)
+            .iter()
+            .map(|d| d.setting.clone())
+            .collect();
         assert_eq!(said, ["data.limit", "training.epochs"]);
     }
 }
