@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::{ReportError, Summary};
 
@@ -13,6 +14,9 @@ const ACCURACY: RGBColor = RGBColor(0, 94, 162);
 const LOSS: RGBColor = RGBColor(176, 70, 0);
 const FLOOR: RGBColor = RGBColor(110, 110, 110);
 const ROUND: RGBColor = RGBColor(205, 205, 205);
+
+/// More points than this make a line by themselves.
+const MOST_DOTS: usize = 60;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
@@ -79,17 +83,19 @@ fn draw_accuracy(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::erro
     let y = 0.0..(high * 1.12).clamp(10.0, 100.0);
     let mut chart = axes(summary, area, y.clone(), "kNN top-1, %", false)?;
     let end = last_epoch(summary);
+    // Names sit at the right, where curves have left the floor: the higher floor's above its line, the lower's below.
+    let highest = floors.iter().map(|f| f.1).fold(0.0, f64::max);
     for (name, value) in floors {
         let line = [(0.0, value), (end, value)];
         chart.draw_series(DashedLineSeries::new(line, 6, 4, FLOOR.stroke_width(1)))?;
-        let place = (end * 0.005, value + y.end * 0.02);
+        let (side, offset) = match value == highest {
+            true => (VPos::Bottom, 0.015),
+            false => (VPos::Top, -0.015),
+        };
         let style = ("sans-serif", 12).into_font().color(&FLOOR);
-        let anchor = plotters::style::text_anchor::Pos::new(
-            plotters::style::text_anchor::HPos::Left,
-            plotters::style::text_anchor::VPos::Bottom,
-        );
-        let text = format!("{name} {value:.1}");
-        chart.draw_series([Text::new(text, place, style.pos(anchor))])?;
+        let style = style.pos(Pos::new(HPos::Right, side));
+        let place = (end, value + offset * y.end);
+        chart.draw_series([Text::new(format!("{name} {value:.1}"), place, style)])?;
     }
     curve(&mut chart, &points, ACCURACY)
 }
@@ -161,8 +167,10 @@ fn curve(
         points.iter().copied(),
         colour.stroke_width(2),
     ))?;
-    let dots = points.iter().map(|p| Circle::new(*p, 3, colour.filled()));
-    chart.draw_series(dots)?;
+    if points.len() <= MOST_DOTS {
+        let dots = points.iter().map(|p| Circle::new(*p, 3, colour.filled()));
+        chart.draw_series(dots)?;
+    }
     Ok(())
 }
 

@@ -130,7 +130,7 @@ pub(crate) mod tests {
             k: 200,
             temperature: 0.07,
         };
-        let mut judge = |events: &mut Vec<Event>, subject, top1| {
+        let judge = |events: &mut Vec<Event>, subject, top1| {
             if labels {
                 events.push(Event::Evaluated(Evaluated {
                     subject,

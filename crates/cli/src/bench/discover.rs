@@ -36,18 +36,19 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
         seconds.push(clock.elapsed().as_secs_f64());
     }
     let seconds = median(seconds);
-    let gflops = 2.0 * (args.n as f64).powi(2) * args.dim as f64 / seconds / 1e9;
+    let pairs = (args.n as f64).powi(2) / seconds;
     let text = format!(
-        "discover n={} dim={} k={} threads={threads}: {seconds:.3} s, {gflops:.1} GFLOP/s (median of {}; {})",
+        "discover n={} dim={} k={} threads={threads}: {seconds:.3} s, {:.0} million pairs/s (median of {}; {})",
         args.n,
         args.dim,
         args.neighbours,
+        pairs / 1e6,
         args.repeat,
         device.describe()
     );
     let object = json!({
         "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads,
-        "seconds": seconds, "gflops": gflops, "device": device.describe(), "version": anchorhood::train::VERSION,
+        "seconds": seconds, "pairs_per_second": pairs, "device": device.describe(), "version": anchorhood::train::VERSION,
     });
     args.common.show(&text, &object)
 }

@@ -1,0 +1,160 @@
+//! Training as a library: labels decide nothing, and a run taken up anywhere goes on in the same bits.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::Cpu;
+use anchorhood_train::{
+    Checkpoint, Event, Position, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet, train,
+};
+
+fn tiny() -> RunConfig {
+    let mut config = Preset::Quick.config("shapes");
+    config.data.shapes_train = 40;
+    config.data.shapes_test = 10;
+    config.data.size = Some(8);
+    config.network.width = 2;
+    config.network.features = 8;
+    config.training.batch = 8;
+    config.training.rounds = 1;
+    config.training.epochs = 2;
+    config
+}
+
+fn data(config: &RunConfig) -> Dataset {
+    anchorhood_data::open(&config.data.set, &config.data.load_options(config.seed)).unwrap()
+}
+
+fn bits(c: &Checkpoint) -> Vec<u32> {
+    let tensors = c.weights.iter().chain(&c.momentum).map(|t| &t.values);
+    let all = tensors.chain([&c.memory]).flatten();
+    all.map(|v| v.to_bits()).collect()
+}
+
+fn run_with(data: &Dataset, config: &RunConfig) -> (Checkpoint, Vec<Event>) {
+    let runs = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(runs.path(), "a", config).unwrap();
+    let mut events = vec![];
+    let mut observer = |event: &Event| events.push(event.clone());
+    let stop = AtomicBool::new(false);
+    train(&Cpu::new(1), &mut dir, data, &mut observer, &stop).unwrap();
+    (Checkpoint::load(&dir.checkpoint("last")).unwrap(), events)
+}
+
+#[test]
+fn labels_decide_nothing() {
+    let config = tiny();
+    let labelled = data(&config);
+    let mut blind = labelled.clone();
+    blind.train.labels = None;
+    blind.test = None;
+    let (with, told) = run_with(&labelled, &config);
+    let (without, untold) = run_with(&blind, &config);
+    assert!(bits(&with) == bits(&without));
+    let judged = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Evaluated(_)));
+    assert!(judged(&told) && !judged(&untold));
+}
+
+/// Trains step by step, from a position on, to the end.
+fn finish(trainer: &mut Trainer<Cpu>, from: Position, config: &RunConfig, until: Position) {
+    let mut loader = trainer.loader(from).unwrap();
+    let mut at = from;
+    while at < until {
+        if at.round > 0 && at.epoch == 0 && at.batch == 0 {
+            trainer.discover(at.round, &|_| {}).unwrap();
+        }
+        let sgd = config.training.sgd(config.training.rate_in(at.epoch));
+        let batch = loader.next().unwrap();
+        trainer.step(&batch, 0, &sgd).unwrap();
+        at.batch += 1;
+        if at.batch == trainer.batches() {
+            at = at.next_epoch(config.training.epochs);
+        }
+    }
+}
+
+#[test]
+fn taken_up_at_any_step_it_ends_in_the_same_bits() {
+    let config = tiny();
+    let set = TrainingSet::of(&data(&config));
+    let fresh = || Trainer::new(&Cpu::new(1), &config, set.clone()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.safetensors");
+    let end = Position {
+        round: 2,
+        epoch: 0,
+        batch: 0,
+    };
+    let mut whole = fresh();
+    finish(&mut whole, Position::default(), &config, end);
+    let expected = bits(&whole.checkpoint(Standing::default()).unwrap());
+    for (round, epoch, batch) in [
+        (0, 0, 1),
+        (0, 1, 0),
+        (0, 1, 4),
+        (1, 0, 0),
+        (1, 0, 3),
+        (1, 1, 2),
+    ] {
+        let cut = Position {
+            round,
+            epoch,
+            batch,
+        };
+        let mut first = fresh();
+        finish(&mut first, Position::default(), &config, cut);
+        let saved = first.checkpoint(Standing::default()).unwrap();
+        saved.save(&path).unwrap();
+        let mut second = fresh();
+        let loaded = Checkpoint::load(&path).unwrap();
+        second.restore(loaded, &path).unwrap();
+        finish(&mut second, cut, &config, end);
+        let got = bits(&second.checkpoint(Standing::default()).unwrap());
+        assert!(got == expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
+    let config = tiny();
+    let set = TrainingSet::of(&data(&config));
+    let saved = Trainer::new(&Cpu::new(1), &config, set.clone()).unwrap();
+    let saved = saved.checkpoint(Standing::default()).unwrap();
+    let refusal = |config: &RunConfig| {
+        let set = TrainingSet::of(&data(config));
+        let mut trainer = Trainer::new(&Cpu::new(1), config, set).unwrap();
+        let refused = trainer.restore(saved.clone(), Path::new("last.safetensors"));
+        refused.unwrap_err().to_string()
+    };
+    let mut wider = config.clone();
+    wider.network.width = 3;
+    let message = refusal(&wider);
+    assert!(
+        message.contains("resnet18 width 2") && message.contains("width 3"),
+        "{message}"
+    );
+    let mut more = config.clone();
+    more.data.shapes_train += 1;
+    let message = refusal(&more);
+    assert!(
+        message.contains("40 pictures") && message.contains("41"),
+        "{message}"
+    );
+}
+
+/// Written by version 0.1.0 with `anchorhood train --shapes-train 6 --shapes-test 4 --size 8 --width 1 --features 4
+/// --batch 3 --epochs 1 --rounds 1 --threads 1`. Whatever later versions write, they read this.
+#[test]
+fn format_version_1_is_still_read() {
+    let path = Path::new("tests/fixtures/checkpoint-v1.safetensors");
+    let checkpoint = Checkpoint::load(path).unwrap();
+    assert_eq!(checkpoint.program, "0.1.0");
+    assert_eq!((checkpoint.pictures, checkpoint.memory.len()), (6, 24));
+    assert_eq!(checkpoint.standing.position.round, 2);
+    let found = checkpoint.neighbourhoods.as_ref().unwrap();
+    assert_eq!((found.k, found.anchors.as_slice()), (1, &[true; 6][..]));
+    let set = TrainingSet::of(&data(&checkpoint.config));
+    let mut trainer = Trainer::new(&Cpu::new(1), &checkpoint.config, set).unwrap();
+    trainer.restore(checkpoint, path).unwrap();
+}
