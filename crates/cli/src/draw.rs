@@ -41,6 +41,7 @@ impl Drawer {
         let template = "{prefix} {wide_bar:.cyan/238} {msg}";
         let bar_style = ProgressStyle::with_template(template).expect("a fixed template");
         bar.set_style(bar_style.progress_chars("━╸─"));
+        bar.set_prefix("getting ready");
         Drawer {
             style,
             bar,

@@ -110,6 +110,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, String> {
     config.check().map_err(|e| e.to_string())?;
     let standing: Standing =
         serde_json::from_str(&field("standing")?).map_err(|e| format!("its standing: {e}"))?;
+    let (position, training) = (standing.position, &config.training);
+    if position.epoch >= training.epochs || position.round > training.rounds + 1 {
+        return Err(format!("it stands at {position}, beyond its own run"));
+    }
     let order: Vec<String> =
         serde_json::from_str(&field("order")?).map_err(|e| format!("its order: {e}"))?;
 
@@ -304,8 +308,11 @@ mod tests {
         let view = TensorView::new(Dtype::F32, vec![1], &data).unwrap();
         let other = safetensors::serialize([("weight", view)], None).unwrap();
         assert!(reason(&other).contains("another program"));
-        let mut newer = small();
-        newer.neighbourhoods.as_mut().unwrap().neighbours[1] = 3;
-        assert!(reason(&encode(&newer)).contains("picture 3 of 3"));
+        let mut beyond = small();
+        beyond.standing.position.epoch = beyond.config.training.epochs;
+        assert!(reason(&encode(&beyond)).contains("beyond its own run"));
+        let mut wrong = small();
+        wrong.neighbourhoods.as_mut().unwrap().neighbours[1] = 3;
+        assert!(reason(&encode(&wrong)).contains("picture 3 of 3"));
     }
 }
