@@ -138,7 +138,7 @@ fn axes<'a, 'b>(
     mesh.disable_x_mesh()
         .bold_line_style(RGBColor(235, 235, 235))
         .light_line_style(TRANSPARENT)
-        .x_labels(10)
+        .x_labels((last_epoch(summary) as usize + 1).min(10)) // whole epochs only
         .y_labels(6)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&value)
