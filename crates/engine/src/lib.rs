@@ -26,6 +26,7 @@
 //! ```
 
 mod cpu;
+mod cuda;
 mod device;
 mod error;
 mod graph;
@@ -36,6 +37,7 @@ mod plan;
 mod similarity;
 
 pub use cpu::{Cpu, CpuNetwork, SimdLevel};
+pub use cuda::{Cuda, CudaBuffer, Found, Library, Precision};
 pub use device::{Device, Network, NetworkOptions, Tensors};
 pub use error::{Error, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};

@@ -1,0 +1,185 @@
+//! From .cu files to code for the chip found: compiled by NVRTC, kept on disk between runs.
+//!
+//! Kernels include no header: `common.cuh` stands before each of them. `ELEMENT_BF16` is 1 where activations are bf16
+//! and 0 where they are f32. An entry of the cache that is broken, or that the driver refuses, is compiled anew; a cache
+//! that cannot be written costs time and nothing else.
+
+use std::ffi::{CStr, CString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use cudarc::nvrtc::{result, sys};
+
+use super::{Library, Precision};
+use crate::{Error, Result};
+
+const COMMON: &str = include_str!("kernels/common.cuh");
+
+/// Every kernel file, by its stem.
+const SOURCES: &[(&str, &str)] = &[("elementwise", include_str!("kernels/elementwise.cu"))];
+
+/// The text of a kernel file.
+pub(super) fn source(stem: &str) -> Result<(&'static str, &'static str)> {
+    let found = SOURCES.iter().find(|(s, _)| *s == stem);
+    found
+        .copied()
+        .ok_or_else(|| Error::Device(format!("there is no kernel file {stem}.cu")))
+}
+
+/// NVRTC's name of a chip. Hopper's own instructions (wgmma) need the suffix.
+pub(super) fn architecture(major: i32, minor: i32) -> String {
+    let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
+    format!("sm_{major}{minor}{suffix}")
+}
+
+/// Compiles a kernel file, or takes it from the cache, and loads it.
+pub(super) fn cached<T>(
+    stem: &str,
+    source: &str,
+    architecture: &str,
+    precision: Precision,
+    load: impl Fn(Vec<u8>) -> Result<T, String>,
+) -> Result<T> {
+    Library::Nvrtc.open()?;
+    let mut key = DefaultHasher::new();
+    (COMMON, source, architecture, precision.bytes(), version()).hash(&mut key);
+    let name = format!("{stem}-{architecture}-{:016x}.cubin", key.finish());
+    let file = folder().map(|f| f.join(name));
+    let kept = file.as_deref().and_then(read);
+    if let Some(loaded) = kept.and_then(|image| load(image).ok()) {
+        return Ok(loaded);
+    }
+    let image = compile(stem, source, architecture, precision)?;
+    if let Some(file) = file {
+        write(&file, &image);
+    }
+    load(image).map_err(|e| Error::Device(format!("loading the kernels of {stem}.cu: {e}")))
+}
+
+/// Machine code of a kernel file.
+fn compile(stem: &str, source: &str, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
+    let error =
+        |what: &str| Error::Device(format!("compiling {stem}.cu for {architecture}: {what}"));
+    let text = CString::new(format!("{COMMON}\n#line 1 \"{stem}.cu\"\n{source}"))
+        .map_err(|e| error(&e.to_string()))?;
+    let bf16 = u8::from(precision == Precision::Bf16);
+    let options = [
+        format!("--gpu-architecture={architecture}"),
+        format!("-DELEMENT_BF16={bf16}"),
+        "--std=c++17".into(),
+        "-default-device".into(),
+        "-lineinfo".into(),
+    ];
+    let program = Program(result::create_program(&text, None).map_err(|e| error(&e.to_string()))?);
+    // SAFETY: the program was just created and lives to the end of this function.
+    unsafe {
+        if let Err(e) = result::compile_program(program.0, &options) {
+            let log = result::get_program_log(program.0).unwrap_or_default();
+            let log = match log.is_empty() {
+                true => String::new(),
+                // NVRTC's logs end in a zero.
+                false => CStr::from_ptr(log.as_ptr()).to_string_lossy().into_owned(),
+            };
+            return Err(error(&format!("{e}\n{log}")));
+        }
+        let mut size = 0;
+        let got = sys::nvrtcGetCUBINSize(program.0, &mut size);
+        got.result().map_err(|e| error(&e.to_string()))?;
+        let mut image = vec![0_u8; size];
+        let got = sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast());
+        got.result().map_err(|e| error(&e.to_string()))?;
+        Ok(image)
+    }
+}
+
+struct Program(sys::nvrtcProgram);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created by NVRTC and destroyed only here. There is nothing to do about a failure.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+fn version() -> [i32; 2] {
+    let [mut major, mut minor] = [0; 2];
+    // SAFETY: both are valid to write to.
+    unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    [major, minor]
+}
+
+/// Where compiled kernels are kept: `anchorhood` under XDG_CACHE_HOME, else under ~/.cache.
+fn folder() -> Option<PathBuf> {
+    let given = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty());
+    let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
+    Some(given.map(PathBuf::from).or_else(home)?.join("anchorhood"))
+}
+
+fn checksum(image: &[u8]) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    image.hash(&mut hasher);
+    hasher.finish().to_le_bytes()
+}
+
+/// An image kept before, unless it is broken: the driver trusts what it is given.
+fn read(file: &Path) -> Option<Vec<u8>> {
+    let mut bytes = std::fs::read(file).ok()?;
+    let image = bytes.split_off(8.min(bytes.len()));
+    (bytes == checksum(&image)).then_some(image)
+}
+
+/// Keeps an image; half-written files never bear the name.
+fn write(file: &Path, image: &[u8]) {
+    let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&temporary, [&checksum(image), image].concat()))
+        .and_then(|()| std::fs::rename(&temporary, file));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_compiles_for_hopper() {
+        if let Err(e) = Library::Nvrtc.open() {
+            eprintln!("skipped, kernels are not compiled: {e}");
+            return;
+        }
+        for (stem, source) in SOURCES {
+            for precision in [Precision::F32, Precision::Bf16] {
+                let image = compile(stem, source, &architecture(9, 0), precision).unwrap();
+                assert!(image.len() > 1000, "{stem}: {} bytes", image.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_is_wrong_says_where() {
+        if Library::Nvrtc.open().is_err() {
+            eprintln!("skipped, NVRTC is not here");
+            return;
+        }
+        let error = compile("broken", "\n\nint x = y;", "sm_90", Precision::F32).unwrap_err();
+        assert!(error.to_string().contains("broken.cu(3)"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_entry_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("anchorhood-cache-{}", std::process::id()));
+        let file = folder.join("kernel.cubin");
+        write(&file, b"some machine code");
+        assert_eq!(read(&file).unwrap(), b"some machine code");
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.pop();
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(read(&file), None);
+        std::fs::write(&file, b"abc").unwrap();
+        assert_eq!(read(&file), None);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+// Stands before every kernel file: the type of activations, and how runs of eight values are read and written.
+//
+// No header is included, so that NVRTC alone is enough. Activations are `element`: bf16 (rounded to nearest, ties to
+// even) or f32; all arithmetic is f32.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct bf16 {
+    unsigned short bits;
+};
+
+static __device__ __forceinline__ float to_float(bf16 v) { return __uint_as_float((u32)v.bits << 16); }
+static __device__ __forceinline__ float to_float(float v) { return v; }
+
+static __device__ __forceinline__ bf16 round_to(float v, bf16) {
+    bf16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(v));
+    return r;
+}
+static __device__ __forceinline__ float round_to(float v, float) { return v; }
+
+// Two values in one word, `low` first in memory.
+static __device__ __forceinline__ u32 pack(float low, float high) {
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+#if ELEMENT_BF16
+typedef bf16 element;
+#else
+typedef float element;
+#endif
+
+static __device__ __forceinline__ element to_element(float v) { return round_to(v, element()); }
+
+// Eight values from memory aligned to sixteen bytes.
+static __device__ __forceinline__ void load8(const float *p, float v[8]) {
+    float4 a = ((const float4 *)p)[0], b = ((const float4 *)p)[1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
+    v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+}
+
+static __device__ __forceinline__ void load8(const bf16 *p, float v[8]) {
+    uint4 a = *(const uint4 *)p;
+    u32 words[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = __uint_as_float(words[i] << 16);
+        v[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+}
+
+static __device__ __forceinline__ void store8(float *p, const float v[8]) {
+    ((float4 *)p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    ((float4 *)p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+}
+
+static __device__ __forceinline__ void store8(bf16 *p, const float v[8]) {
+    *(uint4 *)p = make_uint4(pack(v[0], v[1]), pack(v[2], v[3]), pack(v[4], v[5]), pack(v[6], v[7]));
+}
+
+// `n` of at most eight values: all at once where there are eight, which must be aligned, else one by one.
+template <typename T> static __device__ __forceinline__ void load_some(const T *p, int n, float v[8]) {
+    if (n == 8) {
+        load8(p, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = i < n ? to_float(p[i]) : 0.0f;
+}
+
+template <typename T> static __device__ __forceinline__ void store_some(T *p, int n, const float v[8]) {
+    if (n == 8) {
+        store8(p, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        if (i < n) p[i] = round_to(v[i], T());
+    }
+}
+
+// The sum over a warp, the same in every lane and in every run.
+static __device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
+    return v;
+}
