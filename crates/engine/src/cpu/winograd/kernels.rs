@@ -27,8 +27,8 @@ pub(in crate::cpu) fn pack(
     let panels = packed[..packed_len(depth, columns, width)].par_chunks_mut(PLACES * depth * width);
     panels.enumerate().for_each(|(panel, out)| {
         let n0 = panel * width;
+        let (mut g, mut u) = ([[0.0; STRIP]; 9], [[0.0; STRIP]; PLACES]);
         for k in 0..depth {
-            let mut g = [[0.0; STRIP]; 9];
             for (t, g) in g.iter_mut().enumerate() {
                 for (j, g) in g[..width.min(columns - n0)].iter_mut().enumerate() {
                     let (tap, ci, co) = if turn {
@@ -39,7 +39,6 @@ pub(in crate::cpu) fn pack(
                     *g = weights[(tap * c + ci) * n + co];
                 }
             }
-            let mut u = [[0.0; STRIP]; PLACES];
             kernel_transform(arch, &g, &mut u);
             for (e, u) in u.iter().enumerate() {
                 out[(e * depth + k) * width..][..width].copy_from_slice(&u[..width]);

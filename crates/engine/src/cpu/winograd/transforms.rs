@@ -66,6 +66,12 @@ fn save<S: Simd>(_: S, to: &mut [f32], at: usize, value: S::f32s) {
     unsafe { to.as_mut_ptr().cast::<S::f32s>().write_unaligned(value) }
 }
 
+/// The six lines of a tile. Filled one by one in a loop, the array would first be cleared, by a call to memset.
+#[inline(always)]
+fn six<T>(line: impl Fn(usize) -> T) -> [T; SIDE] {
+    [line(0), line(1), line(2), line(3), line(4), line(5)]
+}
+
 /// Column x of a tile held by lines.
 #[inline(always)]
 fn column<T: Copy, const W: usize, const H: usize>(lines: &[[T; W]; H], x: usize) -> [T; H] {
@@ -95,16 +101,18 @@ impl WithSimd for InputTransform<'_> {
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             let x = &self.x[picture * self.tiles.from.len()..][..self.tiles.from.len()];
             for c in (0..channels).step_by(S::F32_LANES) {
-                let mut half = [[simd.splat_f32s(0.0); SIDE]; SIDE];
-                for (half, at) in half.iter_mut().zip(tile.input.chunks_exact(SIDE)) {
-                    let mut line = [simd.splat_f32s(0.0); SIDE];
-                    for (d, at) in line.iter_mut().zip(at) {
-                        if tile.inside || *at >= 0 {
-                            *d = load(simd, x, *at as usize + c);
+                let half = six(
+                    #[inline(always)]
+                    |y| {
+                        let mut line = [simd.splat_f32s(0.0); SIDE];
+                        for (d, at) in line.iter_mut().zip(&tile.input[y * SIDE..]) {
+                            if tile.inside || *at >= 0 {
+                                *d = load(simd, x, *at as usize + c);
+                            }
                         }
-                    }
-                    *half = input_line(simd, line);
-                }
+                        input_line(simd, line)
+                    },
+                );
                 for x in 0..SIDE {
                     let column = input_line(simd, column(&half, x));
                     for (y, value) in column.into_iter().enumerate() {
@@ -138,15 +146,17 @@ impl WithSimd for OutputTransform<'_> {
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             let base = picture * self.tiles.to.len() + self.n0;
             for c in (0..self.columns).step_by(S::F32_LANES) {
-                let mut half = [[simd.splat_f32s(0.0); OUT]; SIDE];
-                for (y, half) in half.iter_mut().enumerate() {
-                    let mut line = [simd.splat_f32s(0.0); SIDE];
-                    for (x, m) in line.iter_mut().enumerate() {
-                        let at = (y * SIDE + x) * stride + i * self.columns + c;
-                        *m = load(simd, self.m, at);
-                    }
-                    *half = output_line(simd, line);
-                }
+                let half = six(
+                    #[inline(always)]
+                    |y| {
+                        let mut line = [simd.splat_f32s(0.0); SIDE];
+                        for (x, m) in line.iter_mut().enumerate() {
+                            let at = (y * SIDE + x) * stride + i * self.columns + c;
+                            *m = load(simd, self.m, at);
+                        }
+                        output_line(simd, line)
+                    },
+                );
                 for x in 0..OUT {
                     let values = output_line(simd, column(&half, x));
                     for (y, value) in values.into_iter().enumerate() {
