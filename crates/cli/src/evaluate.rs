@@ -58,11 +58,16 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         FeatureSource::Memory => "memory",
         FeatureSource::Recomputed => "recomputed features",
     };
+    let position = checkpoint.standing.position;
+    let standing = if position.round > config.training.rounds {
+        "trained to the end".into()
+    } else {
+        format!("up to {position}")
+    };
     output::line(&format!(
-        "{}: {}, stands at {}; judged on {} with {features}",
+        "{}: {}, {standing}; judged on {} with {features}",
         path.display(),
         checkpoint.network(),
-        checkpoint.standing.position,
         data.name,
     ))?;
     output::line(&format!(
