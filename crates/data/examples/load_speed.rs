@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use anchorhood_data::{Augmentation, LoadOptions, Loader, open};
+use anchorhood_data::{Augmentation, Feed, LoadOptions, Loader, open};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = std::env::args().nth(1).unwrap_or_else(|| "shapes".into());
@@ -16,18 +16,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{n} training pictures opened in {:.2} s",
         start.elapsed().as_secs_f64()
     );
-    let how = Augmentation::default();
     let batch = n.min(64);
-    let mut loader = Loader::start(
-        data.train.pictures,
-        how,
-        data.mean,
-        data.std,
-        0,
-        threads,
+    let feed = Feed {
+        pictures: data.train.pictures,
+        augmentation: Augmentation::default(),
+        mean: data.mean,
+        std: data.std,
+        seed: 0,
         batch,
-        4,
-    )?;
+    };
+    let mut loader = Loader::start(feed, threads, 4)?;
     let start = Instant::now();
     let batches = 500;
     for _ in 0..batches {

@@ -5,6 +5,7 @@
 //! another device can do either and agree. [`naive`] is the specification of the doing.
 
 mod apply;
+pub mod kernel;
 pub mod naive;
 mod params;
 

@@ -156,7 +156,7 @@ pub(super) fn exp(x: f32) -> f32 {
     p * p
 }
 
-fn log(x: f32) -> f32 {
+pub(super) fn log(x: f32) -> f32 {
     f64::from(x).ln() as f32
 }
 

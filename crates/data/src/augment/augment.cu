@@ -1,0 +1,323 @@
+// The augmentation of params.rs and apply.rs on a GPU, to the bit: a block for each picture.
+//
+// Every operation on a float is a correctly rounded one that the compiler may not fuse (__fmul_rn and its kin), in the
+// order of the Rust code; the draws are the same Philox words. A pixel's colours are a function of the pixel and of the mean
+// grey of the whole picture just before the contrast, so nothing is stored between the operations: the mean is found in a
+// pass of its own over the pixels, and the result computed in a second one. That needs no memory, for any size.
+//
+// Reads the epoch and the step from device memory, so that one captured launch serves every step:
+//   words:    what kernel.rs writes (see `Word`)
+//   pictures: count x height x width x 3 bytes
+//   order:    the epoch's permutation; the block's picture is order[step * gridDim.x + blockIdx.x]
+//   counter:  step, epoch
+//   out:      gridDim.x x height x width x channels, f32 or bf16; channels beyond the third are zero
+//   chosen:   the parameters drawn (11 words each, as AugmentParams), or null
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+
+// The words of the first argument, as kernel.rs numbers them.
+enum Word {
+    HEIGHT, WIDTH, CHANNELS, BF16, GATHERED, SEED_LOW, SEED_HIGH,
+    SCALE_LOW, SCALE_HIGH, RATIO_LOW, RATIO_HIGH, LOG_RATIO_LOW, LOG_RATIO_HIGH,
+    BRIGHTNESS, CONTRAST, SATURATION, HUE, GREY, FLIP,
+    MEAN, STD = MEAN + 3
+};
+
+#define STREAM_AUGMENT 3
+#define TRIES 10
+#define COLOUR_BLOCK 16
+#define CHOICE_BLOCK 17
+#define THREADS 256
+#define PART 4096  // pixels whose greys lie in shared memory at once
+
+struct Params {
+    u32 top, left, height, width;
+    float brightness, contrast, saturation, hue;
+    u32 order, grey, flip;
+};
+
+struct Colour {
+    float r, g, b;
+};
+
+__device__ __forceinline__ float add(float x, float y) { return __fadd_rn(x, y); }
+__device__ __forceinline__ float less(float x, float y) { return __fsub_rn(x, y); }
+__device__ __forceinline__ float times(float x, float y) { return __fmul_rn(x, y); }
+__device__ __forceinline__ float over(float x, float y) { return __fdiv_rn(x, y); }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Choosing (params.rs)
+
+__device__ uint4 philox(uint4 c, u32 key0, u32 key1) {
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        u32 high0 = __umulhi(0xD2511F53u, c.x), low0 = 0xD2511F53u * c.x;
+        u32 high1 = __umulhi(0xCD9E8D57u, c.z), low1 = 0xCD9E8D57u * c.z;
+        c = make_uint4(high1 ^ c.y ^ key0, low1, high0 ^ c.w ^ key1, low0);
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+__device__ __forceinline__ float unit(u32 word) { return times((float)(word >> 8), 1.f / 16777216.f); }
+__device__ __forceinline__ u32 below(u32 word, u32 n) { return __umulhi(word, n); }
+__device__ __forceinline__ float between(float low, float high, float u) { return add(low, times(u, less(high, low))); }
+__device__ __forceinline__ u32 rounded(float x) { return (u32)add(x, 0.5f); }
+
+__device__ float factor(float amount, float u) {
+    float low = less(1.f, amount);
+    return between(low > 0.f ? low : 0.f, add(1.f, amount), u);
+}
+
+__device__ float exponential(float x) {
+    const float c[] = {1.f / 120.f, 1.f / 24.f, 1.f / 6.f, 0.5f, 1.f, 1.f};
+    float y = times(x, 0.125f), p = 1.f / 720.f;
+#pragma unroll
+    for (int i = 0; i < 6; i++) p = add(times(p, y), c[i]);
+    p = times(p, p);
+    p = times(p, p);
+    return times(p, p);
+}
+
+__device__ __forceinline__ float real(const u32* words, int word) { return __uint_as_float(words[word]); }
+
+__device__ void centre(const u32* words, Params& p) {
+    const u32 h = words[HEIGHT], w = words[WIDTH];
+    float ratio = over((float)w, (float)h);
+    p.height = h;
+    p.width = w;
+    if (ratio < real(words, RATIO_LOW))
+        p.height = min(max(rounded(over((float)w, real(words, RATIO_LOW))), 1u), h);
+    else if (ratio > real(words, RATIO_HIGH))
+        p.width = min(max(rounded(times((float)h, real(words, RATIO_HIGH))), 1u), w);
+    p.top = (h - p.height) / 2;
+    p.left = (w - p.width) / 2;
+}
+
+// One warp draws for one picture: lane t makes try t of the crop, and the lanes of the colour and choice blocks theirs.
+__device__ void draw(const u32* words, u64 epoch, u64 item, Params* to) {
+    const int lane = threadIdx.x;
+    const u32 h = words[HEIGHT], w = words[WIDTH];
+    uint4 counter = make_uint4(lane, (u32)item, (u32)(item >> 32) | (u32)epoch << 8,
+                               STREAM_AUGMENT << 8 | (u32)(epoch >> 24));
+    uint4 word = philox(counter, words[SEED_LOW], words[SEED_HIGH]);
+
+    float target = times((float)(h * w), between(real(words, SCALE_LOW), real(words, SCALE_HIGH), unit(word.x)));
+    float ratio = exponential(between(real(words, LOG_RATIO_LOW), real(words, LOG_RATIO_HIGH), unit(word.y)));
+    u32 width = rounded(__fsqrt_rn(times(target, ratio))), height = rounded(__fsqrt_rn(over(target, ratio)));
+    bool fits = lane < TRIES && width >= 1 && width <= w && height >= 1 && height <= h;
+    u32 fitting = __ballot_sync(0xffffffffu, fits);
+    if (fitting ? lane == __ffs(fitting) - 1 : lane == 0) {
+        if (fitting) {
+            to->top = below(word.z, h - height + 1);
+            to->left = below(word.w, w - width + 1);
+            to->height = height;
+            to->width = width;
+        } else {
+            centre(words, *to);
+        }
+    }
+    if (lane == COLOUR_BLOCK) {
+        to->brightness = factor(real(words, BRIGHTNESS), unit(word.x));
+        to->contrast = factor(real(words, CONTRAST), unit(word.y));
+        to->saturation = factor(real(words, SATURATION), unit(word.z));
+        to->hue = between(-real(words, HUE), real(words, HUE), unit(word.w));
+    }
+    if (lane == CHOICE_BLOCK) {
+        to->order = below(word.x, 24);
+        to->grey = unit(word.y) < real(words, GREY);
+        to->flip = unit(word.z) < real(words, FLIP);
+    }
+}
+
+// Which change of colour comes at `turn` in the order of this number, of the 24 in lexicographic order.
+__device__ int operation(u32 order, int turn) {
+    u32 left = 0x3210;  // what is not chosen yet, four bits each, the lowest first
+    const u32 weight[] = {6, 2, 1, 1};
+    int chosen = 0;
+    for (int i = 0; i <= turn; i++) {
+        u32 at = order / weight[i];
+        order %= weight[i];
+        chosen = left >> 4 * at & 15;
+        u32 kept = (1u << 4 * at) - 1;
+        left = (left & kept) | (left >> 4 & ~kept);
+    }
+    return chosen;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Doing (apply.rs)
+
+__device__ __forceinline__ float clip(float x) {
+    x = x < 0.f ? 0.f : x;
+    return x > 1.f ? 1.f : x;
+}
+
+__device__ __forceinline__ float grey(const Colour& c) {
+    return add(add(times(0.2989f, c.r), times(0.587f, c.g)), times(0.114f, c.b));
+}
+
+__device__ __forceinline__ void towards(Colour& c, float other, float ratio) {
+    float constant = times(less(1.f, ratio), other);
+    c.r = clip(add(times(ratio, c.r), constant));
+    c.g = clip(add(times(ratio, c.g), constant));
+    c.b = clip(add(times(ratio, c.b), constant));
+}
+
+__device__ __forceinline__ float around(float sixths) {
+    float up = sixths < 0.f ? add(sixths, 6.f) : sixths;
+    return up >= 6.f ? less(up, 6.f) : up;
+}
+
+__device__ __forceinline__ float channel(float n, float sixths, float most, float range) {
+    float k = add(n, sixths);
+    k = k >= 6.f ? less(k, 6.f) : k;
+    float back = less(4.f, k);
+    return less(most, times(range, clip(k < back ? k : back)));
+}
+
+__device__ __forceinline__ void turn_hue(Colour& c, float turn) {
+    float most = c.r > c.g ? c.r : c.g;
+    most = most > c.b ? most : c.b;
+    float least = c.r < c.g ? c.r : c.g;
+    least = least < c.b ? least : c.b;
+    float range = less(most, least);
+    float inverse = over(1.f, range == 0.f ? 1.f : range);
+    float red = times(less(c.g, c.b), inverse);
+    float green = add(2.f, times(less(c.b, c.r), inverse));
+    float blue = add(4.f, times(less(c.r, c.g), inverse));
+    float sixths = most == c.g ? green : blue;
+    sixths = most == c.r ? red : sixths;
+    sixths = around(add(around(sixths), times(6.f, turn)));
+    c.r = channel(5.f, sixths, most, range);
+    c.g = channel(3.f, sixths, most, range);
+    c.b = channel(1.f, sixths, most, range);
+}
+
+__device__ __forceinline__ void place(u32 i, float scale, u32 from, u32& first, u32& second, float& weight) {
+    float at = less(times(add((float)i, 0.5f), scale), 0.5f);
+    at = at > 0.f ? at : 0.f;
+    first = min((u32)at, from - 1);
+    second = min(first + 1, from - 1);
+    weight = less(at, (float)first);
+}
+
+__device__ __forceinline__ float mix(float near, float far, float weight) {
+    return add(times(near, less(1.f, weight)), times(far, weight));
+}
+
+struct View {
+    const u8* picture;
+    const float* units;  // byte / 255
+    u32 w;
+    float scale_x, scale_y;
+};
+
+__device__ __forceinline__ Colour cropped(const View& view, const Params& p, u32 y, u32 x) {
+    u32 y0, y1, x0, x1;
+    float fy, fx;
+    place(y, view.scale_y, p.height, y0, y1, fy);
+    place(x, view.scale_x, p.width, x0, x1, fx);
+    const u8* above = view.picture + (size_t)(p.top + y0) * view.w * 3;
+    const u8* below = view.picture + (size_t)(p.top + y1) * view.w * 3;
+    x0 = (p.left + x0) * 3;
+    x1 = (p.left + x1) * 3;
+    float c[3];
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        float a = mix(view.units[above[x0 + i]], view.units[above[x1 + i]], fx);
+        float b = mix(view.units[below[x0 + i]], view.units[below[x1 + i]], fx);
+        c[i] = mix(a, b, fy);
+    }
+    return {c[0], c[1], c[2]};
+}
+
+// The operations from one turn up to another; the contrast takes the mean.
+__device__ __forceinline__ void colour(Colour& c, const Params& p, const int* operations, int from, int to, float mean) {
+    for (int turn = from; turn < to; turn++) {
+        switch (operations[turn]) {
+            case 0:
+                if (p.brightness != 1.f) towards(c, 0.f, p.brightness);
+                break;
+            case 1:
+                if (p.contrast != 1.f) towards(c, mean, p.contrast);
+                break;
+            case 2:
+                if (p.saturation != 1.f) towards(c, grey(c), p.saturation);
+                break;
+            default:
+                if (p.hue != 0.f) turn_hue(c, p.hue);
+        }
+    }
+}
+
+__device__ __forceinline__ u16 bf16(float x) {
+    u16 bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    augment(const u32* words, const u8* pictures, const u32* order, const u64* counter, void* out, Params* chosen) {
+    __shared__ Params p;
+    __shared__ int operations[4];
+    __shared__ float units[256];
+    __shared__ float greys[PART];
+    __shared__ float mean;
+    const u32 h = words[HEIGHT], w = words[WIDTH], pixels = h * w;
+    const u32 index = order[counter[0] * gridDim.x + blockIdx.x];
+    if (threadIdx.x < 32) draw(words, counter[1], index, &p);
+    units[threadIdx.x] = over((float)threadIdx.x, 255.f);
+    __syncthreads();
+    if (threadIdx.x < 4) operations[threadIdx.x] = operation(p.order, threadIdx.x);
+    if (chosen && threadIdx.x == 0) chosen[blockIdx.x] = p;
+    __syncthreads();
+
+    const size_t position = words[GATHERED] ? blockIdx.x : index;
+    const View view = {pictures + position * pixels * 3, units, w, over((float)p.width, (float)w),
+                       over((float)p.height, (float)h)};
+    int contrast = 0;
+    while (operations[contrast] != 1) contrast++;
+    if (p.contrast != 1.f) {
+        // 32 lanes take the pixels in turn, and lane i then lane i + 16, i + 8, ...: the order of apply.rs.
+        float lane = 0.f;
+        for (u32 part = 0; part < pixels; part += PART) {
+            const u32 end = min(part + PART, pixels);
+            for (u32 i = part + threadIdx.x; i < end; i += THREADS) {
+                Colour c = cropped(view, p, i / w, i % w);
+                colour(c, p, operations, 0, contrast, 0.f);
+                greys[i - part] = grey(c);
+            }
+            __syncthreads();
+            if (threadIdx.x < 32)
+                for (u32 i = part + threadIdx.x; i < end; i += 32) lane = add(lane, greys[i - part]);
+            __syncthreads();
+        }
+        if (threadIdx.x < 32) {
+            for (int half = 16; half; half /= 2) lane = add(lane, __shfl_down_sync(0xffffffffu, lane, half));
+            if (threadIdx.x == 0) mean = over(lane, (float)pixels);
+        }
+        __syncthreads();
+    }
+
+    const u32 channels = words[CHANNELS];
+    for (u32 i = threadIdx.x; i < pixels; i += THREADS) {
+        const u32 y = i / w, x = i % w;
+        Colour c = cropped(view, p, y, x);
+        colour(c, p, operations, 0, 4, mean);
+        if (p.grey) c.r = c.g = c.b = grey(c);
+        const float values[3] = {c.r, c.g, c.b};
+        const size_t at = ((size_t)blockIdx.x * pixels + y * w + (p.flip ? w - 1 - x : x)) * channels;
+        for (u32 j = 0; j < channels; j++) {
+            float v = j < 3 ? over(less(values[j], real(words, MEAN + j)), real(words, STD + j)) : 0.f;
+            if (words[BF16])
+                ((u16*)out)[at + j] = bf16(v);
+            else
+                ((float*)out)[at + j] = v;
+        }
+    }
+}
