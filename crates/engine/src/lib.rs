@@ -37,7 +37,7 @@ mod plan;
 mod similarity;
 
 pub use cpu::{Cpu, CpuNetwork, SimdLevel};
-pub use cuda::{Cuda, CudaBuffer, Found, Library, Precision};
+pub use cuda::{Cuda, CudaBuffer, CudaNetwork, Found, Library, Precision};
 pub use device::{Device, Network, NetworkOptions, Tensors};
 pub use error::{Error, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};

@@ -16,7 +16,13 @@ use crate::{Error, Result};
 const COMMON: &str = include_str!("kernels/common.cuh");
 
 /// Every kernel file, by its stem.
-const SOURCES: &[(&str, &str)] = &[("elementwise", include_str!("kernels/elementwise.cu"))];
+const SOURCES: &[(&str, &str)] = &[
+    ("batch_norm", include_str!("kernels/batch_norm.cu")),
+    ("convolution", include_str!("kernels/convolution.cu")),
+    ("elementwise", include_str!("kernels/elementwise.cu")),
+    ("pool", include_str!("kernels/pool.cu")),
+    ("sgd", include_str!("kernels/sgd.cu")),
+];
 
 /// The text of a kernel file.
 pub(super) fn source(stem: &str) -> Result<(&'static str, &'static str)> {
@@ -69,6 +75,8 @@ fn compile(stem: &str, source: &str, architecture: &str, precision: Precision) -
         "--std=c++17".into(),
         "-default-device".into(),
         "-lineinfo".into(),
+        // common.cuh offers more than any one file uses.
+        "--diag-suppress=177".into(),
     ];
     let program = Program(result::create_program(&text, None).map_err(|e| error(&e.to_string()))?);
     // SAFETY: the program was just created and lives to the end of this function.

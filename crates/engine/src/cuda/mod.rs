@@ -4,19 +4,26 @@
 //! All work of a device goes to one stream, in the order it is asked for; the host waits only where values are read.
 
 mod compile;
+mod convolution;
+mod cudnn;
+mod launch;
 mod libraries;
+mod memory;
+mod network;
+mod parameters;
 mod similarity;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::result::DriverError;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream};
 
 pub use libraries::{Found, Library};
+pub use network::CudaNetwork;
 
-use crate::{Error, Result};
+use crate::{Device, Error, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
 
 /// What numbers a GPU computes with. Parameters, statistics, the loss and the memory bank are f32 in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,23 +63,27 @@ pub struct Cuda {
 }
 
 struct Shared {
-    stream: Arc<CudaStream>,
     context: Arc<CudaContext>,
     precision: Precision,
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
     architecture: String,
     description: String,
+    kernels: OnceLock<Arc<launch::Kernels>>,
+    // Before the stream it is bound to, in the order of dropping.
+    cudnn: OnceLock<cudnn::Handle>,
+    stream: Arc<CudaStream>,
 }
 
 /// A vector of f32 on the GPU.
 pub struct CudaBuffer {
     pub(crate) values: CudaSlice<f32>,
+    len: usize,
 }
 
 impl CudaBuffer {
     /// How many values it holds.
     pub(crate) fn len(&self) -> usize {
-        self.values.len()
+        self.len
     }
 }
 
@@ -99,6 +110,8 @@ impl Cuda {
             context,
             precision,
             modules: Mutex::default(),
+            kernels: OnceLock::new(),
+            cudnn: OnceLock::new(),
         };
         Ok(Cuda {
             shared: Arc::new(shared),
@@ -113,6 +126,12 @@ impl Cuda {
     /// What numbers it computes with.
     pub fn precision(&self) -> Precision {
         self.shared.precision
+    }
+
+    /// Waits until all work asked for is done.
+    pub fn synchronise(&self) -> Result<()> {
+        let done = self.stream().synchronize();
+        done.map_err(|e| failed("waiting for the GPU", e))
     }
 
     /// The stream all work goes to.
@@ -142,26 +161,94 @@ impl Cuda {
             .map_err(|e| failed(&format!("kernel {name} of {stem}.cu"), e))
     }
 
-    /// Zeroed memory; the error says what was asked for and what was free.
-    pub(crate) fn zeros<T>(&self, len: usize, what: &str) -> Result<CudaSlice<T>>
-    where
-        T: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits,
-    {
-        let bytes = len * size_of::<T>();
-        // An empty allocation is not one to every driver.
-        let slice = self.stream().alloc_zeros(len.max(1));
-        slice.map_err(|e| match e.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                let (free, total) = self.shared.context.mem_get_info().unwrap_or((0, 0));
-                Error::Device(format!(
-                    "{what}: {} MiB asked for, {} of the GPU's {} MiB are free; a smaller batch needs less",
-                    bytes.div_ceil(1 << 20),
-                    free >> 20,
-                    total >> 20
-                ))
-            }
-            _ => failed(what, e),
-        })
+    /// The kernels of networks.
+    fn kernels(&self) -> Result<Arc<launch::Kernels>> {
+        let s = &*self.shared;
+        if let Some(kernels) = s.kernels.get() {
+            return Ok(kernels.clone());
+        }
+        let kernels = Arc::new(launch::Kernels::load(self)?);
+        Ok(s.kernels.get_or_init(|| kernels).clone())
+    }
+
+    fn cudnn(&self) -> Result<&cudnn::Handle> {
+        let s = &*self.shared;
+        if let Some(handle) = s.cudnn.get() {
+            return Ok(handle);
+        }
+        let handle = cudnn::Handle::new(self)?;
+        Ok(s.cudnn.get_or_init(|| handle))
+    }
+}
+
+impl Device for Cuda {
+    type Buffer = CudaBuffer;
+    type Network = CudaNetwork;
+
+    fn describe(&self) -> String {
+        self.shared.description.clone()
+    }
+
+    fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
+        let mut buffer = self.buffer(values.len(), "values to upload")?;
+        let copied = self.stream().memcpy_htod(values, &mut buffer.values);
+        copied.map_err(|e| failed("copying to the GPU", e))?;
+        Ok(buffer)
+    }
+
+    fn download(&self, buffer: &CudaBuffer) -> Result<Vec<f32>> {
+        let mut values = vec![0.0; buffer.len()];
+        let view = buffer.values.slice(..buffer.len());
+        let copied = self.stream().memcpy_dtoh(&view, &mut values);
+        copied.map_err(|e| failed("copying from the GPU", e))?;
+        Ok(values)
+    }
+
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<CudaNetwork> {
+        CudaNetwork::new(self, graph, options)
+    }
+
+    fn softmax_loss(
+        &self,
+        queries: &CudaBuffer,
+        keys: &CudaBuffer,
+        dim: usize,
+        temperature: f32,
+        positives: &Positives,
+        losses: &mut [f32],
+        gradient: &mut CudaBuffer,
+    ) -> Result<()> {
+        similarity::softmax_loss(
+            self,
+            queries,
+            keys,
+            dim,
+            temperature,
+            positives,
+            losses,
+            gradient,
+        )
+    }
+
+    fn blend_rows(
+        &self,
+        keys: &mut CudaBuffer,
+        dim: usize,
+        indices: &[u32],
+        queries: &CudaBuffer,
+        rate: f32,
+    ) -> Result<()> {
+        similarity::blend_rows(self, keys, dim, indices, queries, rate)
+    }
+
+    fn scan(
+        &self,
+        queries: &CudaBuffer,
+        keys: &CudaBuffer,
+        scan: &Scan,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ScanResult> {
+        similarity::scan(self, queries, keys, scan, progress)
     }
 }
 

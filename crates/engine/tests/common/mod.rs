@@ -12,11 +12,25 @@ pub mod graphs;
 pub mod similarity;
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
-use anchorhood_engine::{Cpu, Device, Graph, Initial, Network, SimdLevel, Tensors};
+use std::sync::OnceLock;
+
+use anchorhood_engine::{
+    Cpu, Cuda, Device, Graph, Initial, Network, Precision, SimdLevel, Tensors,
+};
 use anchorhood_random::{Draws, Stream};
 
 /// What an f32 sum of a few thousand products may be off by, relative to the largest value of the tensor.
 pub const CPU_TOLERANCE: f64 = 1e-5;
+
+/// The same on a GPU, whose sums are in another order.
+pub const CUDA_F32_TOLERANCE: f64 = 2e-5;
+
+/// What activations rounded to bf16 (eight bits) may be off by, over a whole tensor.
+pub const CUDA_BF16_TOLERANCE: f64 = 3e-2;
+
+/// From here on a tensor is judged as a whole: where activations are rounded as coarsely as this, a value next to zero
+/// falls on the other side of a ReLU now and then, and its own gradient is all wrong.
+const COARSE: f64 = 1e-3;
 
 /// Makes a test, per kind of device, of a body `fn name<D: Device>(device: &D, tolerance: f64)`.
 macro_rules! every_device {
@@ -26,6 +40,20 @@ macro_rules! every_device {
             fn cpu() {
                 for device in crate::common::cpus() {
                     super::$name(&device, crate::common::CPU_TOLERANCE);
+                }
+            }
+
+            #[test]
+            fn cuda_f32() {
+                if let Some([device, _]) = crate::common::cudas() {
+                    super::$name(device, crate::common::CUDA_F32_TOLERANCE);
+                }
+            }
+
+            #[test]
+            fn cuda_bf16() {
+                if let Some([_, device]) = crate::common::cudas() {
+                    super::$name(device, crate::common::CUDA_BF16_TOLERANCE);
                 }
             }
         }
@@ -38,6 +66,21 @@ pub fn cpus() -> Vec<Cpu> {
     let levels = SimdLevel::available();
     let each = |level: &SimdLevel| [1, 2].map(|threads| Cpu::with_level(threads, *level).unwrap());
     levels.iter().flat_map(each).collect()
+}
+
+/// The first GPU in f32 and in bf16; nothing, with a word about it, where there is none.
+pub fn cudas() -> Option<&'static [Cuda; 2]> {
+    static CUDAS: OnceLock<Option<[Cuda; 2]>> = OnceLock::new();
+    let opened = CUDAS.get_or_init(|| {
+        if !Cuda::available() {
+            return None;
+        }
+        Some([Precision::F32, Precision::Bf16].map(|p| Cuda::new(0, p).unwrap()))
+    });
+    if opened.is_none() {
+        eprintln!("skipped: no GPU is here, or not the libraries it needs");
+    }
+    opened.as_ref()
 }
 
 /// Numbers uniform in ±1, the same for the same seed.
@@ -95,11 +138,22 @@ pub fn error(got: &[f32], expected: &[f64]) -> f64 {
     largest / scale
 }
 
+/// The length of the difference, relative to that of what is expected (or of a tensor of 0.1, as above).
+pub fn whole_error(got: &[f32], expected: &[f64]) -> f64 {
+    let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
+    let difference = got.iter().zip(expected).map(|(g, e)| f64::from(*g) - e);
+    let scale = squares(&mut expected.iter().copied()).max(0.01 * expected.len() as f64);
+    (squares(&mut { difference }) / scale).sqrt()
+}
+
 /// Asserts that a tensor is what it should be.
 #[track_caller]
 pub fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths differ");
-    let error = error(got, expected);
+    let error = match tolerance < COARSE {
+        true => error(got, expected),
+        false => whole_error(got, expected),
+    };
     assert!(
         error <= tolerance,
         "{what}: error {error:.2e} is above {tolerance:.0e}"

@@ -1,0 +1,242 @@
+// Batch norm over rows of channels, and sums over rows.
+//
+//   statistics   μ, σ² of each channel over m rows; running ones moved; scale = γ/√(σ²+ε), shift = β − μ·scale
+//   apply        y = x·scale + shift (+ residual), then ReLU
+//   backward     dβ = Σ d, dγ = Σ d·x̂ with d = dy (where y > 0, if there is a ReLU);
+//                dy = γ/√(σ²+ε) · (d − dβ/m − x̂·dγ/m) in place, residual's gradient (+)= d
+//
+// Sums are taken in two stages in an order that depends on the shape alone: chunks of rows in f32, then the chunks in
+// f64. Variances are summed around the first row, so that a large mean costs no digits. A tensor that is not there is a
+// null pointer.
+
+template <int V, typename T> static __device__ __forceinline__ void load(const T *p, float v[V]) {
+    if constexpr (V == 8)
+        load8(p, v);
+    else
+        v[0] = to_float(p[0]);
+}
+
+enum { STATISTICS, BACKWARD, SUMS };
+
+// One chunk of rows: partials[chunk][2][channels]. A thread holds V channels, threadIdx.y takes turns with the rows.
+//   STATISTICS   Σ (x − x₀), Σ (x − x₀)²       BACKWARD   Σ d, Σ d·(x − μ)       SUMS   Σ dy, 0
+template <int V, int MODE>
+static __device__ __forceinline__ void chunk_sums(const element *x, const element *y, const element *dy,
+                                                  const float *mean, u32 rows, u32 channels, u32 chunk_rows,
+                                                  float *partials) {
+    __shared__ float shared[2][256][V];
+    u32 c = (blockIdx.x * blockDim.x + threadIdx.x) * V;
+    u32 first = blockIdx.y * chunk_rows, end = min(first + chunk_rows, rows);
+    float a[V] = {}, b[V] = {};
+    if (c < channels) {
+        float pivot[V];
+        if (MODE == STATISTICS) load<V>(x + c, pivot);
+        if (MODE == BACKWARD) load<V>(mean + c, pivot);
+#pragma unroll 4
+        for (u32 row = first + threadIdx.y; row < end; row += blockDim.y) {
+            u64 at = (u64)row * channels + c;
+            float xs[V], d[V], ys[V];
+            if (MODE != SUMS) load<V>(x + at, xs);
+            if (MODE != STATISTICS) load<V>(dy + at, d);
+            if (MODE == BACKWARD && y) {
+                load<V>(y + at, ys);
+#pragma unroll
+                for (int i = 0; i < V; i++) d[i] = ys[i] > 0.0f ? d[i] : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                if (MODE == STATISTICS) {
+                    float e = xs[i] - pivot[i];
+                    a[i] += e, b[i] += e * e;
+                } else {
+                    a[i] += d[i];
+                    if (MODE == BACKWARD) b[i] += d[i] * (xs[i] - pivot[i]);
+                }
+            }
+        }
+    }
+    u32 at = threadIdx.y * blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < V; i++) shared[0][at][i] = a[i], shared[1][at][i] = b[i];
+    for (u32 half = blockDim.y / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y < half) {
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                shared[0][at][i] += shared[0][at + half * blockDim.x][i];
+                shared[1][at][i] += shared[1][at + half * blockDim.x][i];
+            }
+        }
+    }
+    if (threadIdx.y == 0 && c < channels) {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            partials[(2 * blockIdx.y) * channels + c + i] = shared[0][at][i];
+            partials[(2 * blockIdx.y + 1) * channels + c + i] = shared[1][at][i];
+        }
+    }
+}
+
+#define CHUNK_SUMS(name, V, MODE)                                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        name(const element *x, const element *y, const element *dy, const float *mean, u32 rows, u32 channels,         \
+             u32 chunk_rows, float *partials) {                                                                        \
+        chunk_sums<V, MODE>(x, y, dy, mean, rows, channels, chunk_rows, partials);                                     \
+    }
+CHUNK_SUMS(statistics_8, 8, STATISTICS)
+CHUNK_SUMS(statistics_1, 1, STATISTICS)
+CHUNK_SUMS(backward_sums_8, 8, BACKWARD)
+CHUNK_SUMS(backward_sums_1, 1, BACKWARD)
+CHUNK_SUMS(sums_8, 8, SUMS)
+CHUNK_SUMS(sums_1, 1, SUMS)
+
+// The sum of all chunks, for blocks of 32 channels by 8; complete where threadIdx.y is 0.
+static __device__ __forceinline__ void all_chunks(const float *partials, u32 chunks, u32 channels, u32 c, double &a,
+                                                  double &b) {
+    __shared__ double shared[2][8][32];
+    a = 0.0, b = 0.0;
+    if (c < channels) {
+        for (u32 chunk = threadIdx.y; chunk < chunks; chunk += 8) {
+            a += partials[(2 * chunk) * channels + c];
+            b += partials[(2 * chunk + 1) * channels + c];
+        }
+    }
+    shared[0][threadIdx.y][threadIdx.x] = a;
+    shared[1][threadIdx.y][threadIdx.x] = b;
+    __syncthreads();
+    if (threadIdx.y == 0) {
+        for (int i = 1; i < 8; i++) {
+            a += shared[0][i][threadIdx.x];
+            b += shared[1][i][threadIdx.x];
+        }
+    }
+}
+
+// `saved` holds seven rows of channels: mean, 1/√(σ²+ε), scale, shift, and the backward pass's three.
+extern "C" __global__ void statistics_finish(const float *partials, u32 chunks, const element *x, u32 rows, u32 channels,
+                                             float epsilon, float momentum, const float *gamma, const float *beta,
+                                             float *running_mean, float *running_variance, float *saved) {
+    u32 c = blockIdx.x * 32 + threadIdx.x;
+    double a, b;
+    all_chunks(partials, chunks, channels, c, a, b);
+    if (threadIdx.y != 0 || c >= channels) return;
+    double m = rows;
+    float mean = (float)(to_float(x[c]) + a / m);
+    double variance = (b - a * a / m) / m;
+    variance = variance < 0.0 ? 0.0 : variance;
+    float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
+    float scale = gamma[c] * inverse;
+    saved[c] = mean;
+    saved[channels + c] = inverse;
+    saved[2 * channels + c] = scale;
+    saved[3 * channels + c] = beta[c] - mean * scale;
+    double unbiased = rows > 1 ? variance * m / (m - 1.0) : variance;
+    running_mean[c] = (float)((1.0 - momentum) * running_mean[c] + momentum * (double)mean);
+    running_variance[c] = (float)((1.0 - momentum) * running_variance[c] + momentum * unbiased);
+}
+
+// Scale and shift from the running statistics.
+extern "C" __global__ void running_scale(u32 channels, float epsilon, const float *gamma, const float *beta,
+                                         const float *running_mean, const float *running_variance, float *saved) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= channels) return;
+    float scale = gamma[c] / sqrtf(running_variance[c] + epsilon);
+    saved[2 * channels + c] = scale;
+    saved[3 * channels + c] = beta[c] - running_mean[c] * scale;
+}
+
+#define RUN_OF_EIGHT(len)                                                                                              \
+    u64 at = 8 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);                                                         \
+    if (at >= len) return;                                                                                             \
+    int n = len - at < 8 ? (int)(len - at) : 8;
+
+// A channel's value for each of eight places in a row of places.
+static __device__ __forceinline__ void of_channels(const float *p, u32 c, u32 channels, float v[8]) {
+    if (channels % 8 == 0) {
+        load8(p + c, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        v[i] = p[c];
+        c = c + 1 == channels ? 0 : c + 1;
+    }
+}
+
+extern "C" __global__ void apply(const element *x, const element *residual, const float *saved, int relu, u32 channels,
+                                 u64 len, element *y) {
+    RUN_OF_EIGHT(len)
+    u32 c = (u32)(at % channels);
+    float v[8], r[8], scale[8], shift[8];
+    load_some(x + at, n, v);
+    of_channels(saved + 2 * channels, c, channels, scale);
+    of_channels(saved + 3 * channels, c, channels, shift);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = v[i] * scale[i] + shift[i];
+    if (residual) {
+        load_some(residual + at, n, r);
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] += r[i];
+    }
+    if (relu) {
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] = fmaxf(v[i], 0.0f);
+    }
+    store_some(y + at, n, v);
+}
+
+// dβ and dγ (`=`), and what backward_values multiplies with.
+extern "C" __global__ void backward_finish(const float *partials, u32 chunks, u32 rows, u32 channels,
+                                           const float *gamma, float *saved, float *dgamma, float *dbeta) {
+    u32 c = blockIdx.x * 32 + threadIdx.x;
+    double a, b;
+    all_chunks(partials, chunks, channels, c, a, b);
+    if (threadIdx.y != 0 || c >= channels) return;
+    double m = rows, inverse = saved[channels + c];
+    double scale = gamma[c] * inverse;
+    dbeta[c] = (float)a;
+    dgamma[c] = (float)(b * inverse);
+    saved[4 * channels + c] = (float)scale;
+    saved[5 * channels + c] = (float)(-scale * inverse * inverse * b / m);
+    saved[6 * channels + c] = (float)(-scale * a / m);
+}
+
+// The sums of a bias's gradient (`=`).
+extern "C" __global__ void sums_finish(const float *partials, u32 chunks, u32 channels, float *sums) {
+    u32 c = blockIdx.x * 32 + threadIdx.x;
+    double a, b;
+    all_chunks(partials, chunks, channels, c, a, b);
+    if (threadIdx.y == 0 && c < channels) sums[c] = (float)a;
+}
+
+extern "C" __global__ void backward_values(const element *x, const element *y, const float *saved, u32 channels, u64 len,
+                                           int accumulate, element *residual, element *dy) {
+    RUN_OF_EIGHT(len)
+    u32 c = (u32)(at % channels);
+    float d[8], v[8], mean[8], scale[8], slope[8], shift[8];
+    load_some(dy + at, n, d);
+    if (y) {
+        load_some(y + at, n, v);
+#pragma unroll
+        for (int i = 0; i < 8; i++) d[i] = v[i] > 0.0f ? d[i] : 0.0f;
+    }
+    if (residual) {
+        float r[8];
+        if (accumulate) {
+            load_some(residual + at, n, r);
+#pragma unroll
+            for (int i = 0; i < 8; i++) r[i] += d[i];
+            store_some(residual + at, n, r);
+        } else {
+            store_some(residual + at, n, d);
+        }
+    }
+    load_some(x + at, n, v);
+    of_channels(saved, c, channels, mean);
+    of_channels(saved + 4 * channels, c, channels, scale);
+    of_channels(saved + 5 * channels, c, channels, slope);
+    of_channels(saved + 6 * channels, c, channels, shift);
+#pragma unroll
+    for (int i = 0; i < 8; i++) d[i] = scale[i] * d[i] + slope[i] * (v[i] - mean[i]) + shift[i];
+    store_some(dy + at, n, d);
+}

@@ -1,0 +1,108 @@
+//! Device memory that is asked for before the first batch: zeroed vectors, scratch that grows while a network is built,
+//! and page-locked host memory through which pictures travel.
+
+use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits, sys};
+
+use super::launch::Pointer;
+use super::{Cuda, CudaBuffer, failed};
+use crate::{Error, Result};
+
+impl Cuda {
+    /// Zeroed memory; the error says what was asked for and what was free.
+    pub(crate) fn zeros<T>(&self, len: usize, what: &str) -> Result<CudaSlice<T>>
+    where
+        T: DeviceRepr + ValidAsZeroBits,
+    {
+        let bytes = len * size_of::<T>();
+        // An empty allocation is not one to every driver.
+        let slice = self.stream().alloc_zeros(len.max(1));
+        slice.map_err(|e| match e.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                let (free, total) = self.stream().context().mem_get_info().unwrap_or((0, 0));
+                Error::Device(format!(
+                    "{what}: {} MiB asked for, {} of the GPU's {} MiB are free; a smaller batch needs less",
+                    bytes.div_ceil(1 << 20),
+                    free >> 20,
+                    total >> 20
+                ))
+            }
+            _ => failed(what, e),
+        })
+    }
+
+    /// A buffer of zeros.
+    pub(super) fn buffer(&self, len: usize, what: &str) -> Result<CudaBuffer> {
+        let values = self.zeros(len, what)?;
+        Ok(CudaBuffer { values, len })
+    }
+
+    /// Where a vector begins.
+    pub(super) fn pointer<T>(&self, slice: &CudaSlice<T>) -> Pointer {
+        slice.device_ptr(self.stream()).0
+    }
+}
+
+/// Working memory that layers take turns with.
+pub(super) struct Scratch(CudaSlice<u8>);
+
+impl Scratch {
+    pub(super) fn new(cuda: &Cuda, bytes: usize, what: &str) -> Result<Self> {
+        Ok(Scratch(cuda.zeros(bytes, what)?))
+    }
+
+    /// Grows to at least so many bytes; what it held is lost.
+    pub(super) fn reserve(&mut self, cuda: &Cuda, bytes: usize, what: &str) -> Result<()> {
+        if bytes > self.0.len() {
+            self.0 = cuda.zeros(bytes, what)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn pointer(&self, cuda: &Cuda) -> Pointer {
+        cuda.pointer(&self.0)
+    }
+}
+
+/// Two page-locked buffers on the host in turn: one is filled while the other travels.
+pub(super) struct Staging {
+    pinned: [PinnedHostSlice<f32>; 2],
+    device: CudaSlice<f32>,
+    turn: usize,
+}
+
+impl Staging {
+    pub(super) fn new(cuda: &Cuda, len: usize) -> Result<Self> {
+        let context = cuda.stream().context();
+        let pinned = || {
+            // SAFETY: every value is written before it is sent.
+            let memory = unsafe { context.alloc_pinned(len) };
+            memory.map_err(|e| failed("page-locked memory for a batch", e))
+        };
+        Ok(Staging {
+            pinned: [pinned()?, pinned()?],
+            device: cuda.zeros(len, "a batch of pixels")?,
+            turn: 0,
+        })
+    }
+
+    /// Sends values (at most a batch) and says where they arrive; waits for the transfer before the last only.
+    pub(super) fn send(&mut self, cuda: &Cuda, values: &[f32]) -> Result<Pointer> {
+        let failed = |e| failed("sending pixels", e);
+        let pinned = &mut self.pinned[self.turn];
+        self.turn = 1 - self.turn;
+        pinned.as_mut_slice().map_err(failed)?[..values.len()].copy_from_slice(values);
+        let stream = cuda.stream();
+        stream
+            .memcpy_htod(&*pinned, &mut self.device)
+            .map_err(failed)?;
+        Ok(cuda.pointer(&self.device))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        4 * self.device.len()
+    }
+}

@@ -1,0 +1,148 @@
+//! The gradients, from the last layer to the first.
+
+use super::{State, bias_parameter, norm_parameters};
+use crate::{GradientWrite, Graph, Node, Op, Result};
+
+impl State {
+    /// The output's gradient in the precision of activations.
+    pub(super) fn give_gradient(&self, graph: &Graph) -> Result<()> {
+        let from = self.cuda.pointer(&self.output_gradient.values);
+        let to = self.gradient(graph.output_node().index());
+        self.kernels.narrow(from, self.output.len(), to)
+    }
+
+    pub(super) fn backward(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+        let dy = self.gradient(i);
+        if dy == 0 {
+            return Ok(());
+        }
+        let k = &self.kernels;
+        let write = self.training.writes[i][0];
+        let accumulate = write == GradientWrite::Accumulate;
+        let skip = write == GradientWrite::Skip;
+        let from = node.inputs[0].index();
+        let (x, y, dx) = (self.value(from), self.value(i), self.gradient(from));
+        let (batch, input) = (self.batch(), graph.shape(node.inputs[0]));
+        let len = batch * node.shape.len();
+        match node.op {
+            Op::Conv { norm, relu, .. } => {
+                match norm {
+                    Some(_) => self.norm_backward(i, node, self.before_norm(i, node), relu)?,
+                    None => self.plain_backward(i, node, relu)?,
+                }
+                self.convolution_backward(i, node)
+            }
+            Op::Linear { .. } => self.convolution_backward(i, node),
+            Op::BatchNorm(_) => {
+                self.norm_backward(i, node, x, false)?;
+                match skip {
+                    true => Ok(()),
+                    false => k.pass_gradient(0, dy, accumulate, len, dx),
+                }
+            }
+            Op::Add => {
+                for (input, write) in node.inputs.iter().zip(&self.training.writes[i]).rev() {
+                    if *write != GradientWrite::Skip {
+                        let accumulate = *write == GradientWrite::Accumulate;
+                        let dx = self.gradient(input.index());
+                        k.pass_gradient(0, dy, accumulate, len, dx)?;
+                    }
+                }
+                Ok(())
+            }
+            Op::Relu if !skip => k.pass_gradient(y, dy, accumulate, len, dx),
+            Op::MaxPool(window) if !skip => {
+                let shapes = [input, node.shape];
+                k.max_pool_backward([x, y, dy], shapes, window, batch, accumulate, dx)
+            }
+            Op::GlobalAvgPool if !skip => {
+                k.global_average_backward(dy, input, batch, accumulate, dx)
+            }
+            Op::Dropout(p) if !skip => {
+                let step = self.cuda.pointer(&self.step);
+                k.dropout(dy, i, step, p, accumulate, len, dx)
+            }
+            Op::L2Normalise if !skip => {
+                // The loss's gradient, where this is the result, unrounded.
+                let wide = match graph.output_node().index() == i && self.readers(graph, i) == 0 {
+                    true => self.cuda.pointer(&self.output_gradient.values),
+                    false => 0,
+                };
+                k.l2_normalise_backward(x, [dy, wide], batch, input.len(), accumulate, dx)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn readers(&self, graph: &Graph, i: usize) -> usize {
+        let reads = |n: &&Node| n.inputs.iter().any(|x| x.index() == i);
+        graph.nodes().iter().filter(reads).count()
+    }
+
+    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
+    /// values before the norm.
+    fn norm_backward(&self, i: usize, node: &Node, before: u64, relu: bool) -> Result<()> {
+        // Without ReLU the output is not kept for the backward pass, and its place may hold something else by now.
+        let y = if relu { self.value(i) } else { 0 };
+        let first = norm_parameters(node);
+        let gradients = [first, first + 1].map(|p| self.parameters.gradient(p));
+        self.kernels.norm_backward(
+            &self.reduction(node),
+            before,
+            y,
+            self.gradient(i),
+            &self.norm_tensors(i, node),
+            self.partials(),
+            gradients,
+            self.residual_gradient(i, node),
+        )
+    }
+
+    /// Where the second input's gradient goes, 0 if nobody wants it, and whether it is added.
+    fn residual_gradient(&self, i: usize, node: &Node) -> (u64, bool) {
+        match (node.inputs.get(1), self.training.writes[i].get(1)) {
+            (Some(r), Some(write)) if *write != GradientWrite::Skip => (
+                self.gradient(r.index()),
+                *write == GradientWrite::Accumulate,
+            ),
+            _ => (0, false),
+        }
+    }
+
+    /// Through ReLU and residual add of a convolution without norm, in place.
+    fn plain_backward(&self, i: usize, node: &Node, relu: bool) -> Result<()> {
+        let dy = self.gradient(i);
+        let len = self.batch() * node.shape.len();
+        if relu {
+            self.kernels
+                .pass_gradient(self.value(i), dy, false, len, dy)?;
+        }
+        match self.residual_gradient(i, node) {
+            (0, _) => Ok(()),
+            (dr, accumulate) => self.kernels.pass_gradient(0, dy, accumulate, len, dr),
+        }
+    }
+
+    /// From the gradient of the convolution's own output to those of its bias, weights and input.
+    fn convolution_backward(&self, i: usize, node: &Node) -> Result<()> {
+        let (cuda, k, workspace) = (&self.cuda, &self.kernels, &self.workspace);
+        let convolution = self.convolutions[i].as_ref();
+        let convolution = convolution.expect("a convolution was prepared");
+        let from = node.inputs[0].index();
+        let (x, dy) = (self.value(from), self.gradient(i));
+        if let Some(bias) = bias_parameter(node) {
+            let sums = self.parameters.gradient(bias);
+            k.sums(&self.reduction(node), dy, self.partials(), sums)?;
+        }
+        let dw = self.parameters.matrix_gradient(node.parameters[0]);
+        convolution.weight_gradient(cuda, k, workspace, [x, dy], dw)?;
+        let write = self.training.writes[i][0];
+        if write == GradientWrite::Skip {
+            return Ok(());
+        }
+        let w = self.parameters.matrix(node.parameters[0]);
+        let accumulate = write == GradientWrite::Accumulate;
+        let dx = self.gradient(from);
+        convolution.input_gradient(cuda, k, workspace, [w, dy], accumulate, dx)
+    }
+}

@@ -1,0 +1,101 @@
+//! A training pass forwards, layer by layer.
+
+use super::{State, bias_parameter};
+use crate::{Graph, Node, Norm, Op, Result};
+
+impl State {
+    pub(super) fn forward(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+        let k = &self.kernels;
+        let (x, y) = (self.value(node.inputs[0].index()), self.value(i));
+        let second = node.inputs.get(1).map_or(0, |r| self.value(r.index()));
+        let input = graph.shape(node.inputs[0]);
+        let (batch, channels) = (self.batch(), node.shape.channels);
+        let len = batch * node.shape.len();
+        match node.op {
+            Op::Input => Ok(()),
+            Op::Conv {
+                norm: Some(norm),
+                relu,
+                ..
+            } => {
+                self.convolve(i, node, false, 0)?;
+                self.normalise(i, node, norm, self.before_norm(i, node), second, relu)
+            }
+            Op::Conv { relu, .. } => self.convolve(i, node, relu, second),
+            Op::Linear { .. } => self.convolve(i, node, false, 0),
+            Op::BatchNorm(norm) => self.normalise(i, node, norm, x, 0, false),
+            Op::Relu => k.finish(x, 0, 0, true, channels, len, y),
+            Op::Add => k.finish(x, 0, second, false, channels, len, y),
+            Op::MaxPool(window) => k.max_pool(x, [input, node.shape], window, batch, y),
+            Op::GlobalAvgPool => k.global_average(x, input, batch, y),
+            Op::Dropout(p) => {
+                let step = self.cuda.pointer(&self.step);
+                k.dropout(x, i, step, p, false, len, y)
+            }
+            Op::L2Normalise => {
+                let wide = self.wide_output(i, graph);
+                k.l2_normalise(x, batch, input.len(), y, wide)
+            }
+        }
+    }
+
+    /// The convolution, then bias, residual and ReLU where there are any.
+    fn convolve(&self, i: usize, node: &Node, relu: bool, residual: u64) -> Result<()> {
+        let convolution = self.convolutions[i].as_ref();
+        let convolution = convolution.expect("a convolution was prepared");
+        let x = self.value(node.inputs[0].index());
+        let w = self.parameters.matrix(node.parameters[0]);
+        let y = self.before_norm(i, node);
+        convolution.forward(&self.cuda, &self.kernels, &self.workspace, [x, w], y)?;
+        let bias = bias_parameter(node).map_or(0, |b| self.parameters.value(b));
+        if bias == 0 && residual == 0 && !relu {
+            return Ok(());
+        }
+        let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
+        self.kernels
+            .finish(y, bias, residual, relu, channels, len, y)
+    }
+
+    fn normalise(
+        &self,
+        i: usize,
+        node: &Node,
+        norm: Norm,
+        before: u64,
+        residual: u64,
+        relu: bool,
+    ) -> Result<()> {
+        let t = self.norm_tensors(i, node);
+        let k = &self.kernels;
+        k.statistics(&self.reduction(node), before, norm, &t, self.partials())?;
+        let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
+        k.apply(
+            before,
+            residual,
+            t.saved,
+            relu,
+            channels,
+            len,
+            self.value(i),
+        )
+    }
+
+    /// The f32 output, for a layer that is the graph's result and can write it unrounded.
+    pub(super) fn wide_output(&self, i: usize, graph: &Graph) -> u64 {
+        match graph.output_node().index() == i {
+            true => self.cuda.pointer(&self.output.values),
+            false => 0,
+        }
+    }
+
+    /// The result in f32, unless its layer has written it so itself.
+    pub(super) fn take_output(&self, graph: &Graph) -> Result<()> {
+        let output = graph.output_node();
+        if matches!(graph.node(output).op, Op::L2Normalise) {
+            return Ok(());
+        }
+        let to = self.cuda.pointer(&self.output.values);
+        let from = self.value(output.index());
+        self.kernels.widen(from, self.output.len(), to)
+    }
+}
