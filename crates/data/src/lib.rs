@@ -3,12 +3,19 @@
 //! [`open`] turns what a user typed into a [`Dataset`]; a [`Loader`] prepares its pictures, augmented, ahead of training.
 //!
 //! ```
-//! use anchorhood_data::{Augmentation, LoadOptions, Loader, open};
+//! use anchorhood_data::{Augmentation, Feed, LoadOptions, Loader, open};
 //!
 //! let options = LoadOptions { shapes_train: 200, ..LoadOptions::default() };
 //! let data = open("shapes", &options)?;
-//! let pictures = data.train.pictures.clone();
-//! let mut loader = Loader::start(pictures, Augmentation::default(), data.mean, data.std, 0, 1, 64, 2)?;
+//! let feed = Feed {
+//!     pictures: data.train.pictures.clone(),
+//!     augmentation: Augmentation::default(),
+//!     mean: data.mean,
+//!     std: data.std,
+//!     seed: 0,
+//!     batch: 64,
+//! };
+//! let mut loader = Loader::start(feed, 1, 2)?;
 //! let batch = loader.next().expect("a loader never ends");
 //! assert_eq!(batch.pixels.len(), 64 * 32 * 32 * 3);
 //! loader.recycle(batch);
@@ -28,6 +35,6 @@ pub mod statistics;
 
 pub use augment::{AugmentParams, Augmentation, augment, normalise};
 pub use error::DataError;
-pub use loader::{Batch, Loader};
+pub use loader::{Batch, Feed, Loader};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
 pub use pictures::{Dataset, Labels, Pictures, Split};

@@ -42,14 +42,26 @@ struct Shared {
     ready: Condvar,
 }
 
+/// What batches are made of.
+#[derive(Clone, Debug)]
+pub struct Feed {
+    /// The pictures.
+    pub pictures: Pictures,
+    /// How they are varied.
+    pub augmentation: Augmentation,
+    /// Subtracted from each channel …
+    pub mean: [f32; 3],
+    /// … which is then divided by this.
+    pub std: [f32; 3],
+    /// Decides order and variation.
+    pub seed: u64,
+    /// Pictures in a batch.
+    pub batch: usize,
+}
+
 /// What to prepare, the same for the loader's whole life.
 struct Work {
-    pictures: Pictures,
-    augmentation: Augmentation,
-    mean: [f32; 3],
-    std: [f32; 3],
-    seed: u64,
-    batch: usize,
+    feed: Feed,
     batches_per_epoch: usize,
     queue: u64,
 }
@@ -69,68 +81,38 @@ struct State {
 
 impl Loader {
     /// Starts at the first batch of the first epoch. See [`Loader::start_at`].
-    pub fn start(
-        pictures: Pictures,
-        augmentation: Augmentation,
-        mean: [f32; 3],
-        std: [f32; 3],
-        seed: u64,
-        threads: usize,
-        batch: usize,
-        queue: usize,
-    ) -> Result<Self, DataError> {
-        Self::start_at(
-            pictures,
-            augmentation,
-            mean,
-            std,
-            seed,
-            threads,
-            batch,
-            queue,
-            0,
-            0,
-        )
+    pub fn start(feed: Feed, threads: usize, queue: usize) -> Result<Self, DataError> {
+        Self::start_at(0, 0, feed, threads, queue)
     }
 
     /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then counts on in the next.
     ///
     /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch, or the augmentation is invalid.
     pub fn start_at(
-        pictures: Pictures,
-        augmentation: Augmentation,
-        mean: [f32; 3],
-        std: [f32; 3],
-        seed: u64,
-        threads: usize,
-        batch: usize,
-        queue: usize,
         epoch: u64,
         number: usize,
+        feed: Feed,
+        threads: usize,
+        queue: usize,
     ) -> Result<Self, DataError> {
-        augmentation.check()?;
-        if batch == 0 {
+        feed.augmentation.check()?;
+        if feed.batch == 0 {
             return Err(DataError::BadOption {
                 option: "batch",
                 why: "must be at least 1".into(),
             });
         }
-        let batches_per_epoch = pictures.len() / batch;
+        let batches_per_epoch = feed.pictures.len() / feed.batch;
         if batches_per_epoch == 0 {
             return Err(DataError::TooFewPictures {
-                have: pictures.len(),
-                batch,
+                have: feed.pictures.len(),
+                batch: feed.batch,
             });
         }
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {
             work: Work {
-                pictures,
-                augmentation,
-                mean,
-                std,
-                seed,
-                batch,
+                feed,
                 batches_per_epoch,
                 queue: queue.max(1) as u64,
             },
@@ -272,28 +254,28 @@ impl Shared {
 
 impl Work {
     fn order(&self, epoch: u64) -> Vec<u32> {
-        Draws::new(self.seed, Stream::Order, epoch, 0).permutation(self.pictures.len())
+        Draws::new(self.feed.seed, Stream::Order, epoch, 0).permutation(self.feed.pictures.len())
     }
 
     fn prepare(&self, job: &mut Job) {
         let batch = &mut job.batch;
         let order = job.order.get_or_init(|| self.order(batch.epoch));
-        let start = batch.number * self.batch;
+        let start = batch.number * self.feed.batch;
         batch.indices.clear();
         batch
             .indices
-            .extend_from_slice(&order[start..start + self.batch]);
-        let one = self.pictures.picture_len();
-        batch.pixels.resize(self.batch * one, 0.0);
+            .extend_from_slice(&order[start..start + self.feed.batch]);
+        let one = self.feed.pictures.picture_len();
+        batch.pixels.resize(self.feed.batch * one, 0.0);
         for (&i, out) in batch.indices.iter().zip(batch.pixels.chunks_exact_mut(one)) {
             augment(
-                self.pictures.picture(i as usize),
-                self.pictures.height(),
-                self.pictures.width(),
-                &self.augmentation,
-                &Draws::new(self.seed, Stream::Augment, batch.epoch, u64::from(i)),
-                self.mean,
-                self.std,
+                self.feed.pictures.picture(i as usize),
+                self.feed.pictures.height(),
+                self.feed.pictures.width(),
+                &self.feed.augmentation,
+                &Draws::new(self.feed.seed, Stream::Augment, batch.epoch, u64::from(i)),
+                self.feed.mean,
+                self.feed.std,
                 out,
             );
         }
@@ -325,21 +307,19 @@ mod tests {
         shapes::dataset(0, 8, n, 0).unwrap().train.pictures
     }
 
-    fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
-        let how = Augmentation::default();
-        Loader::start_at(
-            pictures(n),
-            how,
-            MEAN,
-            STD,
-            7,
-            threads,
+    fn feed(n: usize, batch: usize) -> Feed {
+        Feed {
+            pictures: pictures(n),
+            augmentation: Augmentation::default(),
+            mean: MEAN,
+            std: STD,
+            seed: 7,
             batch,
-            3,
-            epoch,
-            number,
-        )
-        .unwrap()
+        }
+    }
+
+    fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
+        Loader::start_at(epoch, number, feed(n, batch), threads, 3).unwrap()
     }
 
     #[test]
@@ -424,8 +404,7 @@ mod tests {
 
     #[test]
     fn too_few_pictures_are_an_error() {
-        let how = Augmentation::default();
-        let start = |batch| Loader::start(pictures(5), how, MEAN, STD, 0, 1, batch, 1).err();
+        let start = |batch| Loader::start(feed(5, batch), 1, 1).err();
         let message = start(6).unwrap().to_string();
         assert!(
             message.contains("5 pictures do not fill a batch of 6"),

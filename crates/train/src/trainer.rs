@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_data::{Batch, Dataset, Loader, Pictures};
+use anchorhood_data::{Batch, Dataset, Feed, Loader, Pictures};
 use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use anchorhood_engine::{Device, Network, NetworkOptions, Positives, Sgd};
 
@@ -101,19 +101,21 @@ impl<D: Device> Trainer<D> {
     pub fn loader(&self, from: Position) -> Result<Loader, TrainError> {
         let threads = (self.config.machine.thread_count() / 4).max(1);
         let epoch = from.epochs_before(self.config.training.epochs);
-        let loader = Loader::start_at(
-            self.set.pictures.clone(),
-            self.config.augmentation.augmentation(),
-            self.set.mean,
-            self.set.std,
-            self.config.seed,
-            threads,
-            self.batch(),
-            4,
+        let feed = Feed {
+            pictures: self.set.pictures.clone(),
+            augmentation: self.config.augmentation.augmentation(),
+            mean: self.set.mean,
+            std: self.set.std,
+            seed: self.config.seed,
+            batch: self.batch(),
+        };
+        Ok(Loader::start_at(
             epoch as u64,
             from.batch,
-        )?;
-        Ok(loader)
+            feed,
+            threads,
+            4,
+        )?)
     }
 
     /// Finds the neighbourhoods of a round (from 1) in the memory, or in features computed now.

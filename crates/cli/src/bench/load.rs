@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::data::{self, Augmentation, Loader};
+use anchorhood::data::{self, Augmentation, Feed, Loader};
 use anchorhood::train::Preset;
 use serde_json::json;
 
@@ -25,16 +25,15 @@ pub fn run(args: &BenchLoadArgs) -> Result<(), Failure> {
     let test = set.test.as_ref().map_or(0, |t| t.pictures.len());
 
     let batch = args.batch.min(n);
-    let mut loader = Loader::start(
-        set.train.pictures.clone(),
-        Augmentation::default(),
-        set.mean,
-        set.std,
-        0,
-        threads,
+    let feed = Feed {
+        pictures: set.train.pictures.clone(),
+        augmentation: Augmentation::default(),
+        mean: set.mean,
+        std: set.std,
+        seed: 0,
         batch,
-        4,
-    )?;
+    };
+    let mut loader = Loader::start(feed, threads, 4)?;
     let batches = (n / batch).max(1);
     let clock = Instant::now();
     for _ in 0..batches {
