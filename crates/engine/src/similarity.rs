@@ -53,6 +53,11 @@ impl Positives {
         &self.members[self.starts[query] as usize..self.starts[query + 1] as usize]
     }
 
+    /// Where each query's positives start among the members (and the last's end), and the members: for a device to read.
+    pub(crate) fn parts(&self) -> (&[u32], &[u32]) {
+        (&self.starts, &self.members)
+    }
+
     /// Every query has a positive and none points beyond the keys.
     pub fn check(&self, queries: usize, keys: usize) -> Result<()> {
         Error::check_length("positives", queries, self.len())?;

@@ -255,7 +255,7 @@ __device__ __forceinline__ void colour(Colour& c, const Params& p, const int* op
     }
 }
 
-__device__ __forceinline__ u16 bf16(float x) {
+__device__ __forceinline__ u16 to_bf16(float x) {
     u16 bits;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
@@ -315,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (u32 j = 0; j < channels; j++) {
             float v = j < 3 ? over(less(values[j], real(words, MEAN + j)), real(words, STD + j)) : 0.f;
             if (words[BF16])
-                ((u16*)out)[at + j] = bf16(v);
+                ((u16*)out)[at + j] = to_bf16(v);
             else
                 ((float*)out)[at + j] = v;
         }

@@ -20,8 +20,12 @@ const SOURCES: &[(&str, &str)] = &[
     ("batch_norm", include_str!("kernels/batch_norm.cu")),
     ("convolution", include_str!("kernels/convolution.cu")),
     ("elementwise", include_str!("kernels/elementwise.cu")),
+    ("loss_bf16", include_str!("kernels/loss_bf16.cu")),
+    ("loss_f32", include_str!("kernels/loss_f32.cu")),
     ("pool", include_str!("kernels/pool.cu")),
+    ("scan", include_str!("kernels/scan.cu")),
     ("sgd", include_str!("kernels/sgd.cu")),
+    ("similarity", include_str!("kernels/similarity.cu")),
 ];
 
 /// The text of a kernel file.

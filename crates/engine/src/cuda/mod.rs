@@ -69,6 +69,7 @@ struct Shared {
     architecture: String,
     description: String,
     kernels: OnceLock<Arc<launch::Kernels>>,
+    similarity: similarity::Scratch,
     // Before the stream it is bound to, in the order of dropping.
     cudnn: OnceLock<cudnn::Handle>,
     stream: Arc<CudaStream>,
@@ -111,6 +112,7 @@ impl Cuda {
             precision,
             modules: Mutex::default(),
             kernels: OnceLock::new(),
+            similarity: similarity::Scratch::default(),
             cudnn: OnceLock::new(),
         };
         Ok(Cuda {

@@ -88,3 +88,30 @@ static __device__ __forceinline__ float warp_sum(float v) {
     for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
     return v;
 }
+
+#define LOG2E 1.4426950408889634
+#define MINUS_INFINITY __int_as_float(0xff800000)
+
+// 2^x, with a relative error of at most 2^-22.
+static __device__ __forceinline__ float power_of_two(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// The halves of two packed bf16.
+static __device__ __forceinline__ float lower(u32 both) { return __uint_as_float(both << 16); }
+static __device__ __forceinline__ float upper(u32 both) { return __uint_as_float(both & 0xffff0000u); }
+
+// Four values of a row from a column on; zero beyond the matrix.
+static __device__ __forceinline__ float4 load4(const float* matrix, int row, int rows, int column, int dim) {
+    float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+    if (row >= rows || column >= dim) return v;
+    const float* from = matrix + (size_t)row * dim + column;
+    if (dim % 4 == 0) return *(const float4*)from;
+    v.x = from[0];
+    if (column + 1 < dim) v.y = from[1];
+    if (column + 2 < dim) v.z = from[2];
+    if (column + 3 < dim) v.w = from[3];
+    return v;
+}

@@ -14,32 +14,10 @@
 // Entropy, in base 2: with u = s log2(e) / temperature - max, Z = sum 2^u, T = sum u 2^u:
 // entropy = (log2 Z - T / Z) ln 2.
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
 #define SIDE 128
 #define DEPTH 8
 #define PITCH (SIDE + 4)
 #define THREADS 256
-#define MINUS_INFINITY __int_as_float(0xff800000)
-
-__device__ __forceinline__ float power_of_two(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-__device__ __forceinline__ float4 load4(const float* matrix, int row, int rows, int column, int dim) {
-    float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-    if (row >= rows || column >= dim) return v;
-    const float* from = matrix + (size_t)row * dim + column;
-    if (dim % 4 == 0) return *(const float4*)from;
-    v.x = from[0];
-    if (column + 1 < dim) v.y = from[1];
-    if (column + 2 < dim) v.z = from[2];
-    if (column + 3 < dim) v.w = from[3];
-    return v;
-}
 
 __device__ __forceinline__ u64 candidate(float similarity, u32 key) {
     u32 bits = __float_as_uint(similarity + 0.f);  // no negative zero: it equals the positive one

@@ -1,0 +1,259 @@
+//! The softmax over all keys, its loss and its gradient: which kernels run how (kernels/similarity.cu has the maths).
+//!
+//! Keys are cut into ranges, as many as fill the GPU once; each range leaves its sums behind, and a second kernel puts
+//! them together in order. How keys are cut depends on the sizes and on the GPU, so the bits are the same every time on
+//! one GPU. Beside the bank this takes ranges × batch × (dim + 2) values: 9 MB on an H200 for a batch of 128 or 256.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
+
+use super::{allow_shared, check_temperature, multiprocessors, rows, send, shape};
+use crate::cuda::launch::Pointer;
+use crate::cuda::{Cuda, CudaBuffer, Precision, failed};
+use crate::similarity::Positives;
+use crate::{Error, Result};
+
+/// Keys in a tile of either kernel.
+const TILE: usize = 64;
+/// Rows for the tensor cores: their kernel keeps 128 values of a row in registers, shorter rows filled up with zeros. Below
+/// the least there would be more zeros than work worth the rounding.
+const BF16_ROWS: std::ops::RangeInclusive<usize> = 32..=128;
+/// Columns a block of the f32 kernel sums; longer rows take several blocks.
+const CHUNK: usize = 128;
+/// What loss_merge has room for.
+const MOST_RANGES: usize = 1024;
+/// Threads of a block of loss_merge.
+const MERGE_THREADS: u32 = 512;
+/// Shared memory of the f32 kernel: two tiles of rows and the weights, padded.
+const F32_SHARED: usize = (2 * TILE * (CHUNK + 4) + TILE * (TILE + 4)) * 4;
+
+/// How a loss is cut into blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    bf16: bool,
+    batch: usize,
+    n: usize,
+    dim: usize,
+    /// Blocks of queries, chunks of columns.
+    blocks: usize,
+    chunks: usize,
+    tiles_per_range: usize,
+    ranges: usize,
+}
+
+impl Cut {
+    fn new(bf16: bool, multiprocessors: usize, batch: usize, n: usize, dim: usize) -> Self {
+        let bf16 = bf16 && BF16_ROWS.contains(&dim);
+        // One block of 128 queries fills a multiprocessor's registers, or two of 64.
+        let (side, fill) = if bf16 { (128, 1) } else { (64, 2) };
+        let blocks = batch.div_ceil(side);
+        let chunks = if bf16 { 1 } else { dim.div_ceil(CHUNK) };
+        let tiles = n.div_ceil(TILE);
+        let wanted = fill * multiprocessors / (blocks * chunks).max(1);
+        let tiles_per_range = tiles.div_ceil(wanted.clamp(1, MOST_RANGES)).max(1);
+        Cut {
+            bf16,
+            batch,
+            n,
+            dim,
+            blocks,
+            chunks,
+            tiles_per_range,
+            ranges: tiles.div_ceil(tiles_per_range),
+        }
+    }
+}
+
+/// Positives on the device: those of query b are `members[starts[r]..starts[r + 1]]` with r = b, or with r =
+/// `order[step · batch + b]` where there is an order.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct DevicePositives {
+    /// u32, one more than there are rows.
+    pub(in crate::cuda) starts: Pointer,
+    /// u32.
+    pub(in crate::cuda) members: Pointer,
+    /// u32, an epoch's order of pictures; 0 for none.
+    pub(in crate::cuda) order: Pointer,
+    /// u64, the step in the epoch; read only with an order.
+    pub(in crate::cuda) counter: Pointer,
+}
+
+/// The loss of batches of one size over as many keys, with its memory.
+pub(in crate::cuda) struct SoftmaxLoss {
+    cut: Cut,
+    tiles: CudaFunction,
+    merge: CudaFunction,
+    /// Maxima, sums and weighted keys of the ranges, and where they lie.
+    _memory: [CudaSlice<f32>; 3],
+    places: [Pointer; 3],
+}
+
+impl SoftmaxLoss {
+    /// Allocates what losses of `batch` queries over `n` keys need.
+    pub(in crate::cuda) fn new(cuda: &Cuda, batch: usize, n: usize, dim: usize) -> Result<Self> {
+        let bf16 = cuda.precision() == Precision::Bf16;
+        let cut = Cut::new(bf16, multiprocessors(cuda)?, batch, n, dim);
+        let name = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
+        let tiles = cuda.function(name, name)?;
+        if !cut.bf16 {
+            allow_shared(&tiles, F32_SHARED)?;
+        }
+        let zeros = |len| cuda.zeros(len, "sums of the loss");
+        let each = cut.ranges * batch;
+        let memory = [zeros(each)?, zeros(each)?, zeros(each * dim)?];
+        Ok(SoftmaxLoss {
+            cut,
+            tiles,
+            merge: cuda.function("similarity", "loss_merge")?,
+            places: memory.each_ref().map(|slice| cuda.pointer(slice)),
+            _memory: memory,
+        })
+    }
+
+    fn fits(&self, batch: usize, n: usize, dim: usize) -> bool {
+        (self.cut.batch, self.cut.n, self.cut.dim) == (batch, n, dim)
+    }
+
+    /// Asks for the losses and the gradient of their mean, both written (`=`), and waits for nothing.
+    ///
+    /// `queries`, `keys` and `gradient` are f32 matrices of the sizes given to [`SoftmaxLoss::new`], `losses` a value per
+    /// query; every query has a positive, and none lies beyond the keys.
+    pub(in crate::cuda) fn enqueue(
+        &self,
+        stream: &Arc<CudaStream>,
+        [queries, keys]: [Pointer; 2],
+        temperature: f32,
+        positives: DevicePositives,
+        [losses, gradient]: [Pointer; 2],
+    ) -> Result<()> {
+        let cut = &self.cut;
+        if cut.batch == 0 {
+            return Ok(());
+        }
+        let int = |v: usize| v as i32;
+        let (batch, n, dim) = (int(cut.batch), int(cut.n), int(cut.dim));
+        let (per_range, ranges, rounded) = (
+            int(cut.tiles_per_range),
+            int(cut.ranges),
+            i32::from(cut.bf16),
+        );
+        let inverse = 1.0 / temperature;
+
+        let mut launch = stream.launch_builder(&self.tiles);
+        launch
+            .arg(&queries)
+            .arg(&keys)
+            .arg(&batch)
+            .arg(&n)
+            .arg(&dim);
+        launch.arg(&inverse).arg(&per_range);
+        self.places.iter().for_each(|pointer| {
+            launch.arg(pointer);
+        });
+        let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
+        let shared = if cut.bf16 { 0 } else { F32_SHARED };
+        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut says.
+        let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
+        launched.map_err(|e| failed("the softmax over all keys", e))?;
+
+        let mut launch = stream.launch_builder(&self.merge);
+        launch
+            .arg(&queries)
+            .arg(&keys)
+            .arg(&batch)
+            .arg(&n)
+            .arg(&dim);
+        launch.arg(&inverse).arg(&ranges);
+        self.places.iter().for_each(|pointer| {
+            launch.arg(pointer);
+        });
+        launch.arg(&positives.starts).arg(&positives.members);
+        launch.arg(&positives.order).arg(&positives.counter);
+        launch.arg(&rounded).arg(&losses).arg(&gradient);
+        // SAFETY: as above; the caller's positives lie within the keys.
+        let launched = unsafe { launch.launch(shape([cut.batch as u32, 1, 1], MERGE_THREADS, 0)) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the loss of a batch", e))
+    }
+}
+
+/// See [`crate::Device::softmax_loss`]. Waits for the losses.
+pub(in crate::cuda) fn softmax_loss(
+    cuda: &Cuda,
+    queries: &CudaBuffer,
+    keys: &CudaBuffer,
+    dim: usize,
+    temperature: f32,
+    positives: &Positives,
+    losses: &mut [f32],
+    gradient: &mut CudaBuffer,
+) -> Result<()> {
+    let batch = rows("queries", queries.len(), dim)?;
+    let n = rows("keys", keys.len(), dim)?;
+    check_temperature(temperature)?;
+    positives.check(batch, n)?;
+    Error::check_length("losses", batch, losses.len())?;
+    Error::check_length("gradient", queries.len(), gradient.len())?;
+    if batch == 0 {
+        return Ok(());
+    }
+    let mut kept = cuda.shared.similarity.lock();
+    let kept = &mut *kept;
+    if !kept.loss.as_ref().is_some_and(|l| l.fits(batch, n, dim)) {
+        kept.loss = None; // its memory first
+        kept.loss = Some(SoftmaxLoss::new(cuda, batch, n, dim)?);
+        kept.losses = Some(cuda.zeros(batch, "losses of a batch")?);
+    }
+    let (Some(loss), Some(values)) = (&kept.loss, &kept.losses) else {
+        unreachable!("both were made above");
+    };
+    let (starts, members) = positives.parts();
+    let [own_starts, own_members] = &mut kept.words;
+    let positives = DevicePositives {
+        starts: send(cuda, own_starts, starts)?,
+        members: send(cuda, own_members, members)?,
+        order: 0,
+        counter: 0,
+    };
+    let [queries, keys, gradient] = [queries, keys, gradient].map(|b| cuda.pointer(&b.values));
+    let outputs = [cuda.pointer(values), gradient];
+    loss.enqueue(
+        cuda.stream(),
+        [queries, keys],
+        temperature,
+        positives,
+        outputs,
+    )?;
+    let copied = cuda.stream().memcpy_dtoh(values, losses);
+    copied.map_err(|e| failed("reading the losses", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every tile belongs to one range, no range is empty, and the memory stays small however many keys there are.
+    #[test]
+    fn a_cut_covers_the_keys_once() {
+        for bf16 in [true, false] {
+            for (batch, n, dim) in [
+                (1, 1, 1),
+                (128, 50_000, 128),
+                (256, 1_281_167, 128),
+                (7, 65, 300),
+                (100_000, 10_000_000, 32),
+            ] {
+                let cut = Cut::new(bf16, 132, batch, n, dim);
+                let tiles = n.div_ceil(TILE);
+                assert!(cut.ranges * cut.tiles_per_range >= tiles, "{cut:?}");
+                assert!((cut.ranges - 1) * cut.tiles_per_range < tiles, "{cut:?}");
+                assert!((1..=MOST_RANGES).contains(&cut.ranges), "{cut:?}");
+                let bytes = cut.ranges * batch * (dim + 2) * 4;
+                assert!(batch > 256 || bytes < 64 << 20, "{cut:?}: {bytes} bytes");
+                assert_eq!(cut.bf16, bf16 && (32..=128).contains(&dim));
+            }
+        }
+    }
+}

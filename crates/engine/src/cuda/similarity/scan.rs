@@ -1,0 +1,322 @@
+//! Every query against every key: entropy of the softmax, and the top-k. Which kernel of scan.cu runs how.
+//!
+//! Queries are taken in as many blocks as the GPU runs at once; where they are fewer, the keys are cut into ranges that
+//! several blocks share. Up to 512 neighbours are found in one round over the keys, more in further rounds.
+
+use std::f32::consts::LOG2_E;
+
+use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
+
+use super::{allow_shared, check_temperature, multiprocessors, rows, shape};
+use crate::cuda::{Cuda, CudaBuffer, failed};
+use crate::similarity::{Neighbours, Scan, ScanResult};
+use crate::{Error, Result};
+
+/// Queries of a block, and keys of a tile.
+const SIDE: usize = 128;
+/// Neighbours found in one round.
+const PER_ROUND: usize = 512;
+/// Candidates that scan_merge sorts in shared memory.
+const MOST_MERGED: usize = 8192;
+/// More ranges would each collect candidates from nothing, which costs more than idle multiprocessors.
+const MOST_RANGES: usize = 32;
+/// What scan_merge writes where there is no neighbour.
+const NOBODY: u32 = u32::MAX;
+
+/// How a round over the keys is cut, for some queries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    rows: usize,
+    /// Neighbours of this round.
+    k: usize,
+    blocks: usize,
+    tiles_per_range: usize,
+    ranges: usize,
+    /// Candidates a query may have before they are sorted out; a power of two.
+    capacity: usize,
+}
+
+impl Cut {
+    fn new(slots: usize, rows: usize, n: usize, k: usize) -> Self {
+        let (blocks, tiles) = (rows.div_ceil(SIDE), n.div_ceil(SIDE));
+        let most = MOST_RANGES.min(MOST_MERGED / k.max(1));
+        let wanted = (slots / blocks.max(1)).clamp(1, most);
+        let tiles_per_range = tiles.div_ceil(wanted).max(1);
+        Cut {
+            rows,
+            k,
+            blocks,
+            tiles_per_range,
+            ranges: tiles.div_ceil(tiles_per_range).max(1),
+            // A tile can add a candidate for each of its keys; some room beyond makes sorting rare.
+            capacity: (k + SIDE + SIDE / 2).next_power_of_two().max(2 * SIDE),
+        }
+    }
+
+    /// Tiles of rows or lists being sorted, whichever is more, and the running sums of 256 threads.
+    fn tiles_shared(&self) -> usize {
+        let tiles = 4 * 8 * (SIDE + 4);
+        (tiles.max(16 * self.capacity) + 24 * 256) * 4
+    }
+
+    /// Candidates that are put together.
+    fn merged(&self) -> usize {
+        (self.ranges * self.k).next_power_of_two().max(2)
+    }
+}
+
+/// See [`crate::Device::scan`].
+pub(in crate::cuda) fn scan(
+    cuda: &Cuda,
+    queries: &CudaBuffer,
+    keys: &CudaBuffer,
+    scan: &Scan,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<ScanResult> {
+    let count = rows("queries", queries.len(), scan.dim)?;
+    let n = rows("keys", keys.len(), scan.dim)?;
+    if let Some(t) = scan.entropy_temperature {
+        check_temperature(t)?;
+        if n == 0 {
+            return Err(Error::Plan("entropy over no keys".into()));
+        }
+    }
+    if scan.same {
+        Error::check_length("queries that are the keys", keys.len(), queries.len())?;
+    }
+    let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
+    let entropies = if scan.entropy_temperature.is_some() {
+        count
+    } else {
+        0
+    };
+    let mut result = ScanResult {
+        entropy: vec![0.0; entropies],
+        neighbours: Neighbours {
+            k,
+            indices: vec![0; count * k],
+            similarities: vec![0.0; count * k],
+        },
+    };
+    if k == 0 && entropies == 0 {
+        progress(count);
+        return Ok(result);
+    }
+    let scanner = Scanner::new(cuda, queries, keys, n, scan)?;
+    let at_once = scanner.slots * SIDE;
+    for first in (0..count).step_by(at_once) {
+        let here = at_once.min(count - first);
+        scanner.scan(first, here, &mut result)?;
+        progress(first + here);
+    }
+    Ok(result)
+}
+
+struct Scanner<'a> {
+    cuda: &'a Cuda,
+    queries: &'a CudaBuffer,
+    keys: &'a CudaBuffer,
+    n: usize,
+    scan: &'a Scan,
+    tiles: CudaFunction,
+    merge: CudaFunction,
+    /// Blocks the GPU runs at once.
+    slots: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(
+        cuda: &'a Cuda,
+        queries: &'a CudaBuffer,
+        keys: &'a CudaBuffer,
+        n: usize,
+        scan: &'a Scan,
+    ) -> Result<Self> {
+        let (tiles, merge) = (
+            cuda.function("scan", "scan_tiles")?,
+            cuda.function("scan", "scan_merge")?,
+        );
+        allow_shared(&tiles, Cut::new(1, 1, 1, PER_ROUND).tiles_shared())?;
+        allow_shared(&merge, MOST_MERGED * 8)?;
+        Ok(Scanner {
+            cuda,
+            queries,
+            keys,
+            n,
+            scan,
+            tiles,
+            merge,
+            slots: 2 * multiprocessors(cuda)?,
+        })
+    }
+
+    /// Queries `first..first + count`: round after round until all their neighbours are found.
+    fn scan(&self, first: usize, count: usize, result: &mut ScanResult) -> Result<()> {
+        let k = result.neighbours.k;
+        let mut bounds = None;
+        let mut done = 0;
+        loop {
+            let round = Cut::new(self.slots, count, self.n, PER_ROUND.min(k - done));
+            let entropy = self.scan.entropy_temperature.filter(|_| done == 0);
+            let found = self.round(first, &round, entropy, bounds.as_ref())?;
+            if entropy.is_some() {
+                let to = &mut result.entropy[first..first + count];
+                self.read(&found.entropy, to)?;
+            }
+            self.keep(first, done, &round, &found, &mut result.neighbours)?;
+            done += round.k;
+            bounds = Some(found.bounds);
+            if done == k {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One pass over all keys.
+    fn round(
+        &self,
+        first: usize,
+        cut: &Cut,
+        entropy: Option<f32>,
+        bounds: Option<&CudaSlice<u64>>,
+    ) -> Result<Found> {
+        let lists = if cut.k == 0 {
+            0
+        } else {
+            cut.ranges * cut.rows * cut.capacity
+        };
+        let candidates = self.zeros::<u64>(lists)?;
+        let sums = self.zeros::<f32>(if entropy.is_some() {
+            cut.ranges * cut.rows * 3
+        } else {
+            0
+        })?;
+        let found = Found {
+            indices: self.zeros(cut.rows * cut.k)?,
+            similarities: self.zeros(cut.rows * cut.k)?,
+            bounds: self.zeros(cut.rows)?,
+            entropy: self.zeros(cut.rows)?,
+        };
+        let int = |v: usize| v as i32;
+        let (first, rows, n, dim) = (int(first), int(cut.rows), int(self.n), int(self.scan.dim));
+        let (k, ranges, capacity) = (int(cut.k), int(cut.ranges), int(cut.capacity));
+        let (per_range, same) = (int(cut.tiles_per_range), i32::from(self.scan.same));
+        let scale = entropy.map_or(0.0, |t| LOG2_E / t);
+        let (stream, none) = (self.cuda.stream(), 0_u64);
+
+        let mut launch = stream.launch_builder(&self.tiles);
+        launch.arg(&self.queries.values).arg(&self.keys.values);
+        launch.arg(&first).arg(&rows).arg(&n).arg(&dim);
+        launch.arg(&scale).arg(&k).arg(&same);
+        launch.arg(&per_range).arg(&capacity).arg(&candidates);
+        match bounds {
+            Some(bounds) => launch.arg(bounds),
+            None => launch.arg(&none),
+        };
+        launch.arg(&sums);
+        let grid = [cut.blocks as u32, cut.ranges as u32, 1];
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as the cut says.
+        let launched = unsafe { launch.launch(shape(grid, 256, cut.tiles_shared())) };
+        launched.map_err(|e| failed("comparing queries with keys", e))?;
+
+        let merged = cut.merged();
+        let (size, threads) = (int(merged), if merged > 64 { 256 } else { 32 });
+        let mut launch = stream.launch_builder(&self.merge);
+        launch
+            .arg(&rows)
+            .arg(&ranges)
+            .arg(&k)
+            .arg(&capacity)
+            .arg(&size);
+        launch.arg(&candidates).arg(&sums);
+        launch
+            .arg(&found.indices)
+            .arg(&found.similarities)
+            .arg(&found.bounds);
+        match entropy {
+            Some(_) => launch.arg(&found.entropy),
+            None => launch.arg(&none),
+        };
+        // SAFETY: as above.
+        let launched =
+            unsafe { launch.launch(shape([cut.rows as u32, 1, 1], threads, merged * 8)) };
+        launched.map_err(|e| failed("putting neighbours together", e))?;
+        Ok(found)
+    }
+
+    /// Takes a round's neighbours over into columns `done..` of the result.
+    fn keep(
+        &self,
+        first: usize,
+        done: usize,
+        cut: &Cut,
+        found: &Found,
+        to: &mut Neighbours,
+    ) -> Result<()> {
+        if cut.k == 0 {
+            return Ok(());
+        }
+        let mut indices = vec![0; cut.rows * cut.k];
+        let mut similarities = vec![0.0; cut.rows * cut.k];
+        self.read(&found.indices, &mut indices)?;
+        self.read(&found.similarities, &mut similarities)?;
+        if let Some(at) = indices.iter().position(|i| *i == NOBODY) {
+            return Err(Error::Device(format!(
+                "query {}: only {} of its similarities are finite numbers, and {} neighbours were asked for",
+                first + at / cut.k,
+                done + at % cut.k,
+                to.k
+            )));
+        }
+        for row in 0..cut.rows {
+            let (own, place) = (row * cut.k, (first + row) * to.k + done);
+            to.indices[place..place + cut.k].copy_from_slice(&indices[own..own + cut.k]);
+            to.similarities[place..place + cut.k].copy_from_slice(&similarities[own..own + cut.k]);
+        }
+        Ok(())
+    }
+
+    fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
+        self.cuda.zeros(len, "candidates of a scan")
+    }
+
+    fn read<T: DeviceRepr>(&self, from: &CudaSlice<T>, to: &mut [T]) -> Result<()> {
+        let view = from.slice(..to.len());
+        let copied = self.cuda.stream().memcpy_dtoh(&view, to);
+        copied.map_err(|e| failed("reading what a scan found", e))
+    }
+}
+
+/// What a round found, on the device.
+struct Found {
+    indices: CudaSlice<u32>,
+    similarities: CudaSlice<f32>,
+    /// The last candidate of each query: the next round goes on below it.
+    bounds: CudaSlice<u64>,
+    entropy: CudaSlice<f32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_covers_the_keys_once_and_fits_its_memory() {
+        for (rows, n, k) in [
+            (1, 1, 0),
+            (1, 5, 4),
+            (33_792, 50_000, 1),
+            (10_000, 50_000, 200),
+            (100, 1_281_167, 512),
+            (1, 3_000_000, 1),
+        ] {
+            let cut = Cut::new(264, rows, n, k);
+            let tiles = n.div_ceil(SIDE);
+            assert!(cut.ranges * cut.tiles_per_range >= tiles, "{cut:?}");
+            assert!((cut.ranges - 1) * cut.tiles_per_range < tiles, "{cut:?}");
+            assert!(cut.merged() <= MOST_MERGED, "{cut:?}");
+            assert!(cut.capacity > k + SIDE, "{cut:?}");
+            assert!(cut.tiles_shared() <= 96 << 10, "{cut:?}");
+        }
+    }
+}
