@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anchorhood::models::Architecture;
-use anchorhood::train::{CurriculumChoice, DeviceChoice, FeatureSource, Preset};
+use anchorhood::train::{CurriculumChoice, DeviceChoice, FeatureSource, PrecisionChoice, Preset};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
@@ -79,9 +79,12 @@ pub struct Settings {
     /// Decides every random draw.
     #[arg(long, help_heading = "Run")]
     pub seed: Option<u64>,
-    /// Where to run.
-    #[arg(long, help_heading = "Run", value_parser = PossibleValuesParser::new(["auto", "cpu"]).map(|s| device(&s)))]
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    #[arg(long, help_heading = "Run")]
     pub device: Option<DeviceChoice>,
+    /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
+    #[arg(long, help_heading = "Run", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    pub precision: Option<PrecisionChoice>,
     /// Threads; 0 for one a core.
     #[arg(long, help_heading = "Run")]
     pub threads: Option<usize>,
@@ -227,6 +230,9 @@ pub struct EvaluateArgs {
     /// Which features of the training pictures vote [default: the run's; recomputed with --data].
     #[arg(long, value_parser = sources())]
     pub features: Option<FeatureSource>,
+    /// Where to run: auto, cpu, cuda or cuda:N [default: as the run was].
+    #[arg(long)]
+    pub device: Option<DeviceChoice>,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
@@ -342,6 +348,12 @@ pub struct BenchLoadArgs {
 
 #[derive(Debug, Parser)]
 pub struct BenchCommon {
+    /// Where to run: auto, cpu, cuda or cuda:N (step and discover; the rest is the CPU's work).
+    #[arg(long, default_value = "cpu")]
+    pub device: DeviceChoice,
+    /// What numbers a GPU computes with: bf16, tf32 or f32.
+    #[arg(long, default_value = "bf16", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
@@ -358,10 +370,11 @@ fn preset(name: &str) -> Preset {
         .expect("the parser allows only these")
 }
 
-fn device(name: &str) -> DeviceChoice {
+fn precision(name: &str) -> PrecisionChoice {
     match name {
-        "cpu" => DeviceChoice::Cpu,
-        _ => DeviceChoice::Auto,
+        "tf32" => PrecisionChoice::Tf32,
+        "f32" => PrecisionChoice::F32,
+        _ => PrecisionChoice::Bf16,
     }
 }
 

@@ -1,17 +1,41 @@
 //! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anchorhood::data;
-use anchorhood::engine::Cpu;
-use anchorhood::train::{Checkpoint, FeatureSource, MachineConfig, checkpoint_path, judge};
+use anchorhood::data::{self, Dataset};
+use anchorhood::engine::Device;
+use anchorhood::train::{
+    Checkpoint, FeatureSource, Judgement, MachineConfig, RunConfig, checkpoint_path, judge,
+};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
+use crate::device::{self, Work};
 use crate::draw;
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::find_run;
+
+struct Judging<'a> {
+    checkpoint: &'a Checkpoint,
+    path: &'a Path,
+    config: &'a RunConfig,
+    data: &'a Dataset,
+}
+
+impl Work for Judging<'_> {
+    type Output = Judgement;
+
+    fn on<D: Device>(self, device: &D) -> Result<Judgement, Failure> {
+        let Judging {
+            checkpoint,
+            path,
+            config,
+            data,
+        } = self;
+        Ok(judge(device, checkpoint, path, config, data)?)
+    }
+}
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
@@ -20,6 +44,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let mut config = checkpoint.config.clone();
     config.machine = MachineConfig {
         threads: args.threads,
+        device: args.device.unwrap_or(config.machine.device),
         ..config.machine
     };
     if let Some(set) = &args.data {
@@ -38,8 +63,13 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
     config.check()?;
     let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
-    let device = Cpu::new(config.machine.thread_count());
-    let found = judge(&device, &checkpoint, &path, &config, &data)?;
+    let work = Judging {
+        checkpoint: &checkpoint,
+        path: &path,
+        config: &config,
+        data: &data,
+    };
+    let found = device::run(&config.machine, work)?;
     if args.json {
         let object = json!({
             "checkpoint": path.display().to_string(),

@@ -1,7 +1,7 @@
 //! `anchorhood info`: what this machine and this program offer.
 
 use anchorhood::data::{self, LoadOptions};
-use anchorhood::engine::{Cpu, Device};
+use anchorhood::engine::{Cpu, Cuda, Device, Library, Precision};
 use anchorhood::models::Architecture;
 use anchorhood::train::VERSION;
 use serde_json::json;
@@ -14,6 +14,8 @@ use crate::output;
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let device = Cpu::new(threads).describe();
+    let gpu = look_for_a_gpu();
+    let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
     let cifar = ["cifar10", "cifar100"].map(|name| (name, look_for(name)));
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
@@ -31,6 +33,8 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             "machine": format!("{os} {arch}"),
             "threads": threads,
             "devices": [device],
+            "gpu": gpu.as_ref().ok(),
+            "libraries": libraries.iter().flatten().map(|l| l.place.as_str()).collect::<Vec<_>>(),
             "networks": networks,
             "data": sets,
         });
@@ -38,6 +42,15 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
     output::line(&format!("anchorhood {VERSION} on {os} {arch}"))?;
     output::line(&format!("device    {device}"))?;
+    match gpu {
+        Ok(name) => {
+            output::line(&format!("gpu       {name}"))?;
+            for found in libraries.iter().flatten() {
+                output::line(&format!("          {}: {}", found.library, found.place))?;
+            }
+        }
+        Err(why) => output::line(&format!("gpu       none is used: {why}"))?,
+    }
     output::line(&format!("cores     {threads}"))?;
     output::line(&format!("networks  {}", networks.join(", ")))?;
     output::line("data      shapes: drawn by the program, always there")?;
@@ -49,6 +62,12 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         output::line(&format!("          {text}"))?;
     }
     output::line("          or any folder of JPEG, PNG, WebP, BMP or GIF files")
+}
+
+/// The first GPU, or why there is none.
+fn look_for_a_gpu() -> Result<String, String> {
+    let gpu = Cuda::new(0, Precision::Bf16).map_err(|e| e.to_string())?;
+    Ok(gpu.describe())
 }
 
 /// How many pictures of a data set there are where it is usually kept, or why there are none.

@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod device;
 mod draw;
 mod evaluate;
 mod failure;

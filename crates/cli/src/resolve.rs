@@ -77,6 +77,7 @@ fn apply(s: &Settings, c: &mut RunConfig) {
     }
     set(&mut c.seed, &s.seed);
     set(&mut c.machine.device, &s.device);
+    set(&mut c.machine.precision, &s.precision);
     set(&mut c.machine.threads, &s.threads);
 
     some(&mut c.data.size, &s.size);

@@ -1,15 +1,16 @@
 //! `anchorhood train`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood::data::{self, Dataset};
-use anchorhood::engine::Cpu;
+use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{Event, Outcome, RunConfig, RunDir, RunEnded, train};
 
 use crate::args::TrainArgs;
+use crate::device::{self, Work};
 use crate::draw::{Drawer, Style};
 use crate::failure::Failure;
 use crate::output;
@@ -25,40 +26,71 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     let stop = stop_on_interrupt()?;
     let plan = plan(args)?;
     let mut drawer = Drawer::new(style, stop.clone());
-    // Pictures before the run's folder: a run that cannot begin leaves no folder behind.
-    let (mut dir, data) = match plan {
-        Plan::New(config) => {
-            let data = open(&config, &mut drawer)?;
-            anchorhood::train::check_data(&config, &data)?;
-            let dir = match &args.name {
-                Some(name) => RunDir::create(&args.runs, name, &config)?,
-                None => RunDir::create_numbered(&args.runs, &data.name, &config)?,
-            };
-            (dir, data)
-        }
-        Plan::Resume(path, config) => {
-            let mut dir = RunDir::open(&path)?;
-            dir.set_machine(config.machine.clone());
-            (dir, open(&config, &mut drawer)?)
-        }
+    let config = match &plan {
+        Plan::New(config) | Plan::Resume(_, config) => config.clone(),
     };
-    let device = Cpu::new(dir.config().machine.thread_count());
-    let mut observer = |event: &Event| drawer.event(event);
-    let outcome = train(&device, &mut dir, &data, &mut observer, &stop);
+    let data = open(&config, &mut drawer)?;
+    let work = Training {
+        args,
+        plan,
+        data: &data,
+        observer: &mut |event: &Event| drawer.event(event),
+        stop: &stop,
+    };
+    let outcome = device::run(&config.machine, work);
     drawer.finish();
-    match outcome? {
-        Outcome::Finished(ended) => finished(args, dir.path(), &ended),
+    let (run, outcome) = outcome?;
+    match outcome {
+        Outcome::Finished(ended) => finished(args, &run, &ended),
         Outcome::Stopped(position) => {
             eprintln!(
                 "stopped at {position}, saved in {}; go on with\n  {}",
-                dir.path().display(),
-                resume_command(&args.runs, dir.path())
+                run.display(),
+                resume_command(&args.runs, &run)
             );
             Err(match drawer.closed() {
                 true => Failure::closed_pipe(),
                 false => Failure::interrupted(),
             })
         }
+    }
+}
+
+/// Training, once there are pictures and a device: a run that cannot begin leaves no folder behind.
+struct Training<'a> {
+    args: &'a TrainArgs,
+    plan: Plan,
+    data: &'a Dataset,
+    observer: &'a mut (dyn FnMut(&Event) + Send),
+    stop: &'a AtomicBool,
+}
+
+impl Training<'_> {
+    fn folder(&self) -> Result<RunDir, Failure> {
+        match &self.plan {
+            Plan::New(config) => {
+                anchorhood::train::check_data(config, self.data)?;
+                Ok(match &self.args.name {
+                    Some(name) => RunDir::create(&self.args.runs, name, config)?,
+                    None => RunDir::create_numbered(&self.args.runs, &self.data.name, config)?,
+                })
+            }
+            Plan::Resume(path, config) => {
+                let mut dir = RunDir::open(path)?;
+                dir.set_machine(config.machine.clone());
+                Ok(dir)
+            }
+        }
+    }
+}
+
+impl Work for Training<'_> {
+    type Output = (PathBuf, Outcome);
+
+    fn on<D: Device>(self, device: &D) -> Result<(PathBuf, Outcome), Failure> {
+        let mut dir = self.folder()?;
+        let outcome = train(device, &mut dir, self.data, self.observer, self.stop)?;
+        Ok((dir.path().into(), outcome))
     }
 }
 

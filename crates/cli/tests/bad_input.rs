@@ -171,6 +171,21 @@ fn unknown_data_sets() {
 }
 
 #[test]
+fn a_gpu_that_is_not_there() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .train(&["--device", "gpu"])
+        .failed(2, &["gpu", "auto, cpu, cuda, cuda:N"]);
+    if anchorhood::engine::Cuda::available() {
+        println!("skipped: this machine has a GPU");
+        return;
+    }
+    let runs = sandbox.train(&["--device", "cuda", "--name", "none"]);
+    runs.failed(1, &["was not found", "install"]);
+    assert!(!sandbox.path("runs/none").exists());
+}
+
+#[test]
 fn cifar_files_of_the_wrong_length() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("cifar-10-batches-bin");

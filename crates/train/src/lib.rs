@@ -25,8 +25,8 @@ mod trainer;
 pub use checkpoint::{Checkpoint, CheckpointError, SavedNeighbourhoods, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
-    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, Preset,
-    RunConfig, TrainingConfig,
+    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig,
+    PrecisionChoice, Preset, RunConfig, TrainingConfig,
 };
 pub use error::TrainError;
 pub use events::{

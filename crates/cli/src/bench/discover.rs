@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use anchorhood::discover::{MemoryBank, Neighbourhoods};
-use anchorhood::engine::{Cpu, Device};
+use anchorhood::engine::Device;
 use serde_json::json;
 
 use super::{at_least_one, median, step::random_rows};
 use crate::args::BenchDiscoverArgs;
+use crate::device::{self, Work};
 use crate::failure::Failure;
 
 /// Runs the benchmark.
@@ -26,13 +27,28 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
             args.n
         )));
     }
+    device::run(&args.common.machine(), Discoveries { args })
+}
+
+struct Discoveries<'a> {
+    args: &'a BenchDiscoverArgs,
+}
+
+impl Work for Discoveries<'_> {
+    type Output = ();
+
+    fn on<D: Device>(self, device: &D) -> Result<(), Failure> {
+        discoveries(self.args, device)
+    }
+}
+
+fn discoveries<D: Device>(args: &BenchDiscoverArgs, device: &D) -> Result<(), Failure> {
     let threads = args.common.thread_count();
-    let device = Cpu::new(threads);
-    let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;
+    let bank = MemoryBank::from_values(device, &random_rows(args.n, args.dim), args.dim)?;
     let mut seconds = vec![];
     for _ in 0..args.repeat {
         let clock = Instant::now();
-        Neighbourhoods::discover(&device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
+        Neighbourhoods::discover(device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
         seconds.push(clock.elapsed().as_secs_f64());
     }
     let seconds = median(seconds);

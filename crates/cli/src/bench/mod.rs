@@ -5,6 +5,8 @@ mod discover;
 mod load;
 mod step;
 
+use anchorhood::train::MachineConfig;
+
 use crate::args::{Bench, BenchArgs, BenchCommon};
 use crate::failure::Failure;
 use crate::output;
@@ -20,11 +22,16 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 impl BenchCommon {
-    fn thread_count(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            n => n,
+    fn machine(&self) -> MachineConfig {
+        MachineConfig {
+            device: self.device,
+            precision: self.precision,
+            threads: self.threads,
         }
+    }
+
+    fn thread_count(&self) -> usize {
+        self.machine().thread_count()
     }
 
     fn show(&self, text: &str, object: &serde_json::Value) -> Result<(), Failure> {

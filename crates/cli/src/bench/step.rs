@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use anchorhood::discover::{MemoryBank, Neighbourhoods, neighbourhood_loss};
-use anchorhood::engine::{Cpu, Device, Network, NetworkOptions, Positives, Sgd};
+use anchorhood::engine::{Device, Network, NetworkOptions, Positives, Sgd};
 use anchorhood::random::{Draws, Stream};
 use serde_json::json;
 
 use super::{at_least_one, median};
 use crate::args::BenchStepArgs;
+use crate::device::{self, Work};
 use crate::failure::Failure;
 
 /// Runs the benchmark.
@@ -21,14 +22,29 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         ("dim", args.dim),
         ("steps", args.steps),
     ])?;
+    device::run(&args.common.machine(), Steps { args })
+}
+
+struct Steps<'a> {
+    args: &'a BenchStepArgs,
+}
+
+impl Work for Steps<'_> {
+    type Output = ();
+
+    fn on<D: Device>(self, device: &D) -> Result<(), Failure> {
+        steps(self.args, device)
+    }
+}
+
+fn steps<D: Device>(args: &BenchStepArgs, device: &D) -> Result<(), Failure> {
     let threads = args.common.thread_count();
-    let device = Cpu::new(threads);
     let graph = args.network.graph(args.size, args.width, args.dim)?;
     let flops = graph.training_flops() as f64 * args.batch as f64
         + 3.0 * 2.0 * args.batch as f64 * args.n as f64 * args.dim as f64;
     let mut network = device.network(&graph, &NetworkOptions::new(args.batch))?;
     network.initialise(0);
-    let mut bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;
+    let mut bank = MemoryBank::from_values(device, &random_rows(args.n, args.dim), args.dim)?;
     let mut pixels = vec![0.0; args.batch * args.size * args.size * 3];
     Draws::new(0, Stream::Test, 0, 0).fill_symmetric(&mut pixels, 3_f32.sqrt());
     let indices: Vec<u32> = (0..args.batch).map(|i| (i % args.n) as u32).collect();
@@ -46,7 +62,7 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         network.train_forward(&pixels, number as u64)?;
         let (features, gradient) = network.output_and_gradient();
         last = neighbourhood_loss(
-            &device,
+            device,
             features,
             &bank,
             0.1,
@@ -57,7 +73,7 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         network.backward()?;
         network.update(&sgd)?;
         let (features, _) = network.output_and_gradient();
-        bank.update(&device, &indices, features, 0.5)?;
+        bank.update(device, &indices, features, 0.5)?;
         if number >= warm {
             seconds.push(clock.elapsed().as_secs_f64());
         }

@@ -11,7 +11,7 @@ pub use check::Difference;
 pub use preset::Preset;
 pub use sections::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, TrainingConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, PrecisionChoice, TrainingConfig,
 };
 
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,8 @@ use anchorhood_models::Architecture;
 
 use super::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, RunConfig, TrainingConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, PrecisionChoice, RunConfig,
+    TrainingConfig,
 };
 
 /// A named configuration.
@@ -91,6 +92,7 @@ fn paper(set: &str) -> RunConfig {
         },
         machine: MachineConfig {
             device: DeviceChoice::Auto,
+            precision: PrecisionChoice::Bf16,
             threads: 0,
         },
     }

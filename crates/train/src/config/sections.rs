@@ -215,22 +215,90 @@ impl EvaluationConfig {
     }
 }
 
-/// Which kind of device.
+/// Which device: `auto`, `cpu`, `cuda` or `cuda:N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {
-    /// The fastest there is.
+    /// The first GPU that works, else the CPU.
     Auto,
     /// The CPU.
     Cpu,
+    /// An NVIDIA GPU by its number.
+    Cuda(usize),
+}
+
+impl std::fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            DeviceChoice::Auto => f.write_str("auto"),
+            DeviceChoice::Cpu => f.write_str("cpu"),
+            DeviceChoice::Cuda(0) => f.write_str("cuda"),
+            DeviceChoice::Cuda(n) => write!(f, "cuda:{n}"),
+        }
+    }
+}
+
+impl std::str::FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = |n: &str| n.parse().ok().map(DeviceChoice::Cuda);
+        let choice = match name {
+            "auto" => Some(DeviceChoice::Auto),
+            "cpu" => Some(DeviceChoice::Cpu),
+            "cuda" => Some(DeviceChoice::Cuda(0)),
+            _ => name.strip_prefix("cuda:").and_then(number),
+        };
+        choice.ok_or_else(|| format!("{name:?} is none of auto, cpu, cuda, cuda:N"))
+    }
+}
+
+impl TryFrom<String> for DeviceChoice {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
+
+impl From<DeviceChoice> for String {
+    fn from(choice: DeviceChoice) -> String {
+        choice.to_string()
+    }
+}
+
+/// What numbers a GPU computes with; the CPU's are f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrecisionChoice {
+    /// Activations in bf16, sums and weights in f32.
+    #[default]
+    Bf16,
+    /// f32, with convolutions rounded to tf32.
+    Tf32,
+    /// f32.
+    F32,
+}
+
+impl From<PrecisionChoice> for anchorhood_engine::Precision {
+    fn from(choice: PrecisionChoice) -> Self {
+        match choice {
+            PrecisionChoice::Bf16 => anchorhood_engine::Precision::Bf16,
+            PrecisionChoice::Tf32 => anchorhood_engine::Precision::Tf32,
+            PrecisionChoice::F32 => anchorhood_engine::Precision::F32,
+        }
+    }
 }
 
 /// `[machine]`: where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineConfig {
-    /// Which kind of device.
+    /// Which device.
     pub device: DeviceChoice,
+    /// What numbers a GPU computes with.
+    #[serde(default)]
+    pub precision: PrecisionChoice,
     /// Threads; 0 for as many as there are cores.
     pub threads: usize,
 }
