@@ -316,7 +316,7 @@ def scans(source, large):
 
     cases = [(50000, 50000, 1, 1), (50000, 50000, 200, 1), (10000, 50000, 200, 0)]
     if large:
-        cases += [(1281167, 1281167, 1, 1)]
+        cases += [(1281167, 1281167, 1, 1), (1281167, 1281167, 200, 1)]
     for b, n, neighbours, same in cases:
         k = rows(n, 128, 1)
         q = k if same else rows(b, 128, 2)
