@@ -95,6 +95,11 @@ fn main() -> Result<()> {
             1e3 * host.as_secs_f64() / steps as f64
         ));
     }
+    // One more for a profiler that waits to be told (ncu --profile-from-start off).
+    let _ = cudarc::driver::safe::profiler_start();
+    step(9999)?;
+    cuda.synchronise()?;
+    let _ = cudarc::driver::safe::profiler_stop();
     let (by_cudnn, all) = net.convolutions_by_cudnn();
     println!(
         "width {width}, batch {batch}: {} ms a step; {by_cudnn} of {all} convolutions by cuDNN; {} MiB",

@@ -1,4 +1,4 @@
-//! One convolution on the GPU: cuDNN's way in each direction, tried out before the first batch, or our plain loops where
+//! One convolution on the GPU: cuDNN's way in each direction, chosen before the first batch, or our plain loops where
 //! cuDNN has none.
 //!
 //! ```text
@@ -6,14 +6,26 @@
 //! input gradient    dx (+)= dy ∗ᵀ w
 //! weight gradient   dw = x ⋆ dy
 //! ```
+//!
+//! Of cuDNN's deterministic candidates the fastest is taken, measured in recordings, since call by call the host is what
+//! would be measured. Small problems take the first that runs. A device chooses once for a problem, so that two networks
+//! of one process compute the same bits.
 
+use super::Cuda;
 use super::cudnn::{Algorithm, Call, Descriptors, Direction, Problem};
-use super::launch::{Kernels, Pointer};
-use super::{Cuda, memory::Scratch};
+use super::lane::Lane;
+use super::launch::Pointer;
+use super::memory::Scratch;
 use crate::Result;
 
 /// An algorithm that wants more working memory than this is left aside.
 const WORKSPACE_LIMIT: usize = 1 << 30;
+
+/// Multiplications and additions from which on measuring pays.
+const WORTH_MEASURING: usize = 100_000_000;
+
+/// Calls in a recording that is measured.
+const CALLS: usize = 10;
 
 pub(super) struct Convolution {
     problem: Problem,
@@ -21,6 +33,7 @@ pub(super) struct Convolution {
     forward: Option<Algorithm>,
     input_gradient: Option<Algorithm>,
     weight_gradient: Option<Algorithm>,
+    wants_input_gradient: bool,
 }
 
 /// Where a convolution's tensors lie; a gradient that nobody wants is 0.
@@ -34,8 +47,15 @@ pub(super) struct Places {
     pub(super) dy: Pointer,
 }
 
+/// What was chosen for a problem; nothing if cuDNN cannot do it.
+pub(super) struct Choice {
+    problem: Problem,
+    direction: Direction,
+    algorithm: Option<Algorithm>,
+}
+
 impl Convolution {
-    /// Chooses an algorithm for each direction by running cuDNN's candidates once over `places`, whose values are lost.
+    /// Chooses an algorithm for each direction by running cuDNN's candidates over `places`, whose values are lost.
     pub(super) fn new(
         cuda: &Cuda,
         problem: Problem,
@@ -43,39 +63,22 @@ impl Convolution {
         scratch: &mut Scratch,
     ) -> Result<Self> {
         let descriptors = Descriptors::new(&problem)?;
-        let mut first_that_runs = |direction, call: Call| -> Result<Option<Algorithm>> {
-            for algorithm in cuda.cudnn()?.algorithms(&problem, &descriptors, direction) {
-                if algorithm.workspace > WORKSPACE_LIMIT {
-                    continue;
-                }
-                scratch.reserve(cuda, algorithm.workspace, "cuDNN's working memory")?;
-                let call = Call {
-                    workspace: scratch.pointer(cuda),
-                    ..call
-                };
-                if cuda
-                    .cudnn()?
-                    .run(&descriptors, direction, &algorithm, &call)
-                    .is_ok()
-                {
-                    return Ok(Some(algorithm));
-                }
-            }
-            Ok(None)
-        };
-        let call = |first, second, result| Call {
-            first,
-            second,
-            result,
-            accumulate: false,
-            workspace: 0,
+        let mut chosen = |direction, first, second, result| {
+            let call = Call {
+                first,
+                second,
+                result,
+                accumulate: false,
+                workspace: 0,
+            };
+            choose(cuda, &problem, &descriptors, direction, call, scratch)
         };
         let p = places;
-        let forward = first_that_runs(Direction::Forward, call(p.x, p.w, p.y))?;
-        let weight_gradient = first_that_runs(Direction::WeightGradient, call(p.x, p.dy, p.dw))?;
+        let forward = chosen(Direction::Forward, p.x, p.w, p.y)?;
+        let weight_gradient = chosen(Direction::WeightGradient, p.x, p.dy, p.dw)?;
         let input_gradient = match p.dx {
             0 => None,
-            dx => first_that_runs(Direction::InputGradient, call(p.w, p.dy, dx))?,
+            dx => chosen(Direction::InputGradient, p.w, p.dy, dx)?,
         };
         Ok(Convolution {
             problem,
@@ -83,103 +86,149 @@ impl Convolution {
             forward,
             input_gradient,
             weight_gradient,
+            wants_input_gradient: p.dx != 0,
         })
     }
 
-    /// How many of the directions cuDNN computes.
-    pub(super) fn by_cudnn(&self) -> usize {
+    /// How many of the directions cuDNN computes, and how many are wanted.
+    pub(super) fn by_cudnn(&self) -> (usize, usize) {
         let ways = [&self.forward, &self.input_gradient, &self.weight_gradient];
-        ways.iter().filter(|w| w.is_some()).count()
+        let wanted = 2 + usize::from(self.wants_input_gradient);
+        (ways.iter().filter(|w| w.is_some()).count(), wanted)
     }
 
     /// y = x ∗ w.
     pub(super) fn forward(
         &self,
-        cuda: &Cuda,
-        k: &Kernels,
-        scratch: &Scratch,
+        lane: &Lane,
+        workspace: Pointer,
         [x, w]: [Pointer; 2],
         y: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(algorithm) = &self.forward else {
-            return k.direct_forward([x, w], [p.input, p.output], p.window, p.batch, y);
+            let shapes = [p.input, p.output];
+            return lane
+                .kernels
+                .direct_forward([x, w], shapes, p.window, p.batch, y);
         };
-        self.run(
-            cuda,
-            scratch,
-            Direction::Forward,
-            algorithm,
-            [x, w, y],
-            false,
-        )
+        let call = Call {
+            first: x,
+            second: w,
+            result: y,
+            accumulate: false,
+            workspace,
+        };
+        lane.cudnn
+            .run(&self.descriptors, Direction::Forward, algorithm, &call)
     }
 
     /// dx (+)= the gradient of the input.
     pub(super) fn input_gradient(
         &self,
-        cuda: &Cuda,
-        k: &Kernels,
-        scratch: &Scratch,
+        lane: &Lane,
+        workspace: Pointer,
         [w, dy]: [Pointer; 2],
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(algorithm) = &self.input_gradient else {
-            let shapes = [p.input, p.output];
+            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
             return k.direct_input_gradient([w, dy], shapes, p.window, p.batch, accumulate, dx);
         };
-        self.run(
-            cuda,
-            scratch,
-            Direction::InputGradient,
-            algorithm,
-            [w, dy, dx],
+        let call = Call {
+            first: w,
+            second: dy,
+            result: dx,
             accumulate,
-        )
+            workspace,
+        };
+        let direction = Direction::InputGradient;
+        lane.cudnn
+            .run(&self.descriptors, direction, algorithm, &call)
     }
 
     /// dw = the gradient of the weights.
     pub(super) fn weight_gradient(
         &self,
-        cuda: &Cuda,
-        k: &Kernels,
-        scratch: &Scratch,
+        lane: &Lane,
+        workspace: Pointer,
         [x, dy]: [Pointer; 2],
         dw: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(algorithm) = &self.weight_gradient else {
-            return k.direct_weight_gradient([x, dy], [p.input, p.output], p.window, p.batch, dw);
+            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+            return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
         };
-        self.run(
-            cuda,
-            scratch,
-            Direction::WeightGradient,
-            algorithm,
-            [x, dy, dw],
-            false,
-        )
-    }
-
-    fn run(
-        &self,
-        cuda: &Cuda,
-        scratch: &Scratch,
-        direction: Direction,
-        algorithm: &Algorithm,
-        [first, second, result]: [Pointer; 3],
-        accumulate: bool,
-    ) -> Result<()> {
         let call = Call {
-            first,
-            second,
-            result,
-            accumulate,
-            workspace: scratch.pointer(cuda),
+            first: x,
+            second: dy,
+            result: dw,
+            accumulate: false,
+            workspace,
         };
-        cuda.cudnn()?
+        let direction = Direction::WeightGradient;
+        lane.cudnn
             .run(&self.descriptors, direction, algorithm, &call)
     }
+}
+
+/// The choice for a problem: one made before, else one made now and remembered.
+fn choose(
+    cuda: &Cuda,
+    problem: &Problem,
+    descriptors: &Descriptors,
+    direction: Direction,
+    call: Call,
+    scratch: &mut Scratch,
+) -> Result<Option<Algorithm>> {
+    let made = &cuda.shared.choices;
+    let mut made = made.lock().unwrap_or_else(|e| e.into_inner());
+    let same = |c: &&Choice| c.problem == *problem && c.direction == direction;
+    if let Some(choice) = made.iter().find(same) {
+        let need = choice.algorithm.map_or(0, |a| a.workspace);
+        scratch.reserve(cuda, need, "cuDNN's working memory")?;
+        return Ok(choice.algorithm);
+    }
+    let [kh, kw] = problem.window.kernel;
+    let work = problem.batch * problem.output.len() * kh * kw * problem.input.channels;
+    let lane = cuda.lane()?;
+    let mut best: Option<(f32, Algorithm)> = None;
+    for algorithm in lane.cudnn.algorithms(problem, descriptors, direction) {
+        if algorithm.workspace > WORKSPACE_LIMIT {
+            continue;
+        }
+        scratch.reserve(cuda, algorithm.workspace, "cuDNN's working memory")?;
+        let workspace = scratch.pointer(cuda);
+        let call = Call { workspace, ..call };
+        let run = |lane: &Lane| lane.cudnn.run(descriptors, direction, &algorithm, &call);
+        // What cuDNN offers is not always what it can do.
+        if run(&lane).is_err() {
+            continue;
+        }
+        if work < WORTH_MEASURING {
+            best = Some((0.0, algorithm));
+            break;
+        }
+        let time = time(cuda, &run)?;
+        if best.is_none_or(|(least, _)| time < least) {
+            best = Some((time, algorithm));
+        }
+    }
+    let algorithm = best.map(|(_, a)| a);
+    made.push(Choice {
+        problem: *problem,
+        direction,
+        algorithm,
+    });
+    Ok(algorithm)
+}
+
+/// Milliseconds of some calls, without the host's part.
+fn time(cuda: &Cuda, run: &dyn Fn(&Lane) -> Result<()>) -> Result<f32> {
+    let recorder = cuda.recorder()?;
+    let mut recording = recorder.record(|| (0..CALLS).try_for_each(|_| run(&recorder)))?;
+    recording.time(cuda)
 }

@@ -1,20 +1,21 @@
 //! cuDNN behind a few safe types: a handle, descriptors, and one convolution's three directions.
 
 use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::cudnn::sys::{
     self, cudnnConvolutionMode_t as Mode, cudnnDataType_t as DataType,
     cudnnDeterminism_t as Determinism, cudnnMathType_t as MathType, cudnnStatus_t as Status,
     cudnnTensorFormat_t as Format,
 };
+use cudarc::driver::CudaStream;
 
+use super::Precision;
 use super::launch::Pointer;
-use super::{Cuda, Precision};
 use crate::{Error, Result, Shape, Window};
 
 /// A convolution's shapes: all that a choice of algorithm depends on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Problem {
     pub(super) batch: usize,
     pub(super) input: Shape,
@@ -58,13 +59,13 @@ struct RawHandle(sys::cudnnHandle_t);
 unsafe impl Send for RawHandle {}
 
 impl Handle {
-    pub(super) fn new(cuda: &Cuda) -> Result<Self> {
+    pub(super) fn new(stream: &Arc<CudaStream>) -> Result<Self> {
         let mut handle = null_mut();
-        // SAFETY: the pointer is valid to write to; the stream lives as long as the device that owns this handle.
+        // SAFETY: the pointer is valid to write to; the stream lives as long as the lane that owns this handle.
         unsafe {
             check("making a handle", sys::cudnnCreate(&mut handle))?;
             let raw = RawHandle(handle);
-            let stream = cuda.stream().cu_stream().cast();
+            let stream = stream.cu_stream().cast();
             check("setting its stream", sys::cudnnSetStream(raw.0, stream))?;
             Ok(Handle(Mutex::new(raw)))
         }

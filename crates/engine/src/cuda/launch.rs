@@ -41,9 +41,9 @@ macro_rules! kernels {
         }
 
         impl Kernels {
-            pub(super) fn load(cuda: &Cuda) -> Result<Self> {
+            pub(super) fn load(cuda: &Cuda, stream: &Arc<CudaStream>) -> Result<Self> {
                 Ok(Kernels {
-                    stream: cuda.stream().clone(),
+                    stream: stream.clone(),
                     $($($name: cuda.function($file, stringify!($name))?,)+)+
                 })
             }

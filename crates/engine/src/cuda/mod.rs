@@ -6,6 +6,7 @@
 mod compile;
 mod convolution;
 mod cudnn;
+mod lane;
 mod launch;
 mod libraries;
 mod memory;
@@ -15,11 +16,12 @@ mod similarity;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream};
 
+use lane::Lane;
 pub use libraries::{Found, Library};
 pub use network::CudaNetwork;
 
@@ -68,10 +70,11 @@ struct Shared {
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
     architecture: String,
     description: String,
-    kernels: OnceLock<Arc<launch::Kernels>>,
+    lane: OnceLock<Arc<Lane>>,
+    recorder: OnceLock<Mutex<Arc<Lane>>>,
+    /// Measured choices of algorithms, by problem.
+    choices: Mutex<Vec<convolution::Choice>>,
     similarity: similarity::Scratch,
-    // Before the stream it is bound to, in the order of dropping.
-    cudnn: OnceLock<cudnn::Handle>,
     stream: Arc<CudaStream>,
 }
 
@@ -111,9 +114,10 @@ impl Cuda {
             context,
             precision,
             modules: Mutex::default(),
-            kernels: OnceLock::new(),
+            lane: OnceLock::new(),
+            recorder: OnceLock::new(),
+            choices: Mutex::default(),
             similarity: similarity::Scratch::default(),
-            cudnn: OnceLock::new(),
         };
         Ok(Cuda {
             shared: Arc::new(shared),
@@ -163,23 +167,27 @@ impl Cuda {
             .map_err(|e| failed(&format!("kernel {name} of {stem}.cu"), e))
     }
 
-    /// The kernels of networks.
-    fn kernels(&self) -> Result<Arc<launch::Kernels>> {
+    /// The lane all work of networks goes to.
+    fn lane(&self) -> Result<Arc<Lane>> {
         let s = &*self.shared;
-        if let Some(kernels) = s.kernels.get() {
-            return Ok(kernels.clone());
+        if let Some(lane) = s.lane.get() {
+            return Ok(lane.clone());
         }
-        let kernels = Arc::new(launch::Kernels::load(self)?);
-        Ok(s.kernels.get_or_init(|| kernels).clone())
+        let lane = Arc::new(Lane::new(self, &s.stream)?);
+        Ok(s.lane.get_or_init(|| lane).clone())
     }
 
-    fn cudnn(&self) -> Result<&cudnn::Handle> {
+    /// The lane that records, for one thread at a time.
+    fn recorder(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
         let s = &*self.shared;
-        if let Some(handle) = s.cudnn.get() {
-            return Ok(handle);
+        if s.recorder.get().is_none() {
+            let stream = s.context.new_stream();
+            let stream = stream.map_err(|e| failed("making a stream", e))?;
+            let lane = Arc::new(Lane::new(self, &stream)?);
+            s.recorder.get_or_init(|| Mutex::new(lane));
         }
-        let handle = cudnn::Handle::new(self)?;
-        Ok(s.cudnn.get_or_init(|| handle))
+        let recorder = s.recorder.get().expect("made above");
+        Ok(recorder.lock().unwrap_or_else(|e| e.into_inner()))
     }
 }
 

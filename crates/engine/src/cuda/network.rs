@@ -3,6 +3,7 @@
 mod backward;
 mod forward;
 mod infer;
+mod passes;
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use cudarc::driver::CudaSlice;
 
 use super::convolution::{Convolution, Places};
 use super::cudnn::Problem;
+use super::lane::Lane;
 use super::launch::{Kernels, NormTensors, Pointer, Reduction};
 use super::memory::{Scratch, Staging};
 use super::parameters::{Parameters, from_bf16};
@@ -18,6 +20,7 @@ use crate::{
     Error, GradientWrite, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result,
     Sgd, Shape, Slot, Tensors, Window,
 };
+use passes::{Pass, Passes};
 
 /// A graph with its memory and parameters on a GPU.
 pub struct CudaNetwork {
@@ -30,7 +33,8 @@ pub struct CudaNetwork {
 /// Everything but the graph, so that both can be borrowed while this changes.
 struct State {
     cuda: Cuda,
-    kernels: Arc<Kernels>,
+    lane: Arc<Lane>,
+    passes: Passes,
     training: Plan,
     inference: Plan,
     /// The prepared convolution of each layer that is one (linear layers are 1×1 convolutions).
@@ -54,7 +58,7 @@ struct State {
 
 impl CudaNetwork {
     pub(super) fn new(cuda: &Cuda, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
-        let kernels = cuda.kernels()?;
+        let lane = cuda.lane()?;
         let training = Plan::training(graph, options)?;
         let inference = Plan::inference(graph, options)?;
         let bytes = cuda.precision().bytes() * training.arena.max(inference.arena);
@@ -75,7 +79,8 @@ impl CudaNetwork {
             step: cuda.zeros(1, "the step")?,
             last_was_training: false,
             cuda: cuda.clone(),
-            kernels,
+            lane,
+            passes: Passes::default(),
             training,
             inference,
         };
@@ -90,14 +95,13 @@ impl CudaNetwork {
         })
     }
 
-    /// Convolutions of a training step (three directions each) that cuDNN computes, and all of them.
+    /// How many convolutions of a training step cuDNN computes, and how many there are: forwards, weight gradients, and
+    /// input gradients where somebody wants them.
     #[doc(hidden)]
     pub fn convolutions_by_cudnn(&self) -> (usize, usize) {
         let all = self.state.convolutions.iter().flatten();
-        (
-            all.clone().map(Convolution::by_cudnn).sum(),
-            3 * all.count(),
-        )
+        let (by_cudnn, wanted): (Vec<_>, Vec<_>) = all.map(Convolution::by_cudnn).unzip();
+        (by_cudnn.iter().sum(), wanted.iter().sum())
     }
 }
 
@@ -107,6 +111,10 @@ impl State {
         context
             .bind_to_thread()
             .map_err(|e| failed("an earlier error of the GPU", e))
+    }
+
+    fn kernels(&self) -> &Kernels {
+        &self.lane.kernels
     }
 
     fn at(&self, slot: &Slot) -> Pointer {
@@ -145,6 +153,10 @@ impl State {
 
     fn reduction(&self, node: &Node) -> Reduction {
         Reduction::new(self.batch() * node.shape.pixels(), node.shape.channels)
+    }
+
+    fn workspace(&self) -> Pointer {
+        self.workspace.pointer(&self.cuda)
     }
 
     fn partials(&self) -> Pointer {
@@ -239,12 +251,9 @@ impl Network for CudaNetwork {
         let sent = state.staging.send(&state.cuda, pixels)?;
         state.last_was_training = true;
         let step_place = state.cuda.pointer(&state.step);
-        state.kernels.set_step(step % (1 << 20), step_place)?;
-        state.kernels.narrow(sent, pixels.len(), state.value(0))?;
-        for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-            state.forward(i, node, graph)?;
-        }
-        state.take_output(graph)
+        state.kernels().set_step(step % (1 << 20), step_place)?;
+        state.kernels().narrow(sent, pixels.len(), state.value(0))?;
+        state.run(Pass::Forward, 0, graph, State::forward_pass)
     }
 
     fn output_and_gradient(&mut self) -> (&CudaBuffer, &mut CudaBuffer) {
@@ -262,16 +271,15 @@ impl Network for CudaNetwork {
         let expected = state.output.len();
         let got = state.output_gradient.len();
         Error::check_length("gradient of the output", expected, got)?;
-        state.give_gradient(graph)?;
-        for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
-            state.backward(i, node, graph)?;
-        }
-        Ok(())
+        // The gradient's buffer may be another one every time.
+        let key = state.cuda.pointer(&state.output_gradient.values);
+        state.run(Pass::Backward, key, graph, State::backward_pass)
     }
 
     fn update(&mut self, sgd: &Sgd) -> Result<()> {
         self.state.bind()?;
-        self.state.parameters.update(&self.state.kernels, sgd)
+        let state = &mut self.state;
+        state.parameters.update(&state.lane.kernels, sgd)
     }
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
@@ -290,10 +298,8 @@ impl Network for CudaNetwork {
         state.last_was_training = false;
         let sent = state.staging.send(&state.cuda, pixels)?;
         let first = state.at(&state.inference.value[0]);
-        state.kernels.narrow(sent, pixels.len(), first)?;
-        for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-            state.infer(i, node, graph)?;
-        }
+        state.kernels().narrow(sent, pixels.len(), first)?;
+        state.run(Pass::Infer, 0, graph, State::infer_pass)?;
         state.read_inferred(graph, output)
     }
 

@@ -3,7 +3,10 @@
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Role, Tensors};
 
-use super::{any_parameters, assert_close, output, set_output_gradient, set_parameters, uniform};
+use super::{
+    any_parameters, assert_close, output, representable, set_output_gradient, set_parameters,
+    uniform,
+};
 
 /// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient, and compares the
 /// output, all gradients (pictures included), running statistics, and inference over a batch and over one picture.
@@ -15,6 +18,7 @@ pub fn compare<D: Device>(device: &D, graph: &Graph, batch: usize, seed: u64, to
 /// The same over given pictures.
 pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u64, tolerance: f64) {
     let one = graph.nodes()[0].shape.len();
+    let pixels = &representable(pixels.to_vec(), tolerance)[..];
     let what = |thing: &str| {
         let last = &graph.node(graph.output_node());
         let input = graph.nodes()[0].shape;
@@ -32,7 +36,9 @@ pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u6
     };
     let mut net = device.network(graph, &options).unwrap();
     let mut twin = NaiveNetwork::new(graph);
-    set_parameters(&mut net, &mut twin, &any_parameters(graph, seed)).unwrap();
+    let parameters = any_parameters(graph, seed).into_iter();
+    let parameters: Vec<Vec<f32>> = parameters.map(|p| representable(p, tolerance)).collect();
+    set_parameters(&mut net, &mut twin, &parameters).unwrap();
 
     net.train_forward(pixels, seed).unwrap();
     let expected = twin.train_forward(&widen(pixels), seed).to_vec();
@@ -43,7 +49,7 @@ pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u6
         tolerance,
     );
 
-    let gradient = uniform(seed + 1, expected.len());
+    let gradient = representable(uniform(seed + 1, expected.len()), tolerance);
     set_output_gradient(device, &mut net, &gradient);
     net.backward().unwrap();
     twin.backward(&widen(&gradient));

@@ -4,19 +4,27 @@ use super::{State, bias_parameter, norm_parameters};
 use crate::{GradientWrite, Graph, Node, Op, Result};
 
 impl State {
-    /// The output's gradient in the precision of activations.
-    pub(super) fn give_gradient(&self, graph: &Graph) -> Result<()> {
-        let from = self.cuda.pointer(&self.output_gradient.values);
-        let to = self.gradient(graph.output_node().index());
-        self.kernels.narrow(from, self.output.len(), to)
+    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<()> {
+        self.give_gradient(graph)?;
+        for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
+            self.backward(i, node, graph)?;
+        }
+        Ok(())
     }
 
-    pub(super) fn backward(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+    /// The output's gradient in the precision of activations.
+    fn give_gradient(&self, graph: &Graph) -> Result<()> {
+        let from = self.cuda.pointer(&self.output_gradient.values);
+        let to = self.gradient(graph.output_node().index());
+        self.kernels().narrow(from, self.output.len(), to)
+    }
+
+    fn backward(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
         let dy = self.gradient(i);
         if dy == 0 {
             return Ok(());
         }
-        let k = &self.kernels;
+        let k = self.kernels();
         let write = self.training.writes[i][0];
         let accumulate = write == GradientWrite::Accumulate;
         let skip = write == GradientWrite::Skip;
@@ -86,7 +94,7 @@ impl State {
         let y = if relu { self.value(i) } else { 0 };
         let first = norm_parameters(node);
         let gradients = [first, first + 1].map(|p| self.parameters.gradient(p));
-        self.kernels.norm_backward(
+        self.kernels().norm_backward(
             &self.reduction(node),
             before,
             y,
@@ -114,18 +122,18 @@ impl State {
         let dy = self.gradient(i);
         let len = self.batch() * node.shape.len();
         if relu {
-            self.kernels
+            self.kernels()
                 .pass_gradient(self.value(i), dy, false, len, dy)?;
         }
         match self.residual_gradient(i, node) {
             (0, _) => Ok(()),
-            (dr, accumulate) => self.kernels.pass_gradient(0, dy, accumulate, len, dr),
+            (dr, accumulate) => self.kernels().pass_gradient(0, dy, accumulate, len, dr),
         }
     }
 
     /// From the gradient of the convolution's own output to those of its bias, weights and input.
     fn convolution_backward(&self, i: usize, node: &Node) -> Result<()> {
-        let (cuda, k, workspace) = (&self.cuda, &self.kernels, &self.workspace);
+        let (k, workspace) = (self.kernels(), self.workspace());
         let convolution = self.convolutions[i].as_ref();
         let convolution = convolution.expect("a convolution was prepared");
         let from = node.inputs[0].index();
@@ -135,7 +143,7 @@ impl State {
             k.sums(&self.reduction(node), dy, self.partials(), sums)?;
         }
         let dw = self.parameters.matrix_gradient(node.parameters[0]);
-        convolution.weight_gradient(cuda, k, workspace, [x, dy], dw)?;
+        convolution.weight_gradient(&self.lane, workspace, [x, dy], dw)?;
         let write = self.training.writes[i][0];
         if write == GradientWrite::Skip {
             return Ok(());
@@ -143,6 +151,6 @@ impl State {
         let w = self.parameters.matrix(node.parameters[0]);
         let accumulate = write == GradientWrite::Accumulate;
         let dx = self.gradient(from);
-        convolution.input_gradient(cuda, k, workspace, [w, dy], accumulate, dx)
+        convolution.input_gradient(&self.lane, workspace, [w, dy], accumulate, dx)
     }
 }

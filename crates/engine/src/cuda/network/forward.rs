@@ -4,8 +4,15 @@ use super::{State, bias_parameter};
 use crate::{Graph, Node, Norm, Op, Result};
 
 impl State {
-    pub(super) fn forward(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
-        let k = &self.kernels;
+    pub(super) fn forward_pass(&self, graph: &Graph) -> Result<()> {
+        for (i, node) in graph.nodes().iter().enumerate().skip(1) {
+            self.forward(i, node, graph)?;
+        }
+        self.take_output(graph)
+    }
+
+    fn forward(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+        let k = self.kernels();
         let (x, y) = (self.value(node.inputs[0].index()), self.value(i));
         let second = node.inputs.get(1).map_or(0, |r| self.value(r.index()));
         let input = graph.shape(node.inputs[0]);
@@ -46,13 +53,13 @@ impl State {
         let x = self.value(node.inputs[0].index());
         let w = self.parameters.matrix(node.parameters[0]);
         let y = self.before_norm(i, node);
-        convolution.forward(&self.cuda, &self.kernels, &self.workspace, [x, w], y)?;
+        convolution.forward(&self.lane, self.workspace(), [x, w], y)?;
         let bias = bias_parameter(node).map_or(0, |b| self.parameters.value(b));
         if bias == 0 && residual == 0 && !relu {
             return Ok(());
         }
         let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
-        self.kernels
+        self.kernels()
             .finish(y, bias, residual, relu, channels, len, y)
     }
 
@@ -66,7 +73,7 @@ impl State {
         relu: bool,
     ) -> Result<()> {
         let t = self.norm_tensors(i, node);
-        let k = &self.kernels;
+        let k = self.kernels();
         k.statistics(&self.reduction(node), before, norm, &t, self.partials())?;
         let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
         k.apply(
@@ -89,13 +96,13 @@ impl State {
     }
 
     /// The result in f32, unless its layer has written it so itself.
-    pub(super) fn take_output(&self, graph: &Graph) -> Result<()> {
+    fn take_output(&self, graph: &Graph) -> Result<()> {
         let output = graph.output_node();
         if matches!(graph.node(output).op, Op::L2Normalise) {
             return Ok(());
         }
         let to = self.cuda.pointer(&self.output.values);
         let from = self.value(output.index());
-        self.kernels.widen(from, self.output.len(), to)
+        self.kernels().widen(from, self.output.len(), to)
     }
 }

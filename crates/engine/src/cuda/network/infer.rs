@@ -8,8 +8,15 @@ use crate::cuda::failed;
 use crate::{Graph, Node, NodeId, Op, Result};
 
 impl State {
-    pub(super) fn infer(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
-        let k = &self.kernels;
+    pub(super) fn infer_pass(&self, graph: &Graph) -> Result<()> {
+        for (i, node) in graph.nodes().iter().enumerate().skip(1) {
+            self.infer(i, node, graph)?;
+        }
+        Ok(())
+    }
+
+    fn infer(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+        let k = self.kernels();
         let value = |x: NodeId| self.at(&self.inference.value[x.index()]);
         let (x, y) = (value(node.inputs[0]), value(NodeId(i)));
         let second = node.inputs.get(1).map_or(0, |r| value(*r));
@@ -67,7 +74,7 @@ impl State {
         let convolution = self.convolutions[i].as_ref();
         let convolution = convolution.expect("a convolution was prepared");
         let w = self.parameters.matrix(node.parameters[0]);
-        convolution.forward(&self.cuda, &self.kernels, &self.workspace, [x, w], y)
+        convolution.forward(&self.lane, self.workspace(), [x, w], y)
     }
 
     /// The result of an inference, as much of it as was asked for.
@@ -76,7 +83,7 @@ impl State {
         if !matches!(graph.node(node).op, Op::L2Normalise) {
             let from = self.at(&self.inference.value[node.index()]);
             let to = self.cuda.pointer(&self.output.values);
-            self.kernels.widen(from, output.len(), to)?;
+            self.kernels().widen(from, output.len(), to)?;
         }
         let view = self.output.values.slice(..output.len());
         let read = self.cuda.stream().memcpy_dtoh(&view, output);
