@@ -17,8 +17,15 @@ pub(super) type Pointer = u64;
 /// Threads of a block where nothing speaks for another number.
 const BLOCK: u32 = 256;
 
-/// Multiprocessors times blocks that a reduction aims at: enough to fill today's GPUs twice over.
-const REDUCTION_BLOCKS: u32 = 512;
+/// Threads of a block that sums over rows.
+const REDUCTION_BLOCK: u32 = 512;
+
+/// Blocks that a sum over rows aims at: two for each multiprocessor of the largest GPUs, since each costs the second
+/// stage its time.
+const REDUCTION_BLOCKS: u32 = 264;
+
+/// Channels and lanes of a block that sums over chunks.
+const FINISH: [u32; 2] = [8, 32];
 
 /// Launches a kernel with these arguments, whose types must be the kernel's.
 macro_rules! launch {
@@ -115,7 +122,7 @@ impl Reduction {
         let wide = channels.is_multiple_of(8);
         let groups = if wide { channels / 8 } else { channels };
         let across = groups.next_power_of_two().min(32);
-        let down = BLOCK / across;
+        let down = REDUCTION_BLOCK / across;
         let blocks = groups.div_ceil(across);
         let most = (REDUCTION_BLOCKS / blocks).max(1);
         let chunk_rows = rows.div_ceil(rows.div_ceil(4 * down).min(most));
@@ -297,8 +304,8 @@ impl Kernels {
         }
         launch!(
             self.statistics_finish,
-            [channels.div_ceil(32), 1],
-            [32, 8],
+            [channels.div_ceil(FINISH[0]), 1],
+            FINISH,
             partials,
             r.grid[1],
             x,
@@ -404,11 +411,11 @@ impl Kernels {
                 partials
             )?;
         }
-        let few = [c.div_ceil(32), 1];
+        let few = [c.div_ceil(FINISH[0]), 1];
         launch!(
             self.backward_finish,
             few,
-            [32, 8],
+            FINISH,
             partials,
             r.grid[1],
             rows,
@@ -477,8 +484,8 @@ impl Kernels {
         }
         launch!(
             self.sums_finish,
-            [c.div_ceil(32), 1],
-            [32, 8],
+            [c.div_ceil(FINISH[0]), 1],
+            FINISH,
             partials,
             r.grid[1],
             c,
@@ -764,7 +771,7 @@ mod tests {
             );
             assert!((r.grid[1] * r.chunk_rows) as usize >= rows, "{r:?}");
             assert!(((r.grid[1] - 1) * r.chunk_rows) < rows as u32, "{r:?}");
-            assert_eq!(r.block[0] * r.block[1], BLOCK, "{r:?}");
+            assert_eq!(r.block[0] * r.block[1], REDUCTION_BLOCK, "{r:?}");
             assert!(r.block[1].is_power_of_two(), "{r:?}");
         }
     }

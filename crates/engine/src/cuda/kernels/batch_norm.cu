@@ -20,14 +20,15 @@ enum { STATISTICS, BACKWARD, SUMS };
 
 // One chunk of rows: partials[chunk][2][channels]. A thread holds V channels, threadIdx.y takes turns with the rows.
 //   STATISTICS   Σ (x − x₀), Σ (x − x₀)²       BACKWARD   Σ d, Σ d·(x − μ)       SUMS   Σ dy, 0
+// Blocks have 512 threads and a power of two of them, at most 32, across.
 template <int V, int MODE>
 static __device__ __forceinline__ void chunk_sums(const element *x, const element *y, const element *dy,
                                                   const float *mean, u32 rows, u32 channels, u32 chunk_rows,
                                                   float *partials) {
-    __shared__ float shared[2][256][V];
+    __shared__ float shared[16][2 * V][32];
     u32 c = (blockIdx.x * blockDim.x + threadIdx.x) * V;
     u32 first = blockIdx.y * chunk_rows, end = min(first + chunk_rows, rows);
-    float a[V] = {}, b[V] = {};
+    float a[2 * V] = {};
     if (c < channels) {
         float pivot[V];
         if (MODE == STATISTICS) load<V>(x + c, pivot);
@@ -47,38 +48,36 @@ static __device__ __forceinline__ void chunk_sums(const element *x, const elemen
             for (int i = 0; i < V; i++) {
                 if (MODE == STATISTICS) {
                     float e = xs[i] - pivot[i];
-                    a[i] += e, b[i] += e * e;
+                    a[i] += e, a[V + i] += e * e;
                 } else {
                     a[i] += d[i];
-                    if (MODE == BACKWARD) b[i] += d[i] * (xs[i] - pivot[i]);
+                    if (MODE == BACKWARD) a[V + i] += d[i] * (xs[i] - pivot[i]);
                 }
             }
         }
     }
-    u32 at = threadIdx.y * blockDim.x + threadIdx.x;
+    // First over the rows within a warp, then over the warps.
+    u32 thread = threadIdx.y * blockDim.x + threadIdx.x, warp = thread / 32, lane = thread % 32;
+    for (u32 offset = blockDim.x; offset < 32; offset *= 2) {
 #pragma unroll
-    for (int i = 0; i < V; i++) shared[0][at][i] = a[i], shared[1][at][i] = b[i];
-    for (u32 half = blockDim.y / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.y < half) {
-#pragma unroll
-            for (int i = 0; i < V; i++) {
-                shared[0][at][i] += shared[0][at + half * blockDim.x][i];
-                shared[1][at][i] += shared[1][at + half * blockDim.x][i];
-            }
-        }
+        for (int i = 0; i < 2 * V; i++) a[i] += __shfl_xor_sync(0xffffffffu, a[i], offset);
     }
-    if (threadIdx.y == 0 && c < channels) {
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-            partials[(2 * blockIdx.y) * channels + c + i] = shared[0][at][i];
-            partials[(2 * blockIdx.y + 1) * channels + c + i] = shared[1][at][i];
-        }
+    for (int i = 0; i < 2 * V; i++) shared[warp][i][lane] = a[i];
+    __syncthreads();
+    // A thread for each sum of each thread across.
+    for (u32 sum = thread; sum < 2 * V * blockDim.x; sum += 512) {
+        u32 across = sum % blockDim.x, i = sum / blockDim.x;
+        float total = 0.0f;
+#pragma unroll
+        for (int w = 0; w < 16; w++) total += shared[w][i][across];
+        u32 to = (blockIdx.x * blockDim.x + across) * V + i % V;
+        if (to < channels) partials[(u64)(2 * blockIdx.y + i / V) * channels + to] = total;
     }
 }
 
 #define CHUNK_SUMS(name, V, MODE)                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+    extern "C" __global__ void __launch_bounds__(512)                                                                  \
         name(const element *x, const element *y, const element *dy, const float *mean, u32 rows, u32 channels,         \
              u32 chunk_rows, float *partials) {                                                                        \
         chunk_sums<V, MODE>(x, y, dy, mean, rows, channels, chunk_rows, partials);                                     \
@@ -90,24 +89,27 @@ CHUNK_SUMS(backward_sums_1, 1, BACKWARD)
 CHUNK_SUMS(sums_8, 8, SUMS)
 CHUNK_SUMS(sums_1, 1, SUMS)
 
-// The sum of all chunks, for blocks of 32 channels by 8; complete where threadIdx.y is 0.
+// The sum of all chunks, for blocks of 8 channels by 32; complete where threadIdx.y is 0.
 static __device__ __forceinline__ void all_chunks(const float *partials, u32 chunks, u32 channels, u32 c, double &a,
                                                   double &b) {
-    __shared__ double shared[2][8][32];
+    __shared__ double shared[2][32][9];
     a = 0.0, b = 0.0;
     if (c < channels) {
-        for (u32 chunk = threadIdx.y; chunk < chunks; chunk += 8) {
-            a += partials[(2 * chunk) * channels + c];
-            b += partials[(2 * chunk + 1) * channels + c];
+#pragma unroll 8
+        for (u32 chunk = threadIdx.y; chunk < chunks; chunk += 32) {
+            a += partials[(u64)(2 * chunk) * channels + c];
+            b += partials[(u64)(2 * chunk + 1) * channels + c];
         }
     }
     shared[0][threadIdx.y][threadIdx.x] = a;
     shared[1][threadIdx.y][threadIdx.x] = b;
-    __syncthreads();
-    if (threadIdx.y == 0) {
-        for (int i = 1; i < 8; i++) {
-            a += shared[0][i][threadIdx.x];
-            b += shared[1][i][threadIdx.x];
+    for (u32 half = 16; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y < half) {
+            a += shared[0][threadIdx.y + half][threadIdx.x];
+            b += shared[1][threadIdx.y + half][threadIdx.x];
+            shared[0][threadIdx.y][threadIdx.x] = a;
+            shared[1][threadIdx.y][threadIdx.x] = b;
         }
     }
 }
@@ -116,7 +118,7 @@ static __device__ __forceinline__ void all_chunks(const float *partials, u32 chu
 extern "C" __global__ void statistics_finish(const float *partials, u32 chunks, const element *x, u32 rows, u32 channels,
                                              float epsilon, float momentum, const float *gamma, const float *beta,
                                              float *running_mean, float *running_variance, float *saved) {
-    u32 c = blockIdx.x * 32 + threadIdx.x;
+    u32 c = blockIdx.x * 8 + threadIdx.x;
     double a, b;
     all_chunks(partials, chunks, channels, c, a, b);
     if (threadIdx.y != 0 || c >= channels) return;
@@ -188,7 +190,7 @@ extern "C" __global__ void apply(const element *x, const element *residual, cons
 // dβ and dγ (`=`), and what backward_values multiplies with.
 extern "C" __global__ void backward_finish(const float *partials, u32 chunks, u32 rows, u32 channels,
                                            const float *gamma, float *saved, float *dgamma, float *dbeta) {
-    u32 c = blockIdx.x * 32 + threadIdx.x;
+    u32 c = blockIdx.x * 8 + threadIdx.x;
     double a, b;
     all_chunks(partials, chunks, channels, c, a, b);
     if (threadIdx.y != 0 || c >= channels) return;
@@ -203,7 +205,7 @@ extern "C" __global__ void backward_finish(const float *partials, u32 chunks, u3
 
 // The sums of a bias's gradient (`=`).
 extern "C" __global__ void sums_finish(const float *partials, u32 chunks, u32 channels, float *sums) {
-    u32 c = blockIdx.x * 32 + threadIdx.x;
+    u32 c = blockIdx.x * 8 + threadIdx.x;
     double a, b;
     all_chunks(partials, chunks, channels, c, a, b);
     if (threadIdx.y == 0 && c < channels) sums[c] = (float)a;
