@@ -9,23 +9,13 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, result};
 
 use super::{Cuda, failed};
-use crate::{Result, Sgd, Shape, Window};
+use crate::{Result, Sgd};
 
 /// A place in device memory, 0 for none.
 pub(super) type Pointer = u64;
 
 /// Threads of a block where nothing speaks for another number.
 const BLOCK: u32 = 256;
-
-/// Threads of a block that sums over rows.
-const REDUCTION_BLOCK: u32 = 512;
-
-/// Blocks that a sum over rows aims at: two for each multiprocessor of the largest GPUs, since each costs the second
-/// stage its time.
-const REDUCTION_BLOCKS: u32 = 264;
-
-/// Channels and lanes of a block that sums over chunks.
-const FINISH: [u32; 2] = [8, 32];
 
 /// Launches a kernel with these arguments, whose types must be the kernel's.
 macro_rules! launch {
@@ -38,6 +28,11 @@ macro_rules! launch {
         )
     };
 }
+
+mod norm;
+mod windows;
+
+pub(super) use norm::{NormTensors, Reduction};
 
 macro_rules! kernels {
     ($($file:literal: $($name:ident),+;)+) => {
@@ -67,24 +62,6 @@ kernels! {
     "sgd": set_settings, set_step, sgd;
 }
 
-/// A window over pictures, as pool.cu has it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Sliding {
-    input: [u32; 3],
-    output: [u32; 2],
-    window: [u32; 6],
-}
-
-/// The same with output channels, as convolution.cu has it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Windows {
-    input: [u32; 3],
-    output: [u32; 3],
-    window: [u32; 6],
-}
-
 /// The optimiser's settings, as sgd.cu has them.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -93,64 +70,6 @@ struct Settings {
     momentum: f32,
     decay: f32,
     nesterov: u32,
-}
-
-fn three(s: Shape) -> [u32; 3] {
-    [s.height, s.width, s.channels].map(|v| v as u32)
-}
-
-fn six(w: Window) -> [u32; 6] {
-    let [a, b, c] = [w.kernel, w.stride, w.padding];
-    [a[0], a[1], b[0], b[1], c[0], c[1]].map(|v| v as u32)
-}
-
-/// How rows are cut for a sum over them: a choice that depends on the shape alone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reduction {
-    rows: u32,
-    channels: u32,
-    /// Eight channels a thread, or one.
-    wide: bool,
-    block: [u32; 2],
-    grid: [u32; 2],
-    chunk_rows: u32,
-}
-
-impl Reduction {
-    pub(super) fn new(rows: usize, channels: usize) -> Self {
-        let (rows, channels) = (rows as u32, channels as u32);
-        let wide = channels.is_multiple_of(8);
-        let groups = if wide { channels / 8 } else { channels };
-        let across = groups.next_power_of_two().min(32);
-        let down = REDUCTION_BLOCK / across;
-        let blocks = groups.div_ceil(across);
-        let most = (REDUCTION_BLOCKS / blocks).max(1);
-        let chunk_rows = rows.div_ceil(rows.div_ceil(4 * down).min(most));
-        Reduction {
-            rows,
-            channels,
-            wide,
-            block: [across, down],
-            grid: [blocks, rows.div_ceil(chunk_rows)],
-            chunk_rows,
-        }
-    }
-
-    /// Values of scratch memory it needs.
-    pub(super) fn partials(&self) -> usize {
-        2 * self.grid[1] as usize * self.channels as usize
-    }
-}
-
-/// A batch norm's tensors beside the activations: parameters, running statistics, and seven rows of channels that its
-/// passes share.
-#[derive(Clone, Copy)]
-pub(super) struct NormTensors {
-    pub(super) gamma: Pointer,
-    pub(super) beta: Pointer,
-    pub(super) running_mean: Pointer,
-    pub(super) running_variance: Pointer,
-    pub(super) saved: Pointer,
 }
 
 impl Kernels {
@@ -262,321 +181,6 @@ impl Kernels {
         )
     }
 
-    /// Batch statistics of x into `t.saved`; moves the running ones.
-    pub(super) fn statistics(
-        &self,
-        r: &Reduction,
-        x: Pointer,
-        norm: crate::Norm,
-        t: &NormTensors,
-        partials: Pointer,
-    ) -> Result<()> {
-        let none: Pointer = 0;
-        let (rows, channels) = (r.rows, r.channels);
-        if r.wide {
-            launch!(
-                self.statistics_8,
-                r.grid,
-                r.block,
-                x,
-                none,
-                none,
-                none,
-                rows,
-                channels,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.statistics_1,
-                r.grid,
-                r.block,
-                x,
-                none,
-                none,
-                none,
-                rows,
-                channels,
-                r.chunk_rows,
-                partials
-            )?;
-        }
-        launch!(
-            self.statistics_finish,
-            [channels.div_ceil(FINISH[0]), 1],
-            FINISH,
-            partials,
-            r.grid[1],
-            x,
-            rows,
-            channels,
-            norm.epsilon,
-            norm.momentum,
-            t.gamma,
-            t.beta,
-            t.running_mean,
-            t.running_variance,
-            t.saved,
-        )
-    }
-
-    /// Scale and shift of the running statistics into `t.saved`.
-    pub(super) fn running_scale(
-        &self,
-        channels: usize,
-        epsilon: f32,
-        t: &NormTensors,
-    ) -> Result<()> {
-        let c = channels as u32;
-        launch!(
-            self.running_scale,
-            [c.div_ceil(BLOCK), 1],
-            [BLOCK, 1],
-            c,
-            epsilon,
-            t.gamma,
-            t.beta,
-            t.running_mean,
-            t.running_variance,
-            t.saved,
-        )
-    }
-
-    /// y = x·scale + shift (+ residual), then ReLU.
-    pub(super) fn apply(
-        &self,
-        x: Pointer,
-        residual: Pointer,
-        saved: Pointer,
-        relu: bool,
-        channels: usize,
-        len: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (relu, c, n) = (i32::from(relu), channels as u32, len as u64);
-        launch!(
-            self.apply,
-            eights(len),
-            [BLOCK, 1],
-            x,
-            residual,
-            saved,
-            relu,
-            c,
-            n,
-            y
-        )
-    }
-
-    /// dγ and dβ, then dy in place and the residual's gradient, if it is wanted, (+)=.
-    pub(super) fn norm_backward(
-        &self,
-        r: &Reduction,
-        x: Pointer,
-        y: Pointer,
-        dy: Pointer,
-        t: &NormTensors,
-        partials: Pointer,
-        [dgamma, dbeta]: [Pointer; 2],
-        (residual, accumulate): (Pointer, bool),
-    ) -> Result<()> {
-        let (rows, c, mean) = (r.rows, r.channels, t.saved);
-        if r.wide {
-            launch!(
-                self.backward_sums_8,
-                r.grid,
-                r.block,
-                x,
-                y,
-                dy,
-                mean,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.backward_sums_1,
-                r.grid,
-                r.block,
-                x,
-                y,
-                dy,
-                mean,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        }
-        let few = [c.div_ceil(FINISH[0]), 1];
-        launch!(
-            self.backward_finish,
-            few,
-            FINISH,
-            partials,
-            r.grid[1],
-            rows,
-            c,
-            t.gamma,
-            t.saved,
-            dgamma,
-            dbeta,
-        )?;
-        let n = u64::from(rows) * u64::from(c);
-        let add = i32::from(accumulate);
-        let grid = eights(n as usize);
-        launch!(
-            self.backward_values,
-            grid,
-            [BLOCK, 1],
-            x,
-            y,
-            t.saved,
-            c,
-            n,
-            add,
-            residual,
-            dy
-        )
-    }
-
-    /// The sum of dy over its rows.
-    pub(super) fn sums(
-        &self,
-        r: &Reduction,
-        dy: Pointer,
-        partials: Pointer,
-        sums: Pointer,
-    ) -> Result<()> {
-        let none: Pointer = 0;
-        let (rows, c) = (r.rows, r.channels);
-        if r.wide {
-            launch!(
-                self.sums_8,
-                r.grid,
-                r.block,
-                none,
-                none,
-                dy,
-                none,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.sums_1,
-                r.grid,
-                r.block,
-                none,
-                none,
-                dy,
-                none,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        }
-        launch!(
-            self.sums_finish,
-            [c.div_ceil(FINISH[0]), 1],
-            FINISH,
-            partials,
-            r.grid[1],
-            c,
-            sums
-        )
-    }
-
-    pub(super) fn max_pool(
-        &self,
-        x: Pointer,
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (s, len) = (sliding(input, output, window), batch * output.len());
-        let n = len as u64;
-        launch!(self.max_pool, ones(len), [BLOCK, 1], x, s, n, y)
-    }
-
-    pub(super) fn max_pool_backward(
-        &self,
-        [x, y, dy]: [Pointer; 3],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let (s, len) = (sliding(input, output, window), batch * input.len());
-        let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.max_pool_backward,
-            ones(len),
-            [BLOCK, 1],
-            x,
-            y,
-            dy,
-            s,
-            n,
-            add,
-            dx
-        )
-    }
-
-    pub(super) fn global_average(
-        &self,
-        x: Pointer,
-        input: Shape,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
-        let len = batch * input.channels;
-        let n = len as u64;
-        launch!(
-            self.global_average,
-            ones(len),
-            [BLOCK, 1],
-            x,
-            pixels,
-            c,
-            n,
-            y
-        )
-    }
-
-    pub(super) fn global_average_backward(
-        &self,
-        dy: Pointer,
-        input: Shape,
-        batch: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
-        let len = batch * input.len();
-        let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.global_average_backward,
-            ones(len),
-            [BLOCK, 1],
-            dy,
-            pixels,
-            c,
-            n,
-            add,
-            dx
-        )
-    }
-
     pub(super) fn l2_normalise(
         &self,
         x: Pointer,
@@ -617,67 +221,6 @@ impl Kernels {
             dim,
             add,
             dx
-        )
-    }
-
-    pub(super) fn direct_forward(
-        &self,
-        [x, w]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * output.len());
-        let n = len as u64;
-        launch!(self.direct_forward, ones(len), [BLOCK, 1], x, w, s, n, y)
-    }
-
-    pub(super) fn direct_input_gradient(
-        &self,
-        [w, dy]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * input.len());
-        let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.direct_input_gradient,
-            ones(len),
-            [BLOCK, 1],
-            w,
-            dy,
-            s,
-            n,
-            add,
-            dx
-        )
-    }
-
-    pub(super) fn direct_weight_gradient(
-        &self,
-        [x, dy]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        dw: Pointer,
-    ) -> Result<()> {
-        let s = windows(input, output, window);
-        let [kh, kw] = window.kernel;
-        let weights = (output.channels * kh * kw * input.channels) as u32;
-        let batch = batch as u32;
-        launch!(
-            self.direct_weight_gradient,
-            [weights, 1],
-            [128, 1],
-            x,
-            dy,
-            s,
-            batch,
-            dw
         )
     }
 
@@ -731,48 +274,4 @@ fn eights(len: usize) -> [u32; 2] {
 /// Blocks for a thread a value.
 fn ones(len: usize) -> [u32; 2] {
     [len.div_ceil(BLOCK as usize).max(1) as u32, 1]
-}
-
-fn sliding(input: Shape, output: Shape, window: Window) -> Sliding {
-    Sliding {
-        input: three(input),
-        output: [output.height as u32, output.width as u32],
-        window: six(window),
-    }
-}
-
-fn windows(input: Shape, output: Shape, window: Window) -> Windows {
-    Windows {
-        input: three(input),
-        output: three(output),
-        window: six(window),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reduction_covers_every_row_and_channel_once() {
-        for (rows, channels) in [
-            (1, 1),
-            (15, 3),
-            (131_072, 64),
-            (2048, 512),
-            (7, 2048),
-            (100_001, 17),
-        ] {
-            let r = Reduction::new(rows, channels);
-            let per_thread = if r.wide { 8 } else { 1 };
-            assert!(
-                (r.grid[0] * r.block[0] * per_thread) as usize >= channels,
-                "{r:?}"
-            );
-            assert!((r.grid[1] * r.chunk_rows) as usize >= rows, "{r:?}");
-            assert!(((r.grid[1] - 1) * r.chunk_rows) < rows as u32, "{r:?}");
-            assert_eq!(r.block[0] * r.block[1], REDUCTION_BLOCK, "{r:?}");
-            assert!(r.block[1].is_power_of_two(), "{r:?}");
-        }
-    }
 }

@@ -118,23 +118,26 @@ static __device__ __forceinline__ void all_chunks(const float *partials, u32 chu
 extern "C" __global__ void statistics_finish(const float *partials, u32 chunks, const element *x, u32 rows, u32 channels,
                                              float epsilon, float momentum, const float *gamma, const float *beta,
                                              float *running_mean, float *running_variance, float *saved) {
-    u32 c = blockIdx.x * 8 + threadIdx.x;
+    u32 c = blockIdx.x * 8 + threadIdx.x, safe = c < channels ? c : 0;
+    // Asked for before the sums, which these need not wait for.
+    float g = gamma[safe], shift = beta[safe], pivot = to_float(x[safe]);
+    float old_mean = running_mean[safe], old_variance = running_variance[safe];
+    double share = 1.0 / rows, unbias = rows > 1 ? rows / (rows - 1.0) : 1.0;
     double a, b;
     all_chunks(partials, chunks, channels, c, a, b);
     if (threadIdx.y != 0 || c >= channels) return;
-    double m = rows;
-    float mean = (float)(to_float(x[c]) + a / m);
-    double variance = (b - a * a / m) / m;
+    double from_pivot = a * share;
+    float mean = (float)(pivot + from_pivot);
+    double variance = b * share - from_pivot * from_pivot;
     variance = variance < 0.0 ? 0.0 : variance;
-    float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
-    float scale = gamma[c] * inverse;
+    float inverse = 1.0f / sqrtf((float)variance + epsilon);
+    float scale = g * inverse;
     saved[c] = mean;
     saved[channels + c] = inverse;
     saved[2 * channels + c] = scale;
-    saved[3 * channels + c] = beta[c] - mean * scale;
-    double unbiased = rows > 1 ? variance * m / (m - 1.0) : variance;
-    running_mean[c] = (float)((1.0 - momentum) * running_mean[c] + momentum * (double)mean);
-    running_variance[c] = (float)((1.0 - momentum) * running_variance[c] + momentum * unbiased);
+    saved[3 * channels + c] = shift - mean * scale;
+    running_mean[c] = (1.0f - momentum) * old_mean + momentum * mean;
+    running_variance[c] = (1.0f - momentum) * old_variance + momentum * (float)(variance * unbias);
 }
 
 // Scale and shift from the running statistics.
@@ -147,10 +150,14 @@ extern "C" __global__ void running_scale(u32 channels, float epsilon, const floa
     saved[3 * channels + c] = beta[c] - running_mean[c] * scale;
 }
 
-#define RUN_OF_EIGHT(len)                                                                                              \
-    u64 at = 8 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);                                                         \
-    if (at >= len) return;                                                                                             \
-    int n = len - at < 8 ? (int)(len - at) : 8;
+// A block of 256 threads takes two tiles of values; where a tile is whole rows of channels, a thread meets the same eight
+// channels in both and reads what it needs of them once.
+#define TILE 2048
+#define TWO_TILES(len)                                                                                                 \
+    u64 begin = (u64)blockIdx.x * (2 * TILE) + threadIdx.x * 8;                                                        \
+    u64 place[2] = {begin, begin + TILE};                                                                              \
+    int n[2];                                                                                                          \
+    for (int t = 0; t < 2; t++) n[t] = place[t] >= len ? 0 : len - place[t] < 8 ? (int)(len - place[t]) : 8;
 
 // A channel's value for each of eight places in a row of places.
 static __device__ __forceinline__ void of_channels(const float *p, u32 c, u32 channels, float v[8]) {
@@ -165,42 +172,46 @@ static __device__ __forceinline__ void of_channels(const float *p, u32 c, u32 ch
     }
 }
 
-extern "C" __global__ void apply(const element *x, const element *residual, const float *saved, int relu, u32 channels,
-                                 u64 len, element *y) {
-    RUN_OF_EIGHT(len)
-    u32 c = (u32)(at % channels);
-    float v[8], r[8], scale[8], shift[8];
-    load_some(x + at, n, v);
-    of_channels(saved + 2 * channels, c, channels, scale);
-    of_channels(saved + 3 * channels, c, channels, shift);
+extern "C" __global__ void __launch_bounds__(256)
+    apply(const element *x, const element *residual, const float *saved, int relu, u32 channels, u64 len, element *y) {
+    TWO_TILES(len)
+    float v[2][8], r[2][8], scale[8], shift[8];
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = v[i] * scale[i] + shift[i];
-    if (residual) {
-        load_some(residual + at, n, r);
-#pragma unroll
-        for (int i = 0; i < 8; i++) v[i] += r[i];
+    for (int t = 0; t < 2; t++) {
+        load_some(x + place[t], n[t], v[t]);
+        if (residual) load_some(residual + place[t], n[t], r[t]);
     }
-    if (relu) {
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = fmaxf(v[i], 0.0f);
+    for (int t = 0; t < 2; t++) {
+        if (t == 0 || TILE % channels != 0) {
+            u32 c = (u32)(place[t] % channels);
+            of_channels(saved + 2 * channels, c, channels, scale);
+            of_channels(saved + 3 * channels, c, channels, shift);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            v[t][i] = v[t][i] * scale[i] + shift[i];
+            if (residual) v[t][i] += r[t][i];
+            if (relu) v[t][i] = fmaxf(v[t][i], 0.0f);
+        }
+        store_some(y + place[t], n[t], v[t]);
     }
-    store_some(y + at, n, v);
 }
 
 // dβ and dγ (`=`), and what backward_values multiplies with.
 extern "C" __global__ void backward_finish(const float *partials, u32 chunks, u32 rows, u32 channels,
                                            const float *gamma, float *saved, float *dgamma, float *dbeta) {
-    u32 c = blockIdx.x * 8 + threadIdx.x;
+    u32 c = blockIdx.x * 8 + threadIdx.x, safe = c < channels ? c : 0;
+    float inverse = saved[channels + safe], scale = gamma[safe] * inverse;
+    double share = 1.0 / rows;
     double a, b;
     all_chunks(partials, chunks, channels, c, a, b);
     if (threadIdx.y != 0 || c >= channels) return;
-    double m = rows, inverse = saved[channels + c];
-    double scale = gamma[c] * inverse;
     dbeta[c] = (float)a;
-    dgamma[c] = (float)(b * inverse);
-    saved[4 * channels + c] = (float)scale;
-    saved[5 * channels + c] = (float)(-scale * inverse * inverse * b / m);
-    saved[6 * channels + c] = (float)(-scale * a / m);
+    dgamma[c] = (float)b * inverse;
+    saved[4 * channels + c] = scale;
+    saved[5 * channels + c] = -scale * inverse * inverse * (float)(b * share);
+    saved[6 * channels + c] = -scale * (float)(a * share);
 }
 
 // The sums of a bias's gradient (`=`).
@@ -211,34 +222,40 @@ extern "C" __global__ void sums_finish(const float *partials, u32 chunks, u32 ch
     if (threadIdx.y == 0 && c < channels) sums[c] = (float)a;
 }
 
-extern "C" __global__ void backward_values(const element *x, const element *y, const float *saved, u32 channels, u64 len,
-                                           int accumulate, element *residual, element *dy) {
-    RUN_OF_EIGHT(len)
-    u32 c = (u32)(at % channels);
-    float d[8], v[8], mean[8], scale[8], slope[8], shift[8];
-    load_some(dy + at, n, d);
-    if (y) {
-        load_some(y + at, n, v);
+extern "C" __global__ void __launch_bounds__(256)
+    backward_values(const element *x, const element *y, const float *saved, u32 channels, u64 len, int accumulate,
+                    element *residual, element *dy) {
+    TWO_TILES(len)
+    float d[2][8], v[2][8], mean[8], scale[8], slope[8], shift[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) d[i] = v[i] > 0.0f ? d[i] : 0.0f;
-    }
-    if (residual) {
-        float r[8];
-        if (accumulate) {
-            load_some(residual + at, n, r);
+    for (int t = 0; t < 2; t++) {
+        float ys[8];
+        load_some(dy + place[t], n[t], d[t]);
+        load_some(x + place[t], n[t], v[t]);
+        if (y) {
+            load_some(y + place[t], n[t], ys);
 #pragma unroll
-            for (int i = 0; i < 8; i++) r[i] += d[i];
-            store_some(residual + at, n, r);
-        } else {
-            store_some(residual + at, n, d);
+            for (int i = 0; i < 8; i++) d[t][i] = ys[i] > 0.0f ? d[t][i] : 0.0f;
         }
     }
-    load_some(x + at, n, v);
-    of_channels(saved, c, channels, mean);
-    of_channels(saved + 4 * channels, c, channels, scale);
-    of_channels(saved + 5 * channels, c, channels, slope);
-    of_channels(saved + 6 * channels, c, channels, shift);
 #pragma unroll
-    for (int i = 0; i < 8; i++) d[i] = scale[i] * d[i] + slope[i] * (v[i] - mean[i]) + shift[i];
-    store_some(dy + at, n, d);
+    for (int t = 0; t < 2; t++) {
+        if (residual) {
+            float r[8] = {};
+            if (accumulate) load_some(residual + place[t], n[t], r);
+#pragma unroll
+            for (int i = 0; i < 8; i++) r[i] += d[t][i];
+            store_some(residual + place[t], n[t], r);
+        }
+        if (t == 0 || TILE % channels != 0) {
+            u32 c = (u32)(place[t] % channels);
+            of_channels(saved, c, channels, mean);
+            of_channels(saved + 4 * channels, c, channels, scale);
+            of_channels(saved + 5 * channels, c, channels, slope);
+            of_channels(saved + 6 * channels, c, channels, shift);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) d[t][i] = scale[i] * d[t][i] + slope[i] * (v[t][i] - mean[i]) + shift[i];
+        store_some(dy + place[t], n[t], d[t]);
+    }
 }

@@ -1,0 +1,196 @@
+//! Launches over windows: pool.cu's pooling, and convolution.cu.
+
+use std::ffi::c_void;
+
+use super::{BLOCK, Kernels, Pointer, ones};
+use crate::{Result, Shape, Window};
+
+/// A window over pictures, as pool.cu has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Sliding {
+    input: [u32; 3],
+    output: [u32; 2],
+    window: [u32; 6],
+}
+
+/// The same with output channels, as convolution.cu has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Windows {
+    input: [u32; 3],
+    output: [u32; 3],
+    window: [u32; 6],
+}
+
+impl Kernels {
+    pub(in crate::cuda) fn max_pool(
+        &self,
+        x: Pointer,
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (s, len) = (sliding(input, output, window), batch * output.len());
+        let n = len as u64;
+        launch!(self.max_pool, ones(len), [BLOCK, 1], x, s, n, y)
+    }
+
+    pub(in crate::cuda) fn max_pool_backward(
+        &self,
+        [x, y, dy]: [Pointer; 3],
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        accumulate: bool,
+        dx: Pointer,
+    ) -> Result<()> {
+        let (s, len) = (sliding(input, output, window), batch * input.len());
+        let (n, add) = (len as u64, i32::from(accumulate));
+        launch!(
+            self.max_pool_backward,
+            ones(len),
+            [BLOCK, 1],
+            x,
+            y,
+            dy,
+            s,
+            n,
+            add,
+            dx
+        )
+    }
+
+    pub(in crate::cuda) fn global_average(
+        &self,
+        x: Pointer,
+        input: Shape,
+        batch: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
+        let len = batch * input.channels;
+        let n = len as u64;
+        launch!(
+            self.global_average,
+            ones(len),
+            [BLOCK, 1],
+            x,
+            pixels,
+            c,
+            n,
+            y
+        )
+    }
+
+    pub(in crate::cuda) fn global_average_backward(
+        &self,
+        dy: Pointer,
+        input: Shape,
+        batch: usize,
+        accumulate: bool,
+        dx: Pointer,
+    ) -> Result<()> {
+        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
+        let len = batch * input.len();
+        let (n, add) = (len as u64, i32::from(accumulate));
+        launch!(
+            self.global_average_backward,
+            ones(len),
+            [BLOCK, 1],
+            dy,
+            pixels,
+            c,
+            n,
+            add,
+            dx
+        )
+    }
+
+    pub(in crate::cuda) fn direct_forward(
+        &self,
+        [x, w]: [Pointer; 2],
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (s, len) = (windows(input, output, window), batch * output.len());
+        let n = len as u64;
+        launch!(self.direct_forward, ones(len), [BLOCK, 1], x, w, s, n, y)
+    }
+
+    pub(in crate::cuda) fn direct_input_gradient(
+        &self,
+        [w, dy]: [Pointer; 2],
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        accumulate: bool,
+        dx: Pointer,
+    ) -> Result<()> {
+        let (s, len) = (windows(input, output, window), batch * input.len());
+        let (n, add) = (len as u64, i32::from(accumulate));
+        launch!(
+            self.direct_input_gradient,
+            ones(len),
+            [BLOCK, 1],
+            w,
+            dy,
+            s,
+            n,
+            add,
+            dx
+        )
+    }
+
+    pub(in crate::cuda) fn direct_weight_gradient(
+        &self,
+        [x, dy]: [Pointer; 2],
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        dw: Pointer,
+    ) -> Result<()> {
+        let s = windows(input, output, window);
+        let [kh, kw] = window.kernel;
+        let weights = (output.channels * kh * kw * input.channels) as u32;
+        let batch = batch as u32;
+        launch!(
+            self.direct_weight_gradient,
+            [weights, 1],
+            [128, 1],
+            x,
+            dy,
+            s,
+            batch,
+            dw
+        )
+    }
+}
+
+fn three(s: Shape) -> [u32; 3] {
+    [s.height, s.width, s.channels].map(|v| v as u32)
+}
+
+fn six(w: Window) -> [u32; 6] {
+    let [a, b, c] = [w.kernel, w.stride, w.padding];
+    [a[0], a[1], b[0], b[1], c[0], c[1]].map(|v| v as u32)
+}
+
+fn sliding(input: Shape, output: Shape, window: Window) -> Sliding {
+    Sliding {
+        input: three(input),
+        output: [output.height as u32, output.width as u32],
+        window: six(window),
+    }
+}
+
+fn windows(input: Shape, output: Shape, window: Window) -> Windows {
+    Windows {
+        input: three(input),
+        output: three(output),
+        window: six(window),
+    }
+}
