@@ -4,7 +4,7 @@
 //! activation and gradient lives, which memory is reused, and in which order gradients are written or added. A
 //! [`Device`] turns both into a [`Network`] that runs steps without allocating.
 //!
-//! Everything is NHWC and f32. The engine knows nothing of pictures, files or the method trained with it.
+//! Everything is NHWC and, but for the activations of a GPU that is asked for bf16, f32. The engine knows nothing of pictures, files or the method trained with it.
 //!
 //! ```
 //! use anchorhood_engine::{ConvSpec, Cpu, Device, Graph, Network, NetworkOptions, Sgd};

@@ -54,7 +54,7 @@ macro_rules! kernels {
 }
 
 kernels! {
-    "elementwise": narrow, widen, finish, pass_gradient, dropout;
+    "elementwise": narrow, widen, noise, finish, pass_gradient, dropout;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, statistics_finish,
         running_scale, apply, backward_finish, sums_finish, backward_values;
     "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
@@ -105,6 +105,12 @@ impl Kernels {
     pub(super) fn widen(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
         launch!(self.widen, eights(len), [BLOCK, 1], x, n, y)
+    }
+
+    /// y = anything in ±1.
+    pub(super) fn noise(&self, len: usize, y: Pointer) -> Result<()> {
+        let n = len as u64;
+        launch!(self.noise, eights(len), [BLOCK, 1], n, y)
     }
 
     /// y = x + bias + residual, then ReLU.

@@ -16,7 +16,7 @@ pub enum Library {
     Driver,
     /// The compiler of our kernels.
     Nvrtc,
-    /// Matrix products.
+    /// Matrix products, which cuDNN calls for.
     CublasLt,
     /// Convolutions.
     Cudnn,

@@ -4,21 +4,20 @@ mod backward;
 mod forward;
 mod infer;
 mod passes;
+mod prepare;
 
 use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
-use super::convolution::{Convolution, Places};
-use super::cudnn::Problem;
+use super::convolution::Convolution;
 use super::lane::Lane;
 use super::launch::{Kernels, NormTensors, Pointer, Reduction};
 use super::memory::{Scratch, Staging};
 use super::parameters::{Parameters, from_bf16};
 use super::{Cuda, CudaBuffer, Precision, failed};
 use crate::{
-    Error, GradientWrite, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result,
-    Sgd, Shape, Slot, Tensors, Window,
+    Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result, Sgd, Slot, Tensors,
 };
 use passes::{Pass, Passes};
 
@@ -84,10 +83,7 @@ impl CudaNetwork {
             training,
             inference,
         };
-        for (i, node) in graph.nodes().iter().enumerate() {
-            let convolution = state.prepare(i, node, graph)?;
-            state.convolutions.push(convolution);
-        }
+        state.choose_algorithms(graph)?;
         Ok(CudaNetwork {
             graph: Arc::new(graph.clone()),
             keep: options.keep.clone(),
@@ -161,39 +157,6 @@ impl State {
 
     fn partials(&self) -> Pointer {
         self.partials.pointer(&self.cuda)
-    }
-
-    fn prepare(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<Option<Convolution>> {
-        let input = match node.inputs.first() {
-            Some(x) => graph.shape(*x),
-            None => return Ok(None),
-        };
-        let (input, window) = match node.op {
-            Op::Conv { spec, .. } => (input, spec.window),
-            Op::Linear { .. } => (Shape::new(1, 1, input.len()), Window::square(1, 1, 0)),
-            _ => return Ok(None),
-        };
-        let problem = Problem {
-            batch: self.batch(),
-            input,
-            output: node.shape,
-            window,
-            precision: self.cuda.precision(),
-        };
-        let x = node.inputs[0].index();
-        let dx = match self.training.writes[i][0] {
-            GradientWrite::Skip => 0,
-            _ => self.gradient(x),
-        };
-        let places = Places {
-            x: self.value(x),
-            w: self.parameters.matrix(node.parameters[0]),
-            y: self.before_norm(i, node),
-            dx,
-            dw: self.parameters.matrix_gradient(node.parameters[0]),
-            dy: self.gradient(i),
-        };
-        Convolution::new(&self.cuda, problem, &places, &mut self.workspace).map(Some)
     }
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.

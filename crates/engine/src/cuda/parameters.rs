@@ -106,6 +106,27 @@ impl Parameters {
         slice.device_ptr(self.cuda.stream()).0
     }
 
+    /// Fills the matrices with anything, for measurements over them.
+    pub(super) fn fill(&self, kernels: &Kernels) -> Result<()> {
+        let place = match &self.narrow {
+            Some([copies, _]) => self.base(copies),
+            None => self.base(&self.weights),
+        };
+        kernels.noise(self.matrices, place)
+    }
+
+    /// Zeroes the matrices and their gradients.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        let stream = self.cuda.stream();
+        let failed = |e| failed("clearing the weights", e);
+        stream.memset_zeros(&mut self.weights).map_err(failed)?;
+        stream.memset_zeros(&mut self.gradients).map_err(failed)?;
+        for narrow in self.narrow.iter_mut().flatten() {
+            stream.memset_zeros(narrow).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn update(&mut self, kernels: &Kernels, sgd: &Sgd) -> Result<()> {
         let len = self.weights.len() / ALIGN * ALIGN;
         if len == 0 {

@@ -25,6 +25,19 @@ extern "C" __global__ void widen(const element *x, u64 len, float *y) {
     store_some(y + at, n, v);
 }
 
+// y = values in ±1 that look like none in particular.
+extern "C" __global__ void noise(u64 len, element *y) {
+    RUN_OF_EIGHT(len)
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        u32 bits = (u32)(at + i) * 2654435761u;
+        bits = (bits ^ bits >> 15) * 2246822519u;
+        v[i] = (float)(bits >> 8) * (2.0f / 16777216.0f) - 1.0f;
+    }
+    store_some(y + at, n, v);
+}
+
 // y = x + bias + residual, then ReLU; bias (of `channels`) and residual where they are there. In place where y is x.
 extern "C" __global__ void finish(const element *x, const float *bias, const element *residual, int relu, u32 channels,
                                   u64 len, element *y) {

@@ -1,0 +1,55 @@
+//! Before the first batch: an algorithm for every convolution.
+
+use super::State;
+use crate::cuda::convolution::{Convolution, Places};
+use crate::cuda::cudnn::Problem;
+use crate::{GradientWrite, Graph, Node, Op, Result, Shape, Window};
+
+impl State {
+    /// Prepares the convolutions. Zeros are faster than numbers, so it is numbers that they are measured over.
+    pub(super) fn choose_algorithms(&mut self, graph: &Graph) -> Result<()> {
+        self.bind()?;
+        let values = self.arena.len() / self.cuda.precision().bytes();
+        let arena = self.cuda.pointer(&self.arena);
+        self.kernels().noise(values, arena)?;
+        self.parameters.fill(self.kernels())?;
+        for (i, node) in graph.nodes().iter().enumerate() {
+            let convolution = self.prepare(i, node, graph)?;
+            self.convolutions.push(convolution);
+        }
+        self.parameters.clear()
+    }
+
+    fn prepare(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<Option<Convolution>> {
+        let input = match node.inputs.first() {
+            Some(x) => graph.shape(*x),
+            None => return Ok(None),
+        };
+        let (input, window) = match node.op {
+            Op::Conv { spec, .. } => (input, spec.window),
+            Op::Linear { .. } => (Shape::new(1, 1, input.len()), Window::square(1, 1, 0)),
+            _ => return Ok(None),
+        };
+        let problem = Problem {
+            batch: self.batch(),
+            input,
+            output: node.shape,
+            window,
+            precision: self.cuda.precision(),
+        };
+        let x = node.inputs[0].index();
+        let dx = match self.training.writes[i][0] {
+            GradientWrite::Skip => 0,
+            _ => self.gradient(x),
+        };
+        let places = Places {
+            x: self.value(x),
+            w: self.parameters.matrix(node.parameters[0]),
+            y: self.before_norm(i, node),
+            dx,
+            dw: self.parameters.matrix_gradient(node.parameters[0]),
+            dy: self.gradient(i),
+        };
+        Convolution::new(&self.cuda, problem, &places, &mut self.workspace).map(Some)
+    }
+}
