@@ -171,6 +171,16 @@ fn unknown_data_sets() {
 }
 
 #[test]
+fn more_threads_than_make_sense() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["bench", "step", "--threads", "4096"])
+        .failed(2, &["--threads 4096", "256"]);
+    let config = sandbox.run(&["train", "--threads", "4096"]);
+    config.failed(2, &["machine.threads", "256"]);
+}
+
+#[test]
 fn a_gpu_that_is_not_there() {
     let sandbox = Sandbox::new();
     sandbox

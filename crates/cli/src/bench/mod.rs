@@ -13,6 +13,19 @@ use crate::output;
 
 /// Runs the command.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let common = match &args.what {
+        Bench::Step(args) => &args.common,
+        Bench::Discover(args) => &args.common,
+        Bench::Augment(args) => &args.common,
+        Bench::Load(args) => &args.common,
+    };
+    let most = MachineConfig::MOST_THREADS;
+    if common.threads > most {
+        return Err(Failure::usage(format!(
+            "--threads {}: may come to {most} at most",
+            common.threads
+        )));
+    }
     match &args.what {
         Bench::Step(args) => step::run(args),
         Bench::Discover(args) => discover::run(args),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ConfigError, RunConfig};
+use super::{ConfigError, MachineConfig, RunConfig};
 
 impl RunConfig {
     /// Says which setting cannot be, if one cannot, before anything is loaded.
@@ -57,7 +57,11 @@ impl RunConfig {
             at_least_one(name, value.unwrap_or(1))?;
         }
         at_most("data.size", data.size.unwrap_or(1), 4096)?;
-        at_most("machine.threads", self.machine.threads, 4096)?;
+        at_most(
+            "machine.threads",
+            self.machine.threads,
+            MachineConfig::MOST_THREADS,
+        )?;
         if !(0.0..1.0).contains(&data.held_out) {
             return Err(setting(
                 "data.held_out",

@@ -304,6 +304,9 @@ pub struct MachineConfig {
 }
 
 impl MachineConfig {
+    /// More threads than this only wait for each other.
+    pub const MOST_THREADS: usize = 256;
+
     /// The number of threads, counted where it is left open.
     pub fn thread_count(&self) -> usize {
         match self.threads {
