@@ -5,9 +5,9 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives, Sgd};
+use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives};
 use common::graphs::residual;
-use common::uniform;
+use common::{training_step, uniform};
 
 struct Counting;
 
@@ -77,23 +77,17 @@ fn allocations_per_step(cpu: &Cpu) -> Vec<usize> {
         let before = COUNT.load(Ordering::SeqCst);
         positives.clear();
         indices.iter().for_each(|i| positives.push([*i, i + 1]));
-        net.train_forward(&pixels, step).unwrap();
-        let (output, gradient) = net.output_and_gradient();
-        cpu.softmax_loss(
-            output,
-            &keys,
-            FEATURES,
-            0.1,
+        training_step(
+            cpu,
+            &mut net,
+            &mut keys,
+            &pixels,
+            &indices,
             &positives,
+            step,
             &mut losses,
-            gradient,
         )
         .unwrap();
-        net.backward().unwrap();
-        net.update(&Sgd::new(0.03)).unwrap();
-        let features = net.output_and_gradient().0;
-        cpu.blend_rows(&mut keys, FEATURES, &indices, features, 0.5)
-            .unwrap();
         if step >= WARM_UP {
             per_step.push(COUNT.load(Ordering::SeqCst) - before);
         }

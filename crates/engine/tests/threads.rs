@@ -2,9 +2,9 @@
 
 mod common;
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives, Sgd, SimdLevel, Tensors};
+use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives, SimdLevel, Tensors};
 use common::graphs::residual;
-use common::uniform;
+use common::{training_step, uniform};
 
 const BATCH: usize = 12;
 const FEATURES: usize = 128;
@@ -23,23 +23,17 @@ fn train(cpu: &Cpu) -> Vec<u32> {
         let mut positives = Positives::with_capacity(BATCH, 2 * BATCH);
         indices.iter().for_each(|i| positives.push([*i, i + 100]));
         let pixels = uniform(10 + step, BATCH * graph.nodes()[0].shape.len());
-        net.train_forward(&pixels, step).unwrap();
-        let (output, gradient) = net.output_and_gradient();
-        cpu.softmax_loss(
-            output,
-            &keys,
-            FEATURES,
-            0.1,
+        training_step(
+            cpu,
+            &mut net,
+            &mut keys,
+            &pixels,
+            &indices,
             &positives,
+            step,
             &mut losses,
-            gradient,
         )
         .unwrap();
-        net.backward().unwrap();
-        net.update(&Sgd::new(0.03)).unwrap();
-        let features = net.output_and_gradient().0;
-        cpu.blend_rows(&mut keys, FEATURES, &indices, features, 0.5)
-            .unwrap();
         bits.extend(losses.iter().map(|l| l.to_bits()));
     }
     for i in 0..graph.parameters().len() {

@@ -15,7 +15,8 @@ use anchorhood_engine::naive::{NaiveNetwork, widen};
 use std::sync::OnceLock;
 
 use anchorhood_engine::{
-    Cpu, Cuda, Device, Graph, Initial, Network, Precision, SimdLevel, Tensors,
+    Cpu, Cuda, Device, Graph, Initial, Network, Positives, Precision, Result, Sgd, SimdLevel,
+    Tensors,
 };
 use anchorhood_random::{Draws, Stream};
 
@@ -81,6 +82,27 @@ pub fn cudas() -> Option<&'static [Cuda; 2]> {
         eprintln!("skipped: no GPU is here, or not the libraries it needs");
     }
     opened.as_ref()
+}
+
+/// One step as training takes it: forwards, loss over all keys, backwards, weights, memory.
+pub fn training_step<D: Device>(
+    device: &D,
+    net: &mut D::Network,
+    keys: &mut D::Buffer,
+    pixels: &[f32],
+    indices: &[u32],
+    positives: &Positives,
+    step: u64,
+    losses: &mut [f32],
+) -> Result<()> {
+    let dim = net.graph().shape(net.graph().output_node()).len();
+    net.train_forward(pixels, step)?;
+    let (output, gradient) = net.output_and_gradient();
+    device.softmax_loss(output, keys, dim, 0.1, positives, losses, gradient)?;
+    net.backward()?;
+    net.update(&Sgd::new(0.03))?;
+    let features = net.output_and_gradient().0;
+    device.blend_rows(keys, dim, indices, features, 0.5)
 }
 
 /// Numbers uniform in ±1, the same for the same seed.
