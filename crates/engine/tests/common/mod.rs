@@ -140,7 +140,7 @@ pub fn set_parameters(
     net: &mut impl Network,
     twin: &mut NaiveNetwork,
     parameters: &[Vec<f32>],
-) -> anchorhood_engine::Result<()> {
+) -> Result<()> {
     net.initialise(0);
     for (i, values) in parameters.iter().enumerate() {
         net.write(Tensors::Values, i, values)?;
