@@ -157,11 +157,18 @@ pub trait Network: Send {
     /// Sets one tensor, in PyTorch's layout.
     fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
 
-    /// How many pictures `pixels` holds.
+    /// How many pictures `pixels` holds: whole ones, at least one, and no more than a batch.
     fn count_pictures(&self, pixels: &[f32]) -> Result<usize> {
         let one = self.graph().nodes()[0].shape.len();
         let count = pixels.len() / one;
         Error::check_length("pixels of a batch", count.max(1) * one, pixels.len())?;
+        if count > self.batch() {
+            return Err(Error::Length {
+                what: format!("pictures to infer (1 to {})", self.batch()),
+                expected: self.batch(),
+                got: count,
+            });
+        }
         Ok(count)
     }
 }

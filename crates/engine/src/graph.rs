@@ -419,34 +419,27 @@ impl Graph {
 
     /// Multiplications and additions of a forward pass over one picture, in convolutions and linear layers.
     pub fn forward_flops(&self) -> u64 {
-        let work = |n: &Node| match n.op {
-            Op::Conv { spec, .. } => {
-                let [kh, kw] = spec.window.kernel;
-                2 * n.shape.len() * kh * kw * self.shape(n.inputs[0]).channels
-            }
-            Op::Linear { out, .. } => 2 * out * self.shape(n.inputs[0]).len(),
-            _ => 0,
-        };
-        self.nodes.iter().map(|n| work(n) as u64).sum()
+        self.nodes.iter().map(|n| self.flops_of(n)).sum()
     }
 
     /// The same for a training step: the input's gradient and the weights' each cost a forward pass, but the first
     /// layers need no gradient of the pictures.
     pub fn training_flops(&self) -> u64 {
         let first = |n: &&Node| n.inputs.first() == Some(&NodeId(0));
-        let stem: u64 = self
-            .nodes
-            .iter()
-            .filter(first)
-            .map(|n| match n.op {
-                Op::Conv { spec, .. } => {
-                    let [kh, kw] = spec.window.kernel;
-                    2 * (n.shape.len() * kh * kw * self.shape(n.inputs[0]).channels) as u64
-                }
-                _ => 0,
-            })
-            .sum();
-        3 * self.forward_flops() - stem
+        let stem = self.nodes.iter().filter(first);
+        3 * self.forward_flops() - stem.map(|n| self.flops_of(n)).sum::<u64>()
+    }
+
+    fn flops_of(&self, node: &Node) -> u64 {
+        let flops = match node.op {
+            Op::Conv { spec, .. } => {
+                let [kh, kw] = spec.window.kernel;
+                2 * node.shape.len() * kh * kw * self.shape(node.inputs[0]).channels
+            }
+            Op::Linear { out, .. } => 2 * out * self.shape(node.inputs[0]).len(),
+            _ => 0,
+        };
+        flops as u64
     }
 
     fn push(&mut self, name: &str, op: Op, inputs: Vec<NodeId>, shape: Shape) -> Result<NodeId> {

@@ -56,6 +56,8 @@ pub struct Plan {
     pub writes: Vec<Vec<GradientWrite>>,
     /// Values in the whole arena.
     pub arena: usize,
+    /// Layers whose outputs nobody overwrites.
+    kept: Vec<NodeId>,
 }
 
 /// A buffer to place: which, how large, and from when to when it is alive (both included).
@@ -131,6 +133,28 @@ impl Plan {
             gradient: third(),
             writes,
             arena,
+            kept: (0..n).filter(|i| kept(*i)).map(NodeId).collect(),
+        })
+    }
+
+    /// Where the output of a kept layer over `count` pictures lies.
+    pub fn kept(&self, graph: &Graph, node: NodeId, count: usize) -> Result<Slot> {
+        if !self.kept.contains(&node) {
+            let name = &graph.node(node).name;
+            return Err(Error::Plan(format!(
+                "{name}: its output is not kept; name it in NetworkOptions::keep"
+            )));
+        }
+        if count > self.batch {
+            return Err(Error::Length {
+                what: "pictures of the last pass".into(),
+                expected: self.batch,
+                got: count,
+            });
+        }
+        Ok(Slot {
+            start: self.value[node.index()].start,
+            len: count * graph.shape(node).len(),
         })
     }
 }

@@ -23,8 +23,6 @@ use crate::{
 pub struct CpuNetwork {
     cpu: Cpu,
     graph: Arc<Graph>,
-    /// Layers whose outputs nobody overwrites.
-    keep: Vec<NodeId>,
     state: State,
 }
 
@@ -96,7 +94,6 @@ impl CpuNetwork {
         Ok(CpuNetwork {
             cpu: cpu.clone(),
             graph: Arc::new(graph.clone()),
-            keep: options.keep.clone(),
             state,
         })
     }
@@ -173,13 +170,6 @@ impl Network for CpuNetwork {
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let count = self.count_pictures(pixels)?;
-        if count == 0 || count > self.batch() {
-            return Err(Error::Length {
-                what: format!("pictures to infer (1 to {})", self.batch()),
-                expected: self.batch(),
-                got: count,
-            });
-        }
         let (state, graph) = (&mut self.state, &self.graph);
         let node = graph.output_node();
         let len = count * graph.shape(node).len();
@@ -202,26 +192,13 @@ impl Network for CpuNetwork {
 
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
-        if !self.keep.contains(&node) && node != self.graph.output_node() {
-            let name = &self.graph.node(node).name;
-            return Err(Error::Plan(format!(
-                "{name}: its output is not kept; name it in NetworkOptions::keep"
-            )));
-        }
         let plan = if s.last_was_training {
             &s.training
         } else {
             &s.inference
         };
-        let len = count * self.graph.shape(node).len();
-        if count > plan.batch {
-            return Err(Error::Length {
-                what: "pictures of the last pass".into(),
-                expected: plan.batch,
-                got: count,
-            });
-        }
-        Ok(s.arena.read(plan.value[node.index()].head(len)).to_vec())
+        let slot = plan.kept(&self.graph, node, count)?;
+        Ok(s.arena.read(slot.range()).to_vec())
     }
 
     fn input_gradient(&self) -> Result<Vec<f32>> {

@@ -24,8 +24,6 @@ use passes::{Pass, Passes};
 /// A graph with its memory and parameters on a GPU.
 pub struct CudaNetwork {
     graph: Arc<Graph>,
-    /// Layers whose outputs nobody overwrites.
-    keep: Vec<NodeId>,
     state: State,
 }
 
@@ -86,7 +84,6 @@ impl CudaNetwork {
         state.choose_algorithms(graph)?;
         Ok(CudaNetwork {
             graph: Arc::new(graph.clone()),
-            keep: options.keep.clone(),
             state,
         })
     }
@@ -247,13 +244,6 @@ impl Network for CudaNetwork {
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let count = self.count_pictures(pixels)?;
-        if count == 0 || count > self.batch() {
-            return Err(Error::Length {
-                what: format!("pictures to infer (1 to {})", self.batch()),
-                expected: self.batch(),
-                got: count,
-            });
-        }
         let (state, graph) = (&mut self.state, &self.graph);
         let len = count * graph.shape(graph.output_node()).len();
         Error::check_length("features to infer", len, output.len())?;
@@ -268,26 +258,13 @@ impl Network for CudaNetwork {
 
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
-        if !self.keep.contains(&node) && node != self.graph.output_node() {
-            let name = &self.graph.node(node).name;
-            return Err(Error::Plan(format!(
-                "{name}: its output is not kept; name it in NetworkOptions::keep"
-            )));
-        }
         let plan = if s.last_was_training {
             &s.training
         } else {
             &s.inference
         };
-        if count > plan.batch {
-            return Err(Error::Length {
-                what: "pictures of the last pass".into(),
-                expected: plan.batch,
-                got: count,
-            });
-        }
-        let len = count * self.graph.shape(node).len();
-        s.download(&plan.value[node.index()], len)
+        let slot = plan.kept(&self.graph, node, count)?;
+        s.download(&slot, slot.len)
     }
 
     fn input_gradient(&self) -> Result<Vec<f32>> {
