@@ -22,7 +22,7 @@ mod run_dir;
 mod schedule;
 mod trainer;
 
-pub use checkpoint::{Checkpoint, CheckpointError, SavedNeighbourhoods, Tensor};
+pub use checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig,

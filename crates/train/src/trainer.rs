@@ -6,7 +6,7 @@ use anchorhood_data::{Batch, Dataset, Feed, Loader, Pictures};
 use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use anchorhood_engine::{Device, Network, NetworkOptions, Positives, Sgd};
 
-use crate::checkpoint::{Checkpoint, CheckpointError, SavedNeighbourhoods, tensors_of};
+use crate::checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, tensors_of};
 use crate::{FeatureSource, Position, RunConfig, Standing, TrainError, VERSION};
 
 /// All that training may know of a data set: pictures, and no labels.
@@ -190,6 +190,11 @@ impl<D: Device> Trainer<D> {
             config: self.config.clone(),
             standing,
             program: VERSION.into(),
+            input: Some(InputForm {
+                size: self.set.pictures.height(),
+                mean: self.set.mean,
+                std: self.set.std,
+            }),
             weights,
             momentum,
             pictures: self.set.pictures.len(),

@@ -10,14 +10,15 @@
 //! | `entropy` | F32 | pictures (from round 1 on) |
 //!
 //! Metadata: `format` (anchorhood-checkpoint), `version`, `program`, `config` (TOML), `standing` (JSON), `order` (JSON:
-//! weight names in the network's order, since safetensors sorts its tensors).
+//! weight names in the network's order, since safetensors sorts its tensors), `input` (JSON: size, mean and std of the
+//! pictures; files from before it was kept have none).
 
 use std::collections::HashMap;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use super::{Checkpoint, SavedNeighbourhoods, Tensor};
+use super::{Checkpoint, InputForm, SavedNeighbourhoods, Tensor};
 use crate::{RunConfig, Standing};
 
 const FORMAT: &str = "anchorhood-checkpoint";
@@ -67,6 +68,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
 }
 
 fn metadata(checkpoint: &Checkpoint) -> HashMap<String, String> {
+    let input = checkpoint.input.as_ref().map(serde_json::to_string);
     let order: Vec<&str> = checkpoint.weights.iter().map(|t| t.name.as_str()).collect();
     let json = |v: serde_json::Result<String>| v.expect("plain values become JSON");
     [
@@ -80,8 +82,10 @@ fn metadata(checkpoint: &Checkpoint) -> HashMap<String, String> {
         ),
         ("order", json(serde_json::to_string(&order))),
     ]
+    .into_iter()
+    .chain(input.map(|input| ("input", json(input))))
     .map(|(k, v)| (k.to_string(), v))
-    .into()
+    .collect()
 }
 
 /// The reason is a clause: "the file ends early".
@@ -117,6 +121,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, String> {
     let order: Vec<String> =
         serde_json::from_str(&field("order")?).map_err(|e| format!("its order: {e}"))?;
 
+    let input: Option<Result<InputForm, _>> =
+        metadata.get("input").map(|text| serde_json::from_str(text));
+    let input = input.transpose().map_err(|e| format!("its input: {e}"))?;
+    if let Some(form) = input.filter(|form| !form.is_possible()) {
+        return Err(format!("its input cannot be: {form:?}"));
+    }
+
     let mut weights = vec![];
     let mut momentum = vec![];
     for name in order {
@@ -142,6 +153,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, String> {
         config,
         standing,
         program: field("program")?,
+        input,
         weights,
         momentum,
         pictures,
@@ -239,6 +251,11 @@ mod tests {
                 ..Standing::default()
             },
             program: "0.0.0".into(),
+            input: Some(InputForm {
+                size: 32,
+                mean: [0.1, 0.2, 0.3],
+                std: [0.4, 0.5, 0.6],
+            }),
             weights: vec![
                 tensor("z", vec![2, 2], vec![0.0, -0.0, f32::MIN_POSITIVE, 1e30]),
                 tensor("a", vec![1], vec![f32::NAN]),
@@ -269,6 +286,12 @@ mod tests {
         assert_eq!(names, ["z", "a"], "in the network's order");
         assert_eq!(back.standing, checkpoint.standing);
         assert_eq!(back.config, checkpoint.config);
+        assert_eq!(back.input, checkpoint.input);
+        let older = Checkpoint {
+            input: None,
+            ..checkpoint.clone()
+        };
+        assert_eq!(decode(&encode(&older)).unwrap().input, None);
         assert_eq!(back.memory, checkpoint.memory);
         assert_eq!(back.neighbourhoods, checkpoint.neighbourhoods);
     }
@@ -311,6 +334,9 @@ mod tests {
         let mut beyond = small();
         beyond.standing.position.epoch = beyond.config.training.epochs;
         assert!(reason(&encode(&beyond)).contains("beyond its own run"));
+        let mut flat = small();
+        flat.input.as_mut().unwrap().std[1] = 0.0;
+        assert!(reason(&encode(&flat)).contains("its input cannot be"));
         let mut wrong = small();
         wrong.neighbourhoods.as_mut().unwrap().neighbours[1] = 3;
         assert!(reason(&encode(&wrong)).contains("picture 3 of 3"));

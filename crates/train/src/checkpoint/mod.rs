@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Network, Role, Tensors};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{RunConfig, Standing, atomic_file};
 
 /// A named tensor in PyTorch's layout.
@@ -35,6 +37,25 @@ pub struct SavedNeighbourhoods {
     pub entropy: Vec<f32>,
 }
 
+/// What the network is given of a picture: a square of RGB, `(value / 255 − mean) / std` of each channel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputForm {
+    /// Pixels a side.
+    pub size: usize,
+    /// Mean of each channel over the training pictures.
+    pub mean: [f32; 3],
+    /// Standard deviation of each channel.
+    pub std: [f32; 3],
+}
+
+impl InputForm {
+    /// Whether a picture can have it: some pixels, means and positive deviations that are numbers.
+    fn is_possible(&self) -> bool {
+        let numbers = self.mean.iter().chain(&self.std).all(|v| v.is_finite());
+        (1..=4096).contains(&self.size) && numbers && self.std.iter().all(|v| *v > 0.0)
+    }
+}
+
 /// A run at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
@@ -44,6 +65,8 @@ pub struct Checkpoint {
     pub standing: Standing,
     /// The version of the program that wrote it.
     pub program: String,
+    /// What the network is given of a picture; checkpoints written before this was kept have none.
+    pub input: Option<InputForm>,
     /// Weights and running statistics.
     pub weights: Vec<Tensor>,
     /// The optimiser's momentum, a tensor for each weight.
