@@ -5,37 +5,83 @@ use std::str::FromStr;
 
 use anchorhood_engine::{Graph, Result};
 
-use crate::resnet18;
+use crate::{Form, Stages, alexnet, resnet};
 
-/// A network the program can train.
+/// A network the program can train. Its form follows the size of the pictures, see [`Form`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// ResNet18 with a 3×3 stem and no first pooling, for small pictures.
+    /// AlexNet with batch norm.
+    AlexNet,
+    /// ResNet18.
     ResNet18,
+    /// ResNet34.
+    ResNet34,
+    /// ResNet50.
+    ResNet50,
+    /// ResNet101.
+    ResNet101,
 }
 
 impl Architecture {
     /// All of them.
-    pub const ALL: &[Architecture] = &[Architecture::ResNet18];
+    pub const ALL: &[Architecture] = &[
+        Architecture::AlexNet,
+        Architecture::ResNet18,
+        Architecture::ResNet34,
+        Architecture::ResNet50,
+        Architecture::ResNet101,
+    ];
 
     /// What the user types.
     pub fn name(self) -> &'static str {
         match self {
+            Architecture::AlexNet => "alexnet",
             Architecture::ResNet18 => "resnet18",
+            Architecture::ResNet34 => "resnet34",
+            Architecture::ResNet50 => "resnet50",
+            Architecture::ResNet101 => "resnet101",
         }
     }
 
     /// Channels after the stem, as published.
     pub fn default_width(self) -> usize {
-        match self {
-            Architecture::ResNet18 => 64,
+        64
+    }
+
+    /// Its graph for square pictures of `size` pixels a side, in the form that suits them; `width` channels after the stem,
+    /// `features` in the result.
+    pub fn graph(self, size: usize, width: usize, features: usize) -> Result<Graph> {
+        self.graph_of(Form::for_size(size), size, width, features)
+    }
+
+    /// The same in a form of one's choice: weights learnt on large pictures can be tried on small ones.
+    pub fn graph_of(self, form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
+        match self.stages() {
+            None => alexnet(form, size, width, features),
+            Some(stages) => resnet(stages, form, size, width, features),
         }
     }
 
-    /// Its graph for square pictures of `size` pixels a side; `width` channels after the stem, `features` in the result.
-    pub fn graph(self, size: usize, width: usize, features: usize) -> Result<Graph> {
+    /// The form whose first convolution is so many pixels wide, if there is one.
+    pub fn form_of_stem(self, kernel: usize) -> Option<Form> {
+        let [small, large] = match self {
+            Architecture::AlexNet => [5, 11],
+            _ => [3, 7],
+        };
+        match kernel {
+            k if k == small => Some(Form::Small),
+            k if k == large => Some(Form::Large),
+            _ => None,
+        }
+    }
+
+    fn stages(self) -> Option<Stages> {
         match self {
-            Architecture::ResNet18 => resnet18(size, width, features),
+            Architecture::AlexNet => None,
+            Architecture::ResNet18 => Some(Stages::RESNET18),
+            Architecture::ResNet34 => Some(Stages::RESNET34),
+            Architecture::ResNet50 => Some(Stages::RESNET50),
+            Architecture::ResNet101 => Some(Stages::RESNET101),
         }
     }
 }
@@ -86,6 +132,22 @@ mod tests {
             assert_eq!(a.name().parse(), Ok(*a));
         }
         assert_eq!("ResNet18".parse(), Ok(Architecture::ResNet18));
+    }
+
+    /// Every network, in both forms, has the taps that protocols ask for and a result of unit length.
+    #[test]
+    fn all_have_the_same_taps() {
+        for a in Architecture::ALL {
+            for (size, form) in [(32, Form::Small), (224, Form::Large)] {
+                let g = a.graph(size, 2, 16).unwrap();
+                let taps: Vec<&str> = g.taps().iter().map(|(name, _)| name.as_str()).collect();
+                let expected = ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"];
+                assert_eq!(taps, expected, "{a}");
+                assert_eq!(g.node(g.output_node()).name, "normalise");
+                let kernel = g.parameters()[0].shape[3];
+                assert_eq!(a.form_of_stem(kernel), Some(form), "{a}");
+            }
+        }
     }
 
     #[test]

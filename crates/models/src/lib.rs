@@ -1,11 +1,17 @@
 //! Which graph is which network?
 //!
 //! An [`Architecture`] is named by the user, and builds its graph for pictures of one size. Parameter names are
-//! torchvision's where the network is torchvision's, so that weights can travel in both directions. Every network ends in
+//! torchvision's where the network is torchvision's, so that [`Weights`] can travel in both directions. Every network ends in
 //! a feature vector of unit length, and its stages can be asked for by the names the paper gives them: conv1 … conv5, fc.
 
+mod alexnet;
 mod architecture;
+mod form;
 mod resnet;
+mod weights;
 
+pub use alexnet::alexnet;
 pub use architecture::{Architecture, UnknownArchitecture};
-pub use resnet::resnet18;
+pub use form::Form;
+pub use resnet::{Stages, resnet, resnet18};
+pub use weights::{Loaded, Weights, WeightsError};

@@ -1,24 +1,69 @@
-//! ResNet18 (He et al., 2016) for small pictures: a 3×3 stem of stride 1 and no max pool, then four stages of two
-//! residual blocks, the last three halving the picture; the mean over places, a linear layer, unit length.
+//! ResNets (He et al., 2016): a stem, four stages of residual blocks, the last three halving the picture; the mean over
+//! places, a linear layer, unit length. Names and order are torchvision's.
 //!
-//! Each block is two fused nodes (convolution, batch norm, ReLU; the second adds the block's input) and, where the shape
-//! changes, a 1×1 convolution on the way around.
+//! The stem of small pictures is a 3×3 convolution of stride 1 and no pooling; that of large ones a 7×7 convolution of
+//! stride 2 and a 3×3 max pool of stride 2. A basic block is two 3×3 convolutions, a bottleneck 1×1, 3×3 (with the stride, as
+//! torchvision has it) and 1×1 with four times the channels; each is fused with its batch norm and ReLU, the last also with
+//! the block's input, which passes a 1×1 convolution where the shape changes.
 
-use anchorhood_engine::{ConvSpec, Graph, NodeId, Result};
+use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
-/// ResNet18 for `size`×`size` RGB pictures: `width` channels after the stem (64 as published), a result of `features`
-/// values and unit length. Taps: conv1 (stem), conv2 … conv5 (the stages), fc.
-pub fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
+use crate::Form;
+
+/// Which residual network: blocks in each stage, and of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Blocks in each of the four stages.
+    pub blocks: [usize; 4],
+    /// Whether they are bottlenecks.
+    pub bottleneck: bool,
+}
+
+impl Stages {
+    /// ResNet18.
+    pub const RESNET18: Stages = Stages::new([2, 2, 2, 2], false);
+    /// ResNet34.
+    pub const RESNET34: Stages = Stages::new([3, 4, 6, 3], false);
+    /// ResNet50.
+    pub const RESNET50: Stages = Stages::new([3, 4, 6, 3], true);
+    /// ResNet101.
+    pub const RESNET101: Stages = Stages::new([3, 4, 23, 3], true);
+
+    const fn new(blocks: [usize; 4], bottleneck: bool) -> Self {
+        Stages { blocks, bottleneck }
+    }
+}
+
+/// A ResNet for `size`×`size` RGB pictures: `width` channels after the stem (64 as published), a result of `features`
+/// values and unit length. Taps: conv1 (stem, before pooling), conv2 … conv5 (the stages), fc.
+pub fn resnet(
+    stages: Stages,
+    form: Form,
+    size: usize,
+    width: usize,
+    features: usize,
+) -> Result<Graph> {
     let mut g = Graph::new();
     let pictures = g.input(size, size, 3);
-    let stem = ConvSpec::square(width, 3, 1, 1);
+    let stem = match form {
+        Form::Small => ConvSpec::square(width, 3, 1, 1),
+        Form::Large => ConvSpec::square(width, 7, 2, 3),
+    };
     let mut x = g.conv_norm("conv1", "bn1", pictures, stem, true, None)?;
     g.tap("conv1", x);
-    for stage in 0..4 {
-        let stride = if stage == 0 { 1 } else { 2 };
-        let layer = format!("layer{}", stage + 1);
-        x = basic_block(&mut g, &format!("{layer}.0"), x, width << stage, stride)?;
-        x = basic_block(&mut g, &format!("{layer}.1"), x, width << stage, 1)?;
+    if form == Form::Large {
+        x = g.max_pool("maxpool", x, Window::square(3, 2, 1))?;
+    }
+    for (stage, blocks) in stages.blocks.into_iter().enumerate() {
+        for block in 0..blocks {
+            let name = format!("layer{}.{block}", stage + 1);
+            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+            let channels = width << stage;
+            x = match stages.bottleneck {
+                false => basic_block(&mut g, &name, x, channels, stride)?,
+                true => bottleneck(&mut g, &name, x, channels, stride)?,
+            };
+        }
         g.tap(&format!("conv{}", stage + 2), x);
     }
     x = g.global_avg_pool("avgpool", x)?;
@@ -29,21 +74,70 @@ pub fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
     Ok(g)
 }
 
+/// ResNet18 in the form that suits the size.
+pub fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
+    resnet(
+        Stages::RESNET18,
+        Form::for_size(size),
+        size,
+        width,
+        features,
+    )
+}
+
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)).
 fn basic_block(g: &mut Graph, name: &str, x: NodeId, out: usize, stride: usize) -> Result<NodeId> {
-    let part = |p: &str| format!("{name}.{p}");
     let first = ConvSpec::square(out, 3, stride, 1);
     let second = ConvSpec::square(out, 3, 1, 1);
-    let inner = g.conv_norm(&part("conv1"), &part("bn1"), x, first, true, None)?;
-    let shortcut = if stride == 1 && g.shape(x).channels == out {
-        x
-    } else {
-        let project = ConvSpec::square(out, 1, stride, 0);
-        let names = [part("downsample.0"), part("downsample.1")];
-        g.conv_norm(&names[0], &names[1], x, project, false, None)?
-    };
-    let names = [part("conv2"), part("bn2")];
-    g.conv_norm(&names[0], &names[1], inner, second, true, Some(shortcut))
+    let inner = part(g, name, 1, x, first, None)?;
+    let shortcut = shortcut(g, name, x, out, stride)?;
+    part(g, name, 2, inner, second, Some(shortcut))
+}
+
+/// relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(x)))))))) + shortcut(x)).
+fn bottleneck(g: &mut Graph, name: &str, x: NodeId, inner: usize, stride: usize) -> Result<NodeId> {
+    let out = 4 * inner;
+    let narrow = part(g, name, 1, x, ConvSpec::square(inner, 1, 1, 0), None)?;
+    let seen = part(
+        g,
+        name,
+        2,
+        narrow,
+        ConvSpec::square(inner, 3, stride, 1),
+        None,
+    )?;
+    let shortcut = shortcut(g, name, x, out, stride)?;
+    let wide = ConvSpec::square(out, 1, 1, 0);
+    part(g, name, 3, seen, wide, Some(shortcut))
+}
+
+/// A block's convolution of this number, with its norm and ReLU.
+fn part(
+    g: &mut Graph,
+    block: &str,
+    number: usize,
+    x: NodeId,
+    spec: ConvSpec,
+    residual: Option<NodeId>,
+) -> Result<NodeId> {
+    let names = [
+        format!("{block}.conv{number}"),
+        format!("{block}.bn{number}"),
+    ];
+    g.conv_norm(&names[0], &names[1], x, spec, true, residual)
+}
+
+/// A block's input as it is added to its output.
+fn shortcut(g: &mut Graph, block: &str, x: NodeId, out: usize, stride: usize) -> Result<NodeId> {
+    if stride == 1 && g.shape(x).channels == out {
+        return Ok(x);
+    }
+    let names = [
+        format!("{block}.downsample.0"),
+        format!("{block}.downsample.1"),
+    ];
+    let project = ConvSpec::square(out, 1, stride, 0);
+    g.conv_norm(&names[0], &names[1], x, project, false, None)
 }
 
 #[cfg(test)]
@@ -62,6 +156,24 @@ mod tests {
         assert_eq!(weights(&resnet18(32, 64, 10).unwrap()), 11_173_962);
         let wider = 11_173_962 - (512 * 10 + 10) + (512 * 128 + 128);
         assert_eq!(weights(&resnet18(32, 64, 128).unwrap()), wider);
+    }
+
+    /// torchvision's counts for 1000 classes.
+    #[test]
+    fn deeper_ones_too() {
+        for (stages, expected) in [
+            (Stages::RESNET18, 11_689_512),
+            (Stages::RESNET34, 21_797_672),
+            (Stages::RESNET50, 25_557_032),
+            (Stages::RESNET101, 44_549_160),
+        ] {
+            let g = resnet(stages, Form::Large, 224, 64, 1000).unwrap();
+            assert_eq!(weights(&g), expected, "{stages:?}");
+            let shape = |name| g.shape(g.find(name).unwrap());
+            assert_eq!(shape("conv1").height, 112);
+            assert_eq!(shape("conv2").height, 56);
+            assert_eq!(shape("conv5").height, 7);
+        }
     }
 
     /// The names of `torchvision.models.resnet18().state_dict()`, less the counters of batches.

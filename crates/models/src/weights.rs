@@ -1,0 +1,306 @@
+//! A network's tensors by name, as other programs keep them: PyTorch's `state_dict` in a safetensors file.
+//!
+//! torchvision's ResNets and ours have the same names and layouts. What has no meaning here (`num_batches_tracked`) is passed
+//! over; a last layer of another size is left as the network has it, and said; anything else that does not fit is an error
+//! that names every such tensor, and nothing is loaded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anchorhood_engine::{Network, Tensors};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+/// Names shown of each kind of mistake before the rest is only counted.
+const SHOWN: usize = 4;
+
+/// Named tensors, in PyTorch's layouts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Weights {
+    tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+}
+
+/// What was loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Tensors taken over.
+    pub tensors: usize,
+    /// Why the last layer was left as it was, if it was.
+    pub fc_left: Option<String>,
+}
+
+/// Why weights cannot be read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// The system refused to read the file.
+    #[error("{}: cannot read the weights: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The bytes are not safetensors.
+    #[error(
+        "{}: not a safetensors file ({reason}); write one with safetensors.torch.save_file(model.state_dict(), …)",
+        .path.display()
+    )]
+    NotSafetensors {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
+    /// A tensor of other numbers.
+    #[error("{}: {name} is of {dtype}, and only F32 is read; convert it with .float()", .path.display())]
+    NotFloat {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// What it is of.
+        dtype: String,
+    },
+    /// Tensors that do not fit the network.
+    #[error("the weights are not of this network: {0}")]
+    Misfit(String),
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+}
+
+impl Weights {
+    /// Reads a safetensors file.
+    pub fn read(path: &Path) -> Result<Weights, WeightsError> {
+        let bytes = std::fs::read(path).map_err(|source| WeightsError::Read {
+            path: path.into(),
+            source,
+        })?;
+        Weights::decode(&bytes, path)
+    }
+
+    /// The same from bytes; `path` names them in errors.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
+        let file = SafeTensors::deserialize(bytes).map_err(|e| WeightsError::NotSafetensors {
+            path: path.into(),
+            reason: e.to_string(),
+        })?;
+        let mut tensors = BTreeMap::new();
+        for (name, tensor) in file.iter().filter(|(name, _)| !is_counter(name)) {
+            if tensor.dtype() != Dtype::F32 {
+                return Err(WeightsError::NotFloat {
+                    path: path.into(),
+                    name: name.into(),
+                    dtype: format!("{:?}", tensor.dtype()),
+                });
+            }
+            let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            let values = tensor.data().chunks_exact(4).map(value).collect();
+            tensors.insert(name.to_string(), (tensor.shape().to_vec(), values));
+        }
+        Ok(Weights { tensors })
+    }
+
+    /// All weights and statistics of a network.
+    pub fn of<N: Network>(network: &N) -> Result<Weights, WeightsError> {
+        let mut tensors = BTreeMap::new();
+        for (i, p) in network.graph().parameters().iter().enumerate() {
+            let values = network.read(Tensors::Values, i)?;
+            tensors.insert(p.name.clone(), (p.shape.clone(), values));
+        }
+        Ok(Weights { tensors })
+    }
+
+    /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))` takes.
+    pub fn encode(&self) -> Vec<u8> {
+        let bytes = |values: &[f32]| -> Vec<u8> {
+            let each = values.iter().flat_map(|v| v.to_le_bytes());
+            each.collect()
+        };
+        let blobs: Vec<(&String, &Vec<usize>, Vec<u8>)> = self
+            .tensors
+            .iter()
+            .map(|(name, (shape, values))| (name, shape, bytes(values)))
+            .collect();
+        let views = blobs.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.to_vec(), bytes);
+            (name.as_str(), view.expect("the bytes have their shape"))
+        });
+        safetensors::serialize(views, None).expect("the tensors are valid")
+    }
+
+    /// A tensor's dimensions.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|(shape, _)| shape.as_slice())
+    }
+
+    /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
+    pub fn load_into<N: Network>(&self, network: &mut N) -> Result<Loaded, WeightsError> {
+        let parameters = network.graph().parameters().to_vec();
+        let fc_left = self.other_fc(network);
+        let skipped = |name: &str| fc_left.is_some() && is_fc(name);
+        let (mut missing, mut misshapen) = (vec![], vec![]);
+        for p in parameters.iter().filter(|p| !skipped(&p.name)) {
+            match self.shape(&p.name) {
+                None => missing.push(p.name.clone()),
+                Some(shape) if shape != p.shape => misshapen.push(format!(
+                    "{} (the file has {}, the network {})",
+                    p.name,
+                    dimensions(shape),
+                    dimensions(&p.shape)
+                )),
+                Some(_) => {}
+            }
+        }
+        let known = |name: &str| parameters.iter().any(|p| p.name == name);
+        let names = self.tensors.keys().filter(|name| !known(name));
+        let unknown: Vec<String> = names.cloned().collect();
+        let kinds = [
+            ("missing", missing),
+            ("of another shape", misshapen),
+            ("unknown", unknown),
+        ];
+        let said: Vec<String> = (kinds.iter())
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(kind, names)| format!("{kind} {}", listed(names)))
+            .collect();
+        if !said.is_empty() {
+            return Err(WeightsError::Misfit(said.join("; ")));
+        }
+        let mut loaded = 0;
+        for (i, p) in parameters.iter().enumerate() {
+            if !skipped(&p.name) {
+                network.write(Tensors::Values, i, &self.tensors[&p.name].1)?;
+                loaded += 1;
+            }
+        }
+        Ok(Loaded {
+            tensors: loaded,
+            fc_left,
+        })
+    }
+
+    /// Why `fc` cannot be taken over, where that is only for its number of outputs.
+    fn other_fc<N: Network>(&self, network: &N) -> Option<String> {
+        let ours = network.graph().parameters();
+        let ours = &ours.iter().find(|p| p.name == "fc.weight")?.shape;
+        let theirs = self.shape("fc.weight")?;
+        let same_inputs = theirs.len() == 2 && theirs[1] == ours[1];
+        (same_inputs && theirs[0] != ours[0]).then(|| {
+            format!(
+                "fc gives {} values in the file and {} here, so it was left at its initial values",
+                theirs[0], ours[0]
+            )
+        })
+    }
+}
+
+/// PyTorch's count of the batches a norm has seen.
+fn is_counter(name: &str) -> bool {
+    name.ends_with(".num_batches_tracked")
+}
+
+fn is_fc(name: &str) -> bool {
+    matches!(name, "fc.weight" | "fc.bias")
+}
+
+fn dimensions(shape: &[usize]) -> String {
+    let each: Vec<String> = shape.iter().map(usize::to_string).collect();
+    each.join("×")
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Form, Stages, resnet};
+    use anchorhood_engine::{Cpu, CpuNetwork, Device, NetworkOptions};
+
+    fn network(features: usize, seed: u64) -> CpuNetwork {
+        let graph = resnet(Stages::RESNET18, Form::Small, 8, 2, features).unwrap();
+        let mut network = Cpu::new(1)
+            .network(&graph, &NetworkOptions::new(1))
+            .unwrap();
+        network.initialise(seed);
+        network
+    }
+
+    fn again(weights: &Weights) -> Weights {
+        Weights::decode(&weights.encode(), Path::new("a.safetensors")).unwrap()
+    }
+
+    #[test]
+    fn written_and_read_back_they_are_the_same() {
+        let first = Weights::of(&network(8, 1)).unwrap();
+        let mut other = network(8, 2);
+        let loaded = again(&first).load_into(&mut other).unwrap();
+        assert_eq!(
+            (loaded.tensors, loaded.fc_left),
+            (first.tensors.len(), None)
+        );
+        assert_eq!(Weights::of(&other).unwrap(), first);
+    }
+
+    #[test]
+    fn a_last_layer_of_another_size_is_left_and_said() {
+        let theirs = Weights::of(&network(1000, 1)).unwrap();
+        let mut ours = network(8, 2);
+        let before = Weights::of(&ours).unwrap();
+        let said = theirs.load_into(&mut ours).unwrap().fc_left.unwrap();
+        assert!(said.contains("1000") && said.contains('8'), "{said}");
+        let after = Weights::of(&ours).unwrap();
+        for (name, tensor) in &after.tensors {
+            let from = if is_fc(name) { &before } else { &theirs };
+            assert_eq!(tensor, &from.tensors[name], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_and_nothing_is_loaded() {
+        let mut theirs = Weights::of(&network(8, 1)).unwrap();
+        theirs.tensors.remove("bn1.weight");
+        let conv = theirs.tensors.remove("conv1.weight").unwrap();
+        theirs.tensors.insert("module.conv1.weight".into(), conv);
+        let small = (vec![2, 2], vec![0.0; 4]);
+        theirs.tensors.insert("layer1.0.conv1.weight".into(), small);
+        let mut ours = network(8, 2);
+        let before = Weights::of(&ours).unwrap();
+        let error = theirs.load_into(&mut ours).unwrap_err().to_string();
+        for part in [
+            "missing conv1.weight, bn1.weight",
+            "of another shape layer1.0.conv1.weight (the file has 2×2, the network 2×2×3×3)",
+            "unknown module.conv1.weight",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(Weights::of(&ours).unwrap(), before);
+    }
+
+    #[test]
+    fn counters_are_passed_over_and_other_numbers_refused() {
+        let view = |dtype, bytes| TensorView::new(dtype, vec![1], bytes).unwrap();
+        let file = |name: &str, dtype, bytes| {
+            let bytes = safetensors::serialize([(name, view(dtype, bytes))], None).unwrap();
+            Weights::decode(&bytes, Path::new("a.safetensors"))
+        };
+        let counted = file("bn1.num_batches_tracked", Dtype::I64, &[0; 8]).unwrap();
+        assert_eq!(counted, Weights::default());
+        let error = file("conv1.weight", Dtype::F16, &[0; 2]).unwrap_err();
+        assert!(
+            error.to_string().contains("conv1.weight is of F16"),
+            "{error}"
+        );
+        let error = Weights::decode(b"no such thing", Path::new("b.bin")).unwrap_err();
+        assert!(
+            error.to_string().starts_with("b.bin: not a safetensors"),
+            "{error}"
+        );
+    }
+}
