@@ -25,16 +25,21 @@
 pub mod augment;
 mod cifar;
 mod error;
+mod files;
 mod folder;
 mod loader;
+mod memory;
 mod open;
 mod pictures;
 mod resize;
+mod sets;
 pub mod shapes;
 pub mod statistics;
+mod store;
 
 pub use augment::{AugmentParams, Augmentation, augment, normalise};
 pub use error::DataError;
 pub use loader::{Batch, Feed, Loader};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
+pub use sets::{Archive, SETS, SetFacts, facts_of};
 pub use pictures::{Dataset, Labels, Pictures, Split};

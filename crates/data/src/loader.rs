@@ -4,6 +4,7 @@
 //! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments picture i with
 //! `Draws(seed, Augment, e, i)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
 //! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
+//! Pictures that are still in their files are decoded by the same threads, more of them, just before they are augmented.
 //! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
 
 use std::collections::BTreeMap;
@@ -132,7 +133,7 @@ impl Loader {
             shared,
             threads: Vec::new(),
         };
-        for i in 0..threads.max(1) {
+        for i in 0..thread_count(threads, &loader.shared.work.feed.pictures) {
             let shared = Arc::clone(&loader.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
@@ -190,6 +191,15 @@ impl Drop for Loader {
     }
 }
 
+/// Decoding takes many times as long as augmenting: where it is still to be done, every core helps.
+fn thread_count(asked: usize, pictures: &Pictures) -> usize {
+    let cores = match pictures.is_resident() {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, |n| n.get()),
+    };
+    asked.max(cores)
+}
+
 fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
     condition
         .wait(state)
@@ -213,8 +223,9 @@ impl Shared {
     /// A thread's life.
     fn run(&self) {
         let _alarm = Alarm(self);
+        let mut scratch = Vec::new();
         while let Some(mut job) = self.take_job() {
-            self.work.prepare(&mut job);
+            self.work.prepare(&mut job, &mut scratch);
             let (epoch, after) = (job.batch.epoch, job.after.take());
             self.lock().done.insert(job.ticket, job.batch);
             self.ready.notify_all();
@@ -257,7 +268,7 @@ impl Work {
         Draws::new(self.feed.seed, Stream::Order, epoch, 0).permutation(self.feed.pictures.len())
     }
 
-    fn prepare(&self, job: &mut Job) {
+    fn prepare(&self, job: &mut Job, scratch: &mut Vec<u8>) {
         let batch = &mut job.batch;
         let order = job.order.get_or_init(|| self.order(batch.epoch));
         let start = batch.number * self.feed.batch;
@@ -269,7 +280,7 @@ impl Work {
         batch.pixels.resize(self.feed.batch * one, 0.0);
         for (&i, out) in batch.indices.iter().zip(batch.pixels.chunks_exact_mut(one)) {
             augment(
-                self.feed.pictures.picture(i as usize),
+                self.feed.pictures.picture_in(i as usize, scratch),
                 self.feed.pictures.height(),
                 self.feed.pictures.width(),
                 &self.feed.augmentation,

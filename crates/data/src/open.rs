@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cifar::{self, CIFAR10, CIFAR100, FORMS, Kind};
-use crate::{DataError, Dataset, folder, resize, shapes};
+use crate::{DataError, Dataset, files, folder, resize, shapes};
 
 /// Names of the data sets that need no path.
 pub const NAMES: [&str; 3] = ["shapes", "cifar10", "cifar100"];
@@ -87,11 +87,11 @@ pub fn open_with_progress(
         return open_shapes(options);
     }
     for kind in [&CIFAR10, &CIFAR100] {
-        if spec == kind.name {
+        if spec == kind.facts.name {
             return finish(find_cifar(kind)?, options);
         }
         let after = spec
-            .strip_prefix(kind.name)
+            .strip_prefix(kind.facts.name)
             .and_then(|rest| rest.strip_prefix(':'));
         if let Some(path) = after {
             return finish(cifar_at(Path::new(path), kind)?, options);
@@ -126,7 +126,7 @@ fn open_path(spec: &str, options: &LoadOptions, progress: &Progress) -> Result<D
         return finish(data, options);
     }
     if path.is_dir() {
-        return folder::open(path, options, progress);
+        return files::open(folder::list(path)?, options, progress);
     }
     Err(match cifar::is_archive(path) {
         true => DataError::NotCifar {
@@ -143,27 +143,27 @@ fn cifar_at(path: &Path, kind: &Kind) -> Result<Dataset, DataError> {
     }
     cifar::open(path, Some(kind))?.ok_or_else(|| DataError::NotCifar {
         path: path.into(),
-        expected: kind.name.into(),
+        expected: kind.facts.name.into(),
     })
 }
 
 /// CIFAR where its variable says, or under `./data`.
 fn find_cifar(kind: &'static Kind) -> Result<Dataset, DataError> {
-    let set = std::env::var_os(kind.variable).filter(|value| !value.is_empty());
+    let set = std::env::var_os(kind.facts.variable).filter(|value| !value.is_empty());
     if let Some(place) = set {
         return cifar_at(&PathBuf::from(place), kind);
     }
     if let Some(data) = cifar::open(Path::new("data"), Some(kind))? {
         return Ok(data);
     }
-    let mut looked = vec![format!("{} (not set)", kind.variable)];
-    for form in FORMS.iter().filter(|form| form.kind.name == kind.name) {
+    let mut looked = vec![format!("{} (not set)", kind.facts.variable)];
+    for form in FORMS.iter().filter(|form| form.kind.facts.name == kind.facts.name) {
         looked.push(format!("./data/{}", form.folder));
         looked.push(format!("./data/{}", form.archive));
     }
     Err(DataError::CifarNotFound {
-        name: kind.name,
-        variable: kind.variable,
+        name: kind.facts.name,
+        variable: kind.facts.variable,
         looked,
     })
 }

@@ -1,18 +1,26 @@
-//! Pictures in memory, and what is known of them.
+//! Pictures, and what is known of them.
 //!
-//! `Pictures` never carries labels: training takes `Pictures`, only evaluation takes `Labels`.
+//! `Pictures` never carries labels: training takes `Pictures`, only evaluation takes `Labels`. Where the bytes are, in
+//! memory, in a mapped file or still in picture files, is the business of [`Store`] and changes no result.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
 
 use crate::DataError;
+use crate::store::Store;
 
-/// Pictures of one size, RGB u8, NHWC, in memory. Cheap to clone.
+/// Pictures of one size, RGB u8, NHWC. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pictures {
     height: usize,
     width: usize,
     len: usize,
-    pixels: Arc<Vec<u8>>,
+    store: Arc<Store>,
+    /// Which pictures of the store these are; its first ones where absent.
+    chosen: Option<Arc<Vec<u32>>>,
+    /// All of them side by side, made when first asked for.
+    gathered: Arc<OnceLock<Vec<u8>>>,
 }
 
 impl Pictures {
@@ -26,12 +34,25 @@ impl Pictures {
                 width,
             });
         }
-        Ok(Pictures {
+        let len = pixels.len() / one;
+        Ok(Self::stored(
             height,
             width,
-            len: pixels.len() / one,
-            pixels: Arc::new(pixels),
-        })
+            len,
+            Arc::new(Store::Memory(pixels)),
+        ))
+    }
+
+    /// The first `len` pictures of a store that has at least so many, of that size.
+    pub(crate) fn stored(height: usize, width: usize, len: usize, store: Arc<Store>) -> Self {
+        Pictures {
+            height,
+            width,
+            len,
+            store,
+            chosen: None,
+            gathered: Arc::default(),
+        }
     }
 
     /// How many pictures.
@@ -59,36 +80,82 @@ impl Pictures {
         self.height * self.width * 3
     }
 
-    /// The bytes of picture `i`, HWC. Panics if there is no such picture.
-    pub fn picture(&self, i: usize) -> &[u8] {
-        assert!(i < self.len, "picture {i} of {}", self.len);
-        let one = self.picture_len();
-        &self.pixels[i * one..(i + 1) * one]
+    /// Whether every picture's bytes are there already, in memory or in a mapped file. Otherwise each is decoded from its
+    /// file whenever it is asked for.
+    pub fn is_resident(&self) -> bool {
+        self.store.is_resident()
     }
 
-    /// All bytes, picture after picture.
+    /// The bytes of picture `i`, HWC. Panics if there is no such picture.
+    ///
+    /// A picture that has to be decoded stays in memory from then on: to go through many, use [`Pictures::picture_in`].
+    pub fn picture(&self, i: usize) -> &[u8] {
+        self.store.keep(self.place(i), self.picture_len())
+    }
+
+    /// The bytes of picture `i`, HWC: where they lie, or decoded into `scratch`. Panics if there is no such picture.
+    pub fn picture_in<'a>(&'a self, i: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        self.store.get(self.place(i), self.picture_len(), scratch)
+    }
+
+    /// All bytes, picture after picture. Pictures that do not lie so already are gathered in memory: ask
+    /// [`Pictures::is_resident`] first where there may be more than memory holds.
     pub fn raw(&self) -> &[u8] {
-        &self.pixels[..self.len * self.picture_len()]
+        let one = self.picture_len();
+        let lying = match self.chosen {
+            None => self.store.first(self.len, one),
+            Some(_) => None,
+        };
+        lying.unwrap_or_else(|| {
+            self.gathered.get_or_init(|| {
+                let mut pixels = vec![0; self.len * one];
+                self.copy_to(&mut pixels);
+                pixels
+            })
+        })
+    }
+
+    fn copy_to(&self, pixels: &mut [u8]) {
+        pixels
+            .par_chunks_exact_mut(self.picture_len())
+            .enumerate()
+            .for_each_init(Vec::new, |scratch, (i, out)| {
+                out.copy_from_slice(self.picture_in(i, scratch));
+            });
     }
 
     /// The first `n` pictures (all, if there are fewer), sharing memory with these.
     pub fn take(&self, n: usize) -> Self {
         Pictures {
             len: self.len.min(n),
+            gathered: Arc::default(),
             ..self.clone()
         }
     }
 
-    /// A copy of the pictures at `indices`, in that order.
+    /// The pictures at `indices`, in that order, sharing memory with these. Panics if there is no such picture.
     pub fn subset(&self, indices: &[usize]) -> Self {
-        let mut pixels = Vec::with_capacity(indices.len() * self.picture_len());
-        for &i in indices {
-            pixels.extend_from_slice(self.picture(i));
-        }
+        let chosen = indices.iter().map(|&i| self.place(i) as u32).collect();
         Pictures {
             len: indices.len(),
-            pixels: Arc::new(pixels),
-            ..*self
+            chosen: Some(Arc::new(chosen)),
+            gathered: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Files that could not be read when their picture was asked for, each with the reason; a plain grey picture stands
+    /// for them.
+    pub fn failures(&self) -> Vec<(String, String)> {
+        self.store.failures().into_owned()
+    }
+
+    /// Where in the store picture `i` is.
+    fn place(&self, i: usize) -> usize {
+        assert!(i < self.len, "picture {i} of {}", self.len);
+        match &self.chosen {
+            Some(chosen) => chosen[i] as usize,
+            None => i,
         }
     }
 }
@@ -213,12 +280,17 @@ mod tests {
     }
 
     #[test]
-    fn take_shares_and_subset_copies() {
+    fn take_and_subset_share() {
         let p = Pictures::new(1, 1, (0..12).collect()).unwrap();
         assert_eq!(p.take(2).raw(), &[0, 1, 2, 3, 4, 5]);
         assert_eq!(p.take(9).len(), 4);
         assert_eq!(p.subset(&[3, 0]).raw(), &[9, 10, 11, 0, 1, 2]);
         assert_eq!(p.take(2).picture(1), &[3, 4, 5]);
+        let again = p.subset(&[3, 0, 2]).subset(&[2, 0]);
+        assert_eq!(again.raw(), &[6, 7, 8, 9, 10, 11]);
+        assert_eq!(again.take(1).raw(), &[6, 7, 8]);
+        assert_eq!(again.picture_in(1, &mut Vec::new()), &[9, 10, 11]);
+        assert!(Arc::ptr_eq(&p.store, &again.store), "nothing is copied");
     }
 
     #[test]

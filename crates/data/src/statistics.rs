@@ -1,5 +1,7 @@
 //! Mean and standard deviation of each channel, of values in [0, 1].
 
+use std::ops::Add;
+
 use rayon::prelude::*;
 
 use crate::Pictures;
@@ -11,37 +13,70 @@ const LEAST_STD: f32 = 1.0 / 255.0;
 ///
 /// Sums are of whole numbers, hence exact and the same on any number of threads.
 pub fn measure(pictures: &Pictures) -> ([f32; 3], [f32; 3]) {
-    if pictures.is_empty() {
-        return ([0.5; 3], [0.25; 3]);
-    }
-    let sums = pictures
-        .raw()
-        .par_chunks(pictures.picture_len())
-        .map(sums_of)
-        .reduce(|| [[0; 2]; 3], add);
-    let n = (pictures.raw().len() / 3) as f64;
-    let mean = sums.map(|[s, _]| s as f64 / n);
-    let std = [0, 1, 2].map(|c| (sums[c][1] as f64 / n - mean[c] * mean[c]).max(0.0).sqrt());
-    (
-        mean.map(|m| (m / 255.0) as f32),
-        std.map(|s| ((s / 255.0) as f32).max(LEAST_STD)),
-    )
+    let sums = (0..pictures.len())
+        .into_par_iter()
+        .map_init(Vec::new, |scratch, i| {
+            Sums::of(pictures.picture_in(i, scratch))
+        });
+    sums.reduce(Sums::default, Sums::add).mean_and_std()
 }
 
-/// Sum and sum of squares of each channel.
-fn sums_of(picture: &[u8]) -> [[u64; 2]; 3] {
-    let mut sums = [[0; 2]; 3];
-    for pixel in picture.chunks_exact(3) {
-        for (sum, &v) in sums.iter_mut().zip(pixel) {
-            sum[0] += u64::from(v);
-            sum[1] += u64::from(v) * u64::from(v);
+/// What mean and standard deviation are made of; those of parts add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    /// How many pixels.
+    pub pixels: u64,
+    /// Sum of each channel.
+    pub sum: [u64; 3],
+    /// Sum of the squares of each channel.
+    pub squares: [u64; 3],
+}
+
+impl Sums {
+    /// Of one picture's RGB bytes.
+    pub fn of(picture: &[u8]) -> Self {
+        let mut sums = Sums {
+            pixels: (picture.len() / 3) as u64,
+            ..Sums::default()
+        };
+        for pixel in picture.chunks_exact(3) {
+            for (c, &v) in pixel.iter().enumerate() {
+                sums.sum[c] += u64::from(v);
+                sums.squares[c] += u64::from(v) * u64::from(v);
+            }
+        }
+        sums
+    }
+
+    /// Mean and standard deviation of each channel; (0.5, 0.25) of no pixels.
+    pub fn mean_and_std(self) -> ([f32; 3], [f32; 3]) {
+        if self.pixels == 0 {
+            return ([0.5; 3], [0.25; 3]);
+        }
+        let n = self.pixels as f64;
+        let mean = self.sum.map(|s| s as f64 / n);
+        let std = [0, 1, 2].map(|c| {
+            let variance = self.squares[c] as f64 / n - mean[c] * mean[c];
+            variance.max(0.0).sqrt()
+        });
+        (
+            mean.map(|m| (m / 255.0) as f32),
+            std.map(|s| ((s / 255.0) as f32).max(LEAST_STD)),
+        )
+    }
+}
+
+impl Add for Sums {
+    type Output = Sums;
+
+    fn add(self, other: Sums) -> Sums {
+        let add = |a: [u64; 3], b: [u64; 3]| [0, 1, 2].map(|c| a[c].saturating_add(b[c]));
+        Sums {
+            pixels: self.pixels.saturating_add(other.pixels),
+            sum: add(self.sum, other.sum),
+            squares: add(self.squares, other.squares),
         }
     }
-    sums
-}
-
-fn add(a: [[u64; 2]; 3], b: [[u64; 2]; 3]) -> [[u64; 2]; 3] {
-    [0, 1, 2].map(|c| [a[c][0] + b[c][0], a[c][1] + b[c][1]])
 }
 
 #[cfg(test)]

@@ -1,17 +1,11 @@
 //! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python forms.
 
+use crate::sets::{self, SetFacts};
+
 /// What is true of a data set however it is written.
 pub(crate) struct Kind {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The environment variable that may say where it lies.
-    pub variable: &'static str,
-    /// How many classes.
-    pub classes: usize,
-    /// Channel means of its training pictures.
-    pub mean: [f32; 3],
-    /// Channel standard deviations, likewise.
-    pub std: [f32; 3],
+    /// Its official facts.
+    pub facts: &'static SetFacts,
     /// Records in each training file.
     pub train_records: usize,
     /// Records in the test file.
@@ -20,22 +14,14 @@ pub(crate) struct Kind {
 
 /// CIFAR-10.
 pub(crate) static CIFAR10: Kind = Kind {
-    name: "cifar10",
-    variable: "ANCHORHOOD_CIFAR10",
-    classes: 10,
-    mean: [0.4914, 0.4822, 0.4465],
-    std: [0.2023, 0.1994, 0.2010],
+    facts: &sets::CIFAR10,
     train_records: 10_000,
     test_records: 10_000,
 };
 
-/// CIFAR-100, with its own statistics.
+/// CIFAR-100.
 pub(crate) static CIFAR100: Kind = Kind {
-    name: "cifar100",
-    variable: "ANCHORHOOD_CIFAR100",
-    classes: 100,
-    mean: [0.5071, 0.4865, 0.4409],
-    std: [0.2673, 0.2564, 0.2762],
+    facts: &sets::CIFAR100,
     train_records: 50_000,
     test_records: 10_000,
 };

@@ -34,7 +34,7 @@ struct Records {
 
 /// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or archive, or an archive.
 pub(crate) fn open(path: &Path, kind: Option<&Kind>) -> Result<Option<Dataset>, DataError> {
-    let wanted = |form: &Form| kind.is_none_or(|kind| kind.name == form.kind.name);
+    let wanted = |form: &Form| kind.is_none_or(|kind| kind.facts.name == form.kind.facts.name);
     let Some(source) = Source::find(path, wanted)? else {
         return Ok(None);
     };
@@ -56,11 +56,11 @@ fn load(mut source: Source, records: Records) -> Result<Dataset, DataError> {
     let train = split(&mut source, form.train, records.train, &classes)?;
     let test = split(&mut source, &[form.test], records.test, &classes)?;
     Ok(Dataset {
-        name: form.kind.name.into(),
+        name: form.kind.facts.name.into(),
         train,
         test: Some(test),
-        mean: form.kind.mean,
-        std: form.kind.std,
+        mean: form.kind.facts.mean,
+        std: form.kind.facts.std,
         skipped: Vec::new(),
     })
 }
@@ -151,7 +151,7 @@ fn python(
 }
 
 fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32, DataError> {
-    let classes = source.form.kind.classes;
+    let classes = source.form.kind.facts.classes;
     match label < classes as u64 {
         true => Ok(label as u32),
         false => Err(DataError::BadLabel {
@@ -186,8 +186,8 @@ fn class_names(source: &mut Source) -> Vec<String> {
             .and_then(|p| p.strings(names))
             .unwrap_or_default(),
     };
-    match names.len() == form.kind.classes {
+    match names.len() == form.kind.facts.classes {
         true => names,
-        false => (0..form.kind.classes).map(|c| c.to_string()).collect(),
+        false => (0..form.kind.facts.classes).map(|c| c.to_string()).collect(),
     }
 }

@@ -5,12 +5,19 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
 
+use anchorhood_random::{Draws, Stream};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use tempfile::TempDir;
 
 use super::*;
+use crate::files::{decode, open_within};
+use crate::{Dataset, LoadOptions, Progress};
 
 const QUIET: &Progress = &|_, _| {};
+
+fn open(root: &Path, options: &LoadOptions, progress: &Progress) -> Result<Dataset, DataError> {
+    crate::files::open(list(root)?, options, progress)
+}
 
 fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
@@ -395,4 +402,69 @@ fn damaged_pictures_never_panic() {
         }
     }
     assert!(refused > 200, "{refused} of 750");
+}
+
+/// What does not fit in memory is decoded on demand: everything anyone can see of the set is the same.
+#[test]
+fn on_demand_gives_what_memory_gives() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..30_u8 {
+        let name = format!("{}/{i}.png", ["a", "b", "c"][i as usize % 3]);
+        let picture = encoded(&plain([i * 8, 255 - i, 40]), ImageFormat::Png);
+        put(dir.path(), &name, &picture);
+    }
+    put(dir.path(), "b/broken.png", b"no picture");
+    let options = LoadOptions {
+        limit: Some(20),
+        seed: 5,
+        ..LoadOptions::default()
+    };
+    let load = |most| open_within(list(dir.path()).unwrap(), &options, QUIET, most).unwrap();
+    let (memory, disk) = (load(u64::MAX), load(1000));
+    assert!(memory.train.pictures.is_resident() && !disk.train.pictures.is_resident());
+    assert_eq!((memory.mean, memory.std), (disk.mean, disk.std));
+    assert_eq!(memory.skipped, disk.skipped);
+    for (a, b) in [
+        (&memory.train, &disk.train),
+        (memory.test.as_ref().unwrap(), disk.test.as_ref().unwrap()),
+    ] {
+        assert_eq!((&a.names, &a.labels), (&b.names, &b.labels));
+        assert_eq!(a.pictures.raw(), b.pictures.raw());
+        let last = a.pictures.len() - 1;
+        assert_eq!(a.pictures.picture(last), b.pictures.picture(last));
+    }
+    let batches = |data: &Dataset| {
+        let feed = crate::Feed {
+            pictures: data.train.pictures.clone(),
+            augmentation: crate::Augmentation::default(),
+            mean: data.mean,
+            std: data.std,
+            seed: 1,
+            batch: 6,
+        };
+        let loader = crate::Loader::start(feed, 1, 2).unwrap();
+        loader.take(7).collect::<Vec<_>>()
+    };
+    assert!(batches(&memory) == batches(&disk));
+}
+
+#[test]
+fn a_picture_that_vanishes_becomes_grey_and_is_named() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..4 {
+        png(dir.path(), &format!("{i}.png"));
+    }
+    let listing = list(dir.path()).unwrap();
+    let data = open_within(listing, &LoadOptions::default(), QUIET, 0).unwrap();
+    let pictures = data.train.pictures;
+    fs::remove_file(dir.path().join("2.png")).unwrap();
+    assert!(pictures.failures().is_empty());
+    let mut scratch = Vec::new();
+    for _ in 0..2 {
+        let grey = pictures.picture_in(2, &mut scratch);
+        assert!(grey.iter().all(|&v| v == 128));
+    }
+    let failures = pictures.failures();
+    assert_eq!((failures.len(), failures[0].0.as_str()), (1, "2.png"));
+    assert!(pictures.picture(1)[0] == 200);
 }

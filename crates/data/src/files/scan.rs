@@ -11,15 +11,37 @@ const EXTENSIONS: [&str; 6] = ["jpg", "jpeg", "png", "webp", "bmp", "gif"];
 /// Deeper than anyone sorts pictures.
 const DEEPEST: usize = 64;
 
-/// A file that should be a picture.
+/// A file that should be a picture. Small, since there may be millions.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub path: PathBuf,
-    /// Relative to the folder that was scanned, parts joined by `/`; what is not Unicode is shown as �.
+pub(crate) struct Candidate {
+    /// Relative to the root, parts joined by `/`; what is not Unicode is shown as �.
     pub name: String,
+    /// The path relative to the root where the name does not say it.
+    odd: Option<Box<Path>>,
 }
 
 impl Candidate {
+    /// A file by its name under the root.
+    pub fn named(name: String) -> Self {
+        Candidate { name, odd: None }
+    }
+
+    /// Where the file is.
+    pub fn path(&self, root: &Path) -> PathBuf {
+        match &self.odd {
+            Some(path) => root.join(path),
+            None => root.join(&self.name),
+        }
+    }
+
+    /// The same file as seen from the folder that `folder` lies in.
+    pub fn under(self, folder: &str) -> Self {
+        Candidate {
+            name: format!("{folder}/{}", self.name),
+            odd: self.odd.map(|path| Path::new(folder).join(path).into()),
+        }
+    }
+
     /// The first folder on the way to the file, if it does not lie at the top.
     pub fn first_folder(&self) -> Option<&str> {
         self.name.split_once('/').map(|(first, _)| first)
@@ -28,7 +50,7 @@ impl Candidate {
 
 /// What a scan found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Sorted by name.
     pub candidates: Vec<Candidate>,
     /// Folders that could not be read, each with the reason.
@@ -36,51 +58,64 @@ pub(super) struct Found {
 }
 
 /// Every picture under `root`.
-pub(super) fn scan(root: &Path) -> Result<Found, DataError> {
-    let mut scanner = Scanner::default();
+pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
+    let mut scanner = Scanner {
+        root,
+        found: Found::default(),
+        entered: HashSet::new(),
+    };
     scanner
         .enter(root, String::new(), 0)
         .map_err(|e| DataError::io(root, e))?;
     let mut found = scanner.found;
     found
         .candidates
-        .sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
+        .sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.odd.cmp(&b.odd)));
     Ok(found)
 }
 
-#[derive(Default)]
-struct Scanner {
+struct Scanner<'a> {
+    root: &'a Path,
     found: Found,
     entered: HashSet<PathBuf>,
 }
 
-impl Scanner {
+impl Scanner<'_> {
     fn enter(&mut self, folder: &Path, prefix: String, depth: usize) -> std::io::Result<()> {
         if depth > DEEPEST || !self.entered.insert(folder.canonicalize()?) {
             return Ok(());
         }
-        let mut paths = std::fs::read_dir(folder)?
-            .map(|entry| entry.map(|e| e.path()))
-            .collect::<std::io::Result<Vec<_>>>()?;
-        paths.sort();
-        for path in paths {
-            let Some(file_name) = path.file_name().map(|n| n.to_string_lossy().into_owned()) else {
+        let mut entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            let Some(file_name) = visible(&entry.file_name()) else {
                 continue;
             };
             let name = format!("{prefix}{file_name}");
-            if file_name.starts_with('.') {
-                continue;
-            }
-            if path.is_dir() {
+            let path = entry.path();
+            // Only links need a look at what they lead to.
+            let is_folder = match entry.file_type() {
+                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                _ => path.is_dir(),
+            };
+            if is_folder {
                 if let Err(e) = self.enter(&path, format!("{name}/"), depth + 1) {
                     self.found.unreadable.push((name, e.to_string()));
                 }
             } else if is_picture(&path) {
-                self.found.candidates.push(Candidate { path, name });
+                let odd = path.strip_prefix(self.root).ok();
+                let odd = odd.filter(|p| p.to_str() != Some(&name)).map(Into::into);
+                self.found.candidates.push(Candidate { name, odd });
             }
         }
         Ok(())
     }
+}
+
+/// A file's name, unless it is hidden.
+fn visible(name: &std::ffi::OsStr) -> Option<String> {
+    let name = name.to_string_lossy();
+    (!name.starts_with('.')).then(|| name.into_owned())
 }
 
 fn is_picture(path: &Path) -> bool {
@@ -154,6 +189,9 @@ mod tests {
         let name = std::ffi::OsStr::from_bytes(b"caf\xe9.png");
         if fs::write(dir.path().join(name), "").is_ok() {
             assert_eq!(names(dir.path()), ["caf\u{fffd}.png"]);
+            let found = scan(dir.path()).unwrap().candidates.remove(0);
+            assert_eq!(found.path(dir.path()), dir.path().join(name));
+            assert!(found.under("x").path(dir.path()).ends_with(Path::new("x").join(name)));
         }
     }
 }

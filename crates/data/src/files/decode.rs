@@ -21,7 +21,7 @@ const MOST_PIXELS: u64 = 100_000_000;
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
-pub(super) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
+pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
     // Decoders are other people's code on strangers' files; nothing of ours is left half-done but `out`.
     let caught = catch_unwind(AssertUnwindSafe(|| try_decode(path, size, out)));
     caught.unwrap_or_else(|_| Err("its decoder failed".into()))

@@ -1,0 +1,70 @@
+//! Sets whose pictures are files: which files make up a split, which of them are taken, and how they are read.
+//!
+//! Whoever knows a form on disk (a folder, ImageNet, CUB, Dogs) writes a [`Listing`]; the rest is the same for all.
+
+pub(crate) mod choose;
+pub(crate) mod decode;
+mod on_demand;
+mod read;
+pub(crate) mod scan;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use on_demand::OnDemand;
+pub(crate) use read::open;
+#[cfg(test)]
+pub(crate) use read::open_within;
+pub(crate) use scan::Candidate;
+
+use crate::sets::SetFacts;
+
+/// Names of what could not be read, each with the reason.
+pub(crate) type Skipped = Vec<(String, String)>;
+
+/// Which files a data set consists of; none is read yet.
+pub(crate) struct Listing {
+    /// What to call the set.
+    pub name: String,
+    /// Names of files are relative to this folder.
+    pub root: PathBuf,
+    /// The files to train on.
+    pub train: Part,
+    /// Those to test on, where the set says so.
+    pub test: Option<Part>,
+    /// Whether a share of the training pictures is held out where there are labels and no test part.
+    pub holds_out: bool,
+    /// Folders that could not be entered.
+    pub unreadable: Skipped,
+    /// What is officially true of it, for a published set.
+    pub facts: Option<&'static SetFacts>,
+}
+
+/// Files of one split with their classes.
+pub(crate) struct Part {
+    /// The files, in their order.
+    pub files: Vec<Candidate>,
+    /// The class of each, where there are classes.
+    pub values: Vec<u32>,
+    /// Names of the classes.
+    pub classes: Option<Vec<String>>,
+}
+
+impl Listing {
+    /// Side of the pictures unless another is asked for.
+    pub fn default_size(&self) -> usize {
+        self.facts.map_or(crate::folder::SIZE, |facts| facts.size)
+    }
+
+    /// Both parts by what they are called.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &Part)> {
+        let test = self.test.as_ref().map(|part| ("test", part));
+        std::iter::once(("train", &self.train)).chain(test)
+    }
+}
+
+impl Part {
+    /// Files listed here that are not there.
+    pub fn missing<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = &'a Candidate> {
+        self.files.iter().filter(|f| !f.path(root).is_file())
+    }
+}

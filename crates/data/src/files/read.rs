@@ -1,0 +1,201 @@
+//! From a listing to a data set: everything decoded into memory where it fits, decoded on demand where it does not.
+//!
+//! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is decoded once when the
+//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets are spared that.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::choose::Offer;
+use super::decode::decode;
+use super::{Listing, OnDemand, Part, Skipped};
+use crate::statistics::Sums;
+use crate::store::Store;
+use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Progress, Split, memory, resize};
+
+/// Reads what the options choose of a listing.
+pub(crate) fn open(
+    listing: Listing,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<Dataset, DataError> {
+    open_within(listing, options, progress, memory::for_pictures())
+}
+
+/// Likewise, with at most `most` bytes of memory for pixels.
+pub(crate) fn open_within(
+    listing: Listing,
+    options: &LoadOptions,
+    progress: &Progress,
+    most: u64,
+) -> Result<Dataset, DataError> {
+    if listing.train.files.is_empty() {
+        return Err(DataError::EmptyFolder { path: listing.root });
+    }
+    let size = options.size.unwrap_or(listing.default_size());
+    let (train, test) = chosen_parts(listing.train, listing.test, listing.holds_out, options);
+    let total = train.files.len() + test.as_ref().map_or(0, |t| t.files.len());
+    let done = AtomicUsize::new(0);
+    let reader = Reader {
+        root: &listing.root,
+        size,
+        in_memory: (total as u64).saturating_mul((size * size * 3) as u64) <= most,
+        surveyed: listing.facts.is_none(),
+        step: &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, total),
+    };
+    let mut skipped = listing.unreadable;
+    let (train, sums) = reader.read(train, &mut skipped)?;
+    let test = test.map(|t| reader.read(t, &mut skipped)).transpose()?;
+    if skipped.len() * 10 > total || train.pictures.is_empty() {
+        let (first, why) = skipped.first().cloned().unwrap_or_default();
+        return Err(DataError::TooManyUnreadable {
+            path: listing.root,
+            skipped: skipped.len(),
+            total,
+            first,
+            why,
+        });
+    }
+    let (mean, std) = match listing.facts {
+        Some(facts) => (facts.mean, facts.std),
+        None => sums.mean_and_std(),
+    };
+    Ok(Dataset {
+        name: listing.name,
+        train,
+        test: test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty()),
+        mean,
+        std,
+        skipped,
+    })
+}
+
+fn chosen_parts(
+    train: Part,
+    test: Option<Part>,
+    holds_out: bool,
+    options: &LoadOptions,
+) -> (Part, Option<Part>) {
+    let offer = Offer {
+        train: train.files.len(),
+        test: test.as_ref().map(|t| t.files.len()),
+        holds_out: holds_out && train.classes.is_some(),
+        shuffled: false,
+    };
+    let choice = offer.choose(options);
+    let test = match (choice.test, test) {
+        (Some(of), Some(test)) => Some(test.subset(&of)),
+        (Some(of), None) => Some(train.subset(&of)),
+        (None, _) => None,
+    };
+    (train.subset(&choice.train), test)
+}
+
+impl Part {
+    fn subset(&self, indices: &[usize]) -> Part {
+        Part {
+            files: indices.iter().map(|&i| self.files[i].clone()).collect(),
+            values: match &self.classes {
+                Some(_) => indices.iter().map(|&i| self.values[i]).collect(),
+                None => Vec::new(),
+            },
+            classes: self.classes.clone(),
+        }
+    }
+
+    /// Without the files that failed, which are named.
+    fn without(self, results: Vec<Result<Sums, String>>, skipped: &mut Skipped) -> (Part, Sums) {
+        let mut sums = Sums::default();
+        let mut kept = Vec::with_capacity(results.len());
+        for (i, result) in results.into_iter().enumerate() {
+            match result {
+                Ok(one) => {
+                    sums = sums + one;
+                    kept.push(i);
+                }
+                Err(why) => skipped.push((self.files[i].name.clone(), why)),
+            }
+        }
+        match kept.len() == self.files.len() {
+            true => (self, sums),
+            false => (self.subset(&kept), sums),
+        }
+    }
+
+    fn split(self, pictures: Pictures) -> Split {
+        Split {
+            pictures,
+            labels: self
+                .classes
+                .map(|classes| Labels::new(self.values, classes)),
+            names: self.files.into_iter().map(|f| f.name).collect(),
+        }
+    }
+}
+
+struct Reader<'a> {
+    root: &'a Path,
+    size: usize,
+    in_memory: bool,
+    /// Whether files that stay on disk are decoded once to judge them.
+    surveyed: bool,
+    step: &'a (dyn Fn() + Sync),
+}
+
+impl Reader<'_> {
+    /// Reads every file of a part; those that fail are added to `skipped`.
+    fn read(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
+        match self.in_memory {
+            true => self.into_memory(part, skipped),
+            false => Ok(self.on_demand(part, skipped)),
+        }
+    }
+
+    fn into_memory(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
+        let one = self.size * self.size * 3;
+        let mut pixels = resize::memory(part.files.len(), self.size)?;
+        let results: Vec<Result<Sums, String>> = pixels
+            .par_chunks_exact_mut(one)
+            .zip(&part.files)
+            .map(|(out, file)| self.one(&file.path(self.root), out))
+            .collect();
+        let mut kept = 0;
+        for (i, result) in results.iter().enumerate() {
+            if result.is_ok() {
+                pixels.copy_within(i * one..(i + 1) * one, kept * one);
+                kept += 1;
+            }
+        }
+        pixels.truncate(kept * one);
+        let (part, sums) = part.without(results, skipped);
+        let pictures = Pictures::new(self.size, self.size, pixels)?;
+        Ok((part.split(pictures), sums))
+    }
+
+    fn on_demand(&self, part: Part, skipped: &mut Skipped) -> (Split, Sums) {
+        let (part, sums) = match self.surveyed {
+            true => {
+                let scratch = || vec![0; self.size * self.size * 3];
+                let survey = part.files.par_iter();
+                let survey = survey
+                    .map_init(scratch, |out, file| self.one(&file.path(self.root), out))
+                    .collect();
+                part.without(survey, skipped)
+            }
+            false => (part, Sums::default()),
+        };
+        let files = OnDemand::new(self.root.into(), part.files.clone(), self.size);
+        let store = Arc::new(Store::Files(files));
+        let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
+        (part.split(pictures), sums)
+    }
+
+    fn one(&self, path: &Path, out: &mut [u8]) -> Result<Sums, String> {
+        let result = decode(path, self.size, out).map(|()| Sums::of(out));
+        (self.step)();
+        result
+    }
+}

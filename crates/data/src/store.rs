@@ -1,0 +1,74 @@
+//! Where the bytes of pictures are: in memory, in a mapped file, or still in picture files.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memmap2::Mmap;
+
+use crate::files::OnDemand;
+
+/// Bytes of pictures, all of one length, by their number.
+pub(crate) enum Store {
+    /// In memory, one after the other.
+    Memory(Vec<u8>),
+    /// In a mapped file, from byte `start` on.
+    Map { map: Mmap, start: usize },
+    /// In files of their own, decoded whenever one is asked for.
+    Files(OnDemand),
+}
+
+impl Store {
+    /// Picture `i` of `one` bytes: where it lies, or decoded into `scratch`.
+    pub fn get<'a>(&'a self, i: usize, one: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        match self {
+            Store::Memory(pixels) => &pixels[i * one..][..one],
+            Store::Map { map, start } => &map[start + i * one..][..one],
+            Store::Files(files) => {
+                scratch.resize(one, 0);
+                files.decode(i, scratch);
+                scratch
+            }
+        }
+    }
+
+    /// Picture `i`, for as long as the store lives. A decoded picture is kept for that long.
+    pub fn keep(&self, i: usize, one: usize) -> &[u8] {
+        match self {
+            Store::Memory(pixels) => &pixels[i * one..][..one],
+            Store::Map { map, start } => &map[start + i * one..][..one],
+            Store::Files(files) => files.keep(i, one),
+        }
+    }
+
+    /// The first `n` pictures of `one` bytes as they lie, or gathered where they do not lie together.
+    pub fn first(&self, n: usize, one: usize) -> Option<&[u8]> {
+        match self {
+            Store::Memory(pixels) => Some(&pixels[..n * one]),
+            Store::Map { map, start } => Some(&map[*start..][..n * one]),
+            Store::Files(_) => None,
+        }
+    }
+
+    /// Pictures whose files could not be read when they were asked for, each with the reason.
+    pub fn failures(&self) -> Cow<'static, [(String, String)]> {
+        match self {
+            Store::Files(files) => Cow::Owned(files.failures()),
+            _ => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// Whether asking for a picture costs no decoding.
+    pub fn is_resident(&self) -> bool {
+        !matches!(self, Store::Files(_))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Store::Memory(_) => "in memory",
+            Store::Map { .. } => "in a mapped file",
+            Store::Files(_) => "decoded on demand",
+        })
+    }
+}
