@@ -65,7 +65,7 @@ fn words(case: &Case) -> Vec<u8> {
         width: w as u32,
         channels: case.channels,
         bf16: false,
-        gathered: false,
+        ring: 0,
         seed: 0x1234_5678_9abc_def0,
         mean: MEAN,
         std: STD,

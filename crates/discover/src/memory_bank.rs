@@ -55,6 +55,11 @@ impl<D: Device> MemoryBank<D> {
         &self.rows
     }
 
+    /// The rows where they are, for a device that moves them by itself.
+    pub fn buffer_mut(&mut self) -> &mut D::Buffer {
+        &mut self.rows
+    }
+
     /// The rows, copied back.
     pub fn values(&self, device: &D) -> Result<Vec<f32>> {
         device.download(&self.rows)

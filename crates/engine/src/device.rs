@@ -5,6 +5,7 @@
 use crate::graph::{Graph, NodeId};
 use crate::optimiser::Sgd;
 use crate::similarity::{Positives, Scan, ScanResult};
+use crate::steps::{BatchMaker, Steps};
 use crate::{Error, Result};
 
 /// How a network is to be built.
@@ -46,6 +47,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     type Buffer: Send + Sync;
     /// A graph with its memory and parameters.
     type Network: Network<Buffer = Self::Buffer>;
+    /// Training steps that it takes by itself.
+    type Steps: Steps<Network = Self::Network, Buffer = Self::Buffer>;
+
+    /// Whether it takes training steps by itself; see [`Device::steps`].
+    const LEADS_STEPS: bool;
 
     /// What it is, in words.
     fn describe(&self) -> String;
@@ -64,6 +70,9 @@ pub trait Device: Clone + Send + Sync + 'static {
 
     /// Plans a graph and allocates all it will need.
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Self::Network>;
+
+    /// Prepares steps that the device takes by itself with a network; nothing where the host must lead every step.
+    fn steps(&self, network: &Self::Network, maker: &BatchMaker) -> Result<Option<Self::Steps>>;
 
     /// Softmax of each query over all keys, and the loss −log Σ p over its positives.
     ///

@@ -70,15 +70,23 @@ struct Wanted {
 impl Plan {
     /// The plan of a training step: forwards, then backwards.
     pub fn training(graph: &Graph, options: &NetworkOptions) -> Result<Plan> {
-        Plan::new(graph, options, true)
+        Plan::new(graph, options, Some(0))
+    }
+
+    /// The same for a device on which the backward pass of a layer may still read its input and its output's gradient
+    /// while those of `lag` layers before it run.
+    pub fn training_with_lag(graph: &Graph, options: &NetworkOptions, lag: usize) -> Result<Plan> {
+        Plan::new(graph, options, Some(lag))
     }
 
     /// The plan of inference: forwards only, memory reused as soon as its last reader is done.
     pub fn inference(graph: &Graph, options: &NetworkOptions) -> Result<Plan> {
-        Plan::new(graph, options, false)
+        Plan::new(graph, options, None)
     }
 
-    fn new(graph: &Graph, options: &NetworkOptions, training: bool) -> Result<Plan> {
+    /// In training, backward passes are late by up to `late` layers.
+    fn new(graph: &Graph, options: &NetworkOptions, late: Option<usize>) -> Result<Plan> {
+        let (training, lag) = (late.is_some(), late.unwrap_or(0));
         let n = graph.nodes().len();
         if options.batch == 0 {
             return Err(Error::Plan("a batch needs at least one picture".into()));
@@ -100,7 +108,7 @@ impl Plan {
             if training {
                 let late = readers().filter(|c| reads_input_backward(&graph.nodes()[*c].op));
                 let own = reads_output_backward(&node.op).then_some(i);
-                let last = late.chain(own).map(backward_time).max();
+                let last = late.chain(own).map(|i| backward_time(i) + lag).max();
                 to = last.unwrap_or(to);
             }
             let to = if kept(i) { end } else { to };
@@ -118,7 +126,7 @@ impl Plan {
             gradient.push(Wanted {
                 len: if has { len } else { 0 },
                 from: if i == output { n } else { first },
-                to: if i == 0 { end } else { backward_time(i) },
+                to: if i == 0 { end } else { backward_time(i) + lag },
             });
         }
 

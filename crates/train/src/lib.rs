@@ -14,6 +14,7 @@ pub mod config;
 mod error;
 mod events;
 mod examiner;
+mod feeding;
 mod judge;
 mod position;
 mod progress;
@@ -34,6 +35,7 @@ pub use events::{
     RunStarted, Subject,
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
+pub use feeding::Lead;
 pub use judge::{Judgement, judge};
 pub use position::{Position, Standing};
 pub use run::{Outcome, train};

@@ -6,6 +6,39 @@ use anchorhood_engine::Device;
 
 use crate::{Progress, Standing, Trainer, TrainingConfig};
 
+/// How many steps to ask a device for at once: about a tenth of a second's, so that progress moves and a stop is heard.
+pub(crate) struct Pace {
+    steps: usize,
+    since: Instant,
+}
+
+impl Pace {
+    const MOST: usize = 256;
+
+    pub fn new() -> Self {
+        Pace {
+            steps: 1,
+            since: Instant::now(),
+        }
+    }
+
+    /// How many to ask for now.
+    pub fn steps(&mut self) -> usize {
+        self.since = Instant::now();
+        self.steps
+    }
+
+    /// They are done.
+    pub fn taken(&mut self) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.steps = match seconds {
+            s if s < 0.05 => (2 * self.steps).min(Self::MOST),
+            s if s > 0.2 => (self.steps / 2).max(1),
+            _ => self.steps,
+        };
+    }
+}
+
 /// Progress every tenth of a second, with a speed smoothed over a few reports.
 pub(crate) struct Report {
     since: Instant,

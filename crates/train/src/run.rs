@@ -1,4 +1,4 @@
-//! A run from where it is to its end: rounds of epochs of steps, told as events, saved after every epoch.
+//! A run from where it is to its end: rounds of epochs of steps, told as events, saved between epochs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Network, Role};
 
-use crate::progress::Report;
+use crate::progress::{Pace, Report};
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
     RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
@@ -49,9 +49,17 @@ struct Run<'a, D: Device> {
     stop: &'a AtomicBool,
     standing: Standing,
     resumed: bool,
+    pace: Pace,
+    /// When the run was saved last by this process, and whether anything has happened since.
+    saved: Option<Instant>,
+    unsaved: bool,
     clock: Instant,
     seconds_before: f64,
 }
+
+/// Seconds of training that may be lost to a crash, where an epoch takes less: a checkpoint of a fast GPU's epoch would
+/// take longer to write than the epoch itself.
+const SAVE_EVERY: f64 = 10.0;
 
 impl<'a, D: Device> Run<'a, D> {
     /// Takes up the run where its last checkpoint left it.
@@ -86,6 +94,9 @@ impl<'a, D: Device> Run<'a, D> {
             stop,
             standing,
             resumed,
+            pace: Pace::new(),
+            saved: None,
+            unsaved: false,
             clock: Instant::now(),
             seconds_before: standing.seconds,
         })
@@ -106,19 +117,19 @@ impl<'a, D: Device> Run<'a, D> {
         if !self.resumed {
             self.judge_the_floors()?;
         }
-        let mut loader = self.trainer.loader(self.standing.position)?;
+        self.trainer.begin(self.standing.position)?;
         while self.standing.position.round <= rounds {
             if self.stopping() {
-                return self.stopped(false);
+                return self.stopped();
             }
             if self.standing.position.epoch == 0 && self.standing.position.batch == 0 {
                 self.begin_round()?;
             }
-            if !self.epoch(&mut loader)? {
-                return self.stopped(true);
+            if !self.epoch()? {
+                return self.stopped();
             }
         }
-        drop(loader);
+        self.trainer.end();
         let ended = self.ended();
         self.tell(Event::RunEnded(ended))?;
         Ok(Outcome::Finished(ended))
@@ -177,7 +188,7 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     /// Trains to the end of the epoch and saves; false if it was asked to stop before.
-    fn epoch(&mut self, loader: &mut anchorhood_data::Loader) -> Result<bool, TrainError> {
+    fn epoch(&mut self) -> Result<bool, TrainError> {
         let training = self.dir.config().training.clone();
         let batches = self.trainer.batches();
         let start = self.standing.position;
@@ -188,15 +199,16 @@ impl<'a, D: Device> Run<'a, D> {
         let seconds_before = self.standing.epoch_seconds;
         let mut report = Report::new(start.batch);
         while self.standing.position.batch < batches {
-            let batch = loader.next().ok_or(TrainError::LoaderEnded)?;
-            let number = (epoch * batches + self.standing.position.batch) as u64;
-            let loss = self.trainer.step(&batch, number, &sgd)?;
-            if !loss.is_finite() {
-                return Err(self.diverged(loss, rate));
+            let at = (epoch, self.standing.position.batch);
+            for loss in self.trainer.advance(at, self.pace.steps(), &sgd)? {
+                if !loss.is_finite() {
+                    return Err(self.diverged(loss, rate));
+                }
+                self.standing.loss_sum += loss;
+                self.standing.position.batch += 1;
             }
-            loader.recycle(batch);
-            self.standing.loss_sum += loss;
-            self.standing.position.batch += 1;
+            self.pace.taken();
+            self.unsaved = true;
             self.standing.epoch_seconds = seconds_before + clock.elapsed().as_secs_f64();
             if let Some(progress) = report.due(&self.standing, &self.trainer, &training) {
                 self.tell(Event::Progress(progress))?;
@@ -234,6 +246,10 @@ impl<'a, D: Device> Run<'a, D> {
         self.standing.loss_sum = 0.0;
         self.standing.epoch_seconds = 0.0;
         self.standing.position = at.next_epoch(epochs);
+        let recent = |saved: Instant| saved.elapsed().as_secs_f64() < SAVE_EVERY;
+        if !last_of_round && self.saved.is_some_and(recent) {
+            return Ok(());
+        }
         let checkpoint = self.save("last")?;
         if last_of_round {
             let path = self.dir.checkpoint(&format!("round-{}", at.round));
@@ -265,6 +281,8 @@ impl<'a, D: Device> Run<'a, D> {
         let checkpoint = self.trainer.checkpoint(self.standing)?;
         let path = self.dir.checkpoint(name);
         checkpoint.save(&path)?;
+        self.saved = Some(Instant::now());
+        self.unsaved = false;
         self.tell(Event::CheckpointSaved {
             path: path.display().to_string(),
             position: self.standing.position,
@@ -276,9 +294,8 @@ impl<'a, D: Device> Run<'a, D> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Within an epoch there is something to save; between epochs it is saved already.
-    fn stopped(&mut self, within_epoch: bool) -> Result<Outcome, TrainError> {
-        if within_epoch {
+    fn stopped(&mut self) -> Result<Outcome, TrainError> {
+        if self.unsaved {
             self.save("last")?;
         }
         Ok(Outcome::Stopped(self.standing.position))

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use anchorhood_data::{Batch, Dataset, Feed, Loader, Pictures};
+use anchorhood_data::{Batch, Dataset, Feed, Pictures};
 use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
-use anchorhood_engine::{Device, Network, NetworkOptions, Positives, Sgd};
+use anchorhood_engine::{
+    Device, Network, NetworkOptions, Positives, Profile, Sgd, StepRule, Steps,
+};
 
 use crate::checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, tensors_of};
+use crate::feeding::{Feeding, Lead, fetch};
 use crate::{FeatureSource, Position, RunConfig, Standing, TrainError, VERSION};
 
 /// All that training may know of a data set: pictures, and no labels.
@@ -44,6 +47,7 @@ pub struct Trainer<D: Device> {
     neighbourhoods: Neighbourhoods,
     positives: Positives,
     losses: Vec<f32>,
+    feeding: Option<Feeding<D>>,
 }
 
 impl<D: Device> Trainer<D> {
@@ -63,6 +67,7 @@ impl<D: Device> Trainer<D> {
             neighbourhoods: Neighbourhoods::single(n),
             positives: Positives::with_capacity(batch, batch * (k + 1)),
             losses: vec![0.0; batch],
+            feeding: None,
             set,
         })
     }
@@ -97,8 +102,13 @@ impl<D: Device> Trainer<D> {
         &self.neighbourhoods
     }
 
-    /// Batches from a position on, prepared ahead on their own threads.
-    pub fn loader(&self, from: Position) -> Result<Loader, TrainError> {
+    /// Prepares batches from a position on: on the device if it can, else on threads of the host.
+    pub fn begin(&mut self, from: Position) -> Result<(), TrainError> {
+        self.begin_led(from, Lead::Any)
+    }
+
+    /// The same, with a say in who leads.
+    pub fn begin_led(&mut self, from: Position, lead: Lead) -> Result<(), TrainError> {
         let threads = (self.config.machine.thread_count() / 4).max(1);
         let epoch = from.epochs_before(self.config.training.epochs);
         let feed = Feed {
@@ -109,13 +119,94 @@ impl<D: Device> Trainer<D> {
             seed: self.config.seed,
             batch: self.batch(),
         };
-        Ok(Loader::start_at(
-            epoch as u64,
-            from.batch,
-            feed,
-            threads,
-            4,
-        )?)
+        let from = (epoch as u64, from.batch);
+        self.feeding = None; // its memory first
+        let feeding = Feeding::start(&self.device, &self.network, feed, threads, lead, from)?;
+        self.feeding = Some(feeding);
+        self.tell_positives()
+    }
+
+    /// Whether the device leads the steps.
+    pub fn device_leads(&self) -> bool {
+        matches!(self.feeding, Some(Feeding::Device(_)))
+    }
+
+    /// Where the time of a step goes, on a device that leads; the training is over after it.
+    pub fn profile(&mut self, sgd: &Sgd) -> Result<Option<Profile>, TrainError> {
+        let rule = self.rule(sgd);
+        let Some(Feeding::Device(feeding)) = &mut self.feeding else {
+            return Ok(None);
+        };
+        let (network, keys) = (&mut self.network, self.bank.buffer_mut());
+        Ok(Some(feeding.steps.profile(&rule, network, keys)?))
+    }
+
+    fn rule(&self, sgd: &Sgd) -> StepRule {
+        let d = &self.config.discovery;
+        StepRule {
+            temperature: d.temperature as f32,
+            blend: d.memory_rate as f32,
+            sgd: *sgd,
+        }
+    }
+
+    /// Ends the preparation of batches.
+    pub fn end(&mut self) {
+        self.feeding = None;
+    }
+
+    /// A device that leads steps itself must know every picture's positives.
+    fn tell_positives(&mut self) -> Result<(), TrainError> {
+        if let Some(Feeding::Device(feeding)) = &mut self.feeding {
+            let n = self.set.pictures.len();
+            let all: Vec<u32> = (0..n as u32).collect();
+            let k = self.neighbourhoods.k();
+            let mut positives = Positives::with_capacity(n, n * (k + 1));
+            self.neighbourhoods.positives(&all, &mut positives);
+            feeding.steps.set_positives(&positives)?;
+        }
+        Ok(())
+    }
+
+    /// Takes steps from `batch` of `epoch` (counted over all rounds) on, at most `most` and at least one, within the
+    /// epoch; [`Trainer::begin`] must have been asked for these. Gives the loss of each; after one that is not finite the
+    /// weights may be lost.
+    pub fn advance(
+        &mut self,
+        (epoch, batch): (usize, usize),
+        most: usize,
+        sgd: &Sgd,
+    ) -> Result<Vec<f64>, TrainError> {
+        let batches = self.batches();
+        let number = (epoch * batches + batch) as u64;
+        match self.feeding.take() {
+            None => Err(TrainError::LoaderEnded),
+            Some(Feeding::Host(mut loader)) => {
+                let next = loader.next().ok_or(TrainError::LoaderEnded)?;
+                let loss = self.step(&next, number, sgd)?;
+                loader.recycle(next);
+                self.feeding = Some(Feeding::Host(loader));
+                Ok(vec![loss])
+            }
+            Some(Feeding::Device(mut feeding)) => {
+                let count = most.clamp(1, batches - batch);
+                let rule = self.rule(sgd);
+                let pictures = &self.set.pictures;
+                feeding.seek(self.config.seed, pictures.len(), (epoch as u64, batch))?;
+                feeding.steps.run(
+                    count,
+                    number,
+                    &rule,
+                    &|which, bytes| fetch(pictures, which, bytes),
+                    &mut self.network,
+                    self.bank.buffer_mut(),
+                )?;
+                feeding.moved(count);
+                let losses = feeding.steps.losses()?;
+                self.feeding = Some(Feeding::Device(feeding));
+                Ok(losses.into_iter().map(f64::from).collect())
+            }
+        }
     }
 
     /// Finds the neighbourhoods of a round (from 1) in the memory, or in features computed now.
@@ -150,7 +241,7 @@ impl<D: Device> Trainer<D> {
             share,
             progress,
         )?;
-        Ok(())
+        self.tell_positives()
     }
 
     /// One step: forwards, loss, backwards, weights, memory. Gives the mean loss of the batch; when that is not a finite
@@ -241,7 +332,7 @@ impl<D: Device> Trainer<D> {
             Some(f) => Neighbourhoods::from_parts(f.k, f.neighbours, f.anchors, f.entropy)
                 .map_err(|e| wrong(e.to_string()))?,
         };
-        Ok(())
+        self.tell_positives()
     }
 }
 

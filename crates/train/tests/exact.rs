@@ -58,15 +58,16 @@ fn labels_decide_nothing() {
 
 /// Trains step by step, from a position on, to the end.
 fn finish(trainer: &mut Trainer<Cpu>, from: Position, config: &RunConfig, until: Position) {
-    let mut loader = trainer.loader(from).unwrap();
+    trainer.begin(from).unwrap();
     let mut at = from;
     while at < until {
         if at.round > 0 && at.epoch == 0 && at.batch == 0 {
             trainer.discover(at.round, &|_| {}).unwrap();
         }
         let sgd = config.training.sgd(config.training.rate_in(at.epoch));
-        let batch = loader.next().unwrap();
-        trainer.step(&batch, 0, &sgd).unwrap();
+        let epoch = at.epochs_before(config.training.epochs);
+        let losses = trainer.advance((epoch, at.batch), 1, &sgd).unwrap();
+        assert_eq!(losses.len(), 1);
         at.batch += 1;
         if at.batch == trainer.batches() {
             at = at.next_epoch(config.training.epochs);

@@ -7,7 +7,7 @@
 //
 // Reads the epoch and the step from device memory, so that one captured launch serves every step:
 //   words:    what kernel.rs writes (see `Word`)
-//   pictures: count x height x width x 3 bytes
+//   pictures: count x height x width x 3 bytes; with a ring of r, the batches of r steps in turn, each in its order
 //   order:    the epoch's permutation; the block's picture is order[step * gridDim.x + blockIdx.x]
 //   counter:  step, epoch
 //   out:      gridDim.x x height x width x channels, f32 or bf16; channels beyond the third are zero
@@ -20,7 +20,7 @@ typedef unsigned short u16;
 
 // The words of the first argument, as kernel.rs numbers them.
 enum Word {
-    HEIGHT, WIDTH, CHANNELS, BF16, GATHERED, SEED_LOW, SEED_HIGH,
+    HEIGHT, WIDTH, CHANNELS, BF16, RING, SEED_LOW, SEED_HIGH,
     SCALE_LOW, SCALE_HIGH, RATIO_LOW, RATIO_HIGH, LOG_RATIO_LOW, LOG_RATIO_HIGH,
     BRIGHTNESS, CONTRAST, SATURATION, HUE, GREY, FLIP,
     MEAN, STD = MEAN + 3
@@ -277,7 +277,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (chosen && threadIdx.x == 0) chosen[blockIdx.x] = p;
     __syncthreads();
 
-    const size_t position = words[GATHERED] ? blockIdx.x : index;
+    const u32 ring = words[RING];
+    const size_t position = ring ? counter[0] % ring * gridDim.x + blockIdx.x : index;
     const View view = {pictures + position * pixels * 3, units, w, over((float)p.width, (float)w),
                        over((float)p.height, (float)h)};
     int contrast = 0;

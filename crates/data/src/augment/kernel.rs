@@ -7,7 +7,7 @@
 //! | argument | what |
 //! |---|---|
 //! | words | [`AugmentKernel::words`], uploaded once |
-//! | pictures | the data set's bytes (N×h×w×3), or with [`AugmentKernel::gathered`] the batch's |
+//! | pictures | the data set's bytes (N×h×w×3), or with [`AugmentKernel::ring`] some batches' |
 //! | order | u32: the epoch's permutation, drawn from [`Stream::Order`](anchorhood_random::Stream::Order) |
 //! | counter | two u64: the step in the epoch, the epoch |
 //! | out | batch×h×w×channels, f32 or bf16 |
@@ -40,8 +40,9 @@ pub struct AugmentKernel {
     pub channels: u32,
     /// Whether the output is bf16; f32 otherwise.
     pub bf16: bool,
-    /// Whether `pictures` holds the batch in its order instead of the whole data set.
-    pub gathered: bool,
+    /// 0 where `pictures` is the whole data set. Else so many batches take turns in it, each in its order: that of step s
+    /// is at place s modulo this.
+    pub ring: u32,
     /// The run's seed.
     pub seed: u64,
     /// Subtracted from each channel.
@@ -59,7 +60,7 @@ impl AugmentKernel {
             self.width,
             self.channels,
             u32::from(self.bf16),
-            u32::from(self.gathered),
+            self.ring,
             self.seed as u32,
             (self.seed >> 32) as u32,
         ];
@@ -103,7 +104,7 @@ mod tests {
             width: 30,
             channels: 4,
             bf16: true,
-            gathered: false,
+            ring: 0,
             seed: 7 << 32 | 9,
             mean: [0.5, 0.6, 0.7],
             std: [0.1, 0.2, 0.3],

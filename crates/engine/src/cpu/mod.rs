@@ -72,6 +72,8 @@ impl Cpu {
 impl Device for Cpu {
     type Buffer = Vec<f32>;
     type Network = CpuNetwork;
+    type Steps = crate::NoSteps<CpuNetwork>;
+    const LEADS_STEPS: bool = false;
 
     fn describe(&self) -> String {
         format!("CPU, {} threads, {}", self.threads(), self.level)
@@ -79,6 +81,10 @@ impl Device for Cpu {
 
     fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)
+    }
+
+    fn steps(&self, _: &CpuNetwork, _: &crate::BatchMaker) -> Result<Option<Self::Steps>> {
+        Ok(None)
     }
 
     fn upload(&self, values: &[f32]) -> Result<Vec<f32>> {

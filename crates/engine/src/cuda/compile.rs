@@ -1,16 +1,14 @@
 //! From .cu files to code for the chip found: compiled by NVRTC, kept on disk between runs.
 //!
 //! Kernels include no header: `common.cuh` stands before each of them. `ELEMENT_BF16` is 1 where activations are bf16
-//! and 0 where they are f32. An entry of the cache that is broken, or that the driver refuses, is compiled anew; a cache
-//! that cannot be written costs time and nothing else.
+//! and 0 where they are f32. What the driver refuses is compiled anew.
 
 use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 
 use cudarc::nvrtc::{result, sys};
 
-use super::{Library, Precision};
+use super::{Library, Precision, cache};
 use crate::{Error, Result};
 
 const COMMON: &str = include_str!("kernels/common.cuh");
@@ -26,14 +24,26 @@ const SOURCES: &[(&str, &str)] = &[
     ("scan", include_str!("kernels/scan.cu")),
     ("sgd", include_str!("kernels/sgd.cu")),
     ("similarity", include_str!("kernels/similarity.cu")),
+    ("steps", include_str!("kernels/steps.cu")),
 ];
 
-/// The text of a kernel file.
-pub(super) fn source(stem: &str) -> Result<(&'static str, &'static str)> {
+/// The text of a kernel file, and what stands before it.
+pub(super) struct Text {
+    pub(super) stem: &'static str,
+    pub(super) before: &'static str,
+    pub(super) source: &'static str,
+}
+
+/// The text of a kernel file of ours.
+pub(super) fn source(stem: &str) -> Result<Text> {
     let found = SOURCES.iter().find(|(s, _)| *s == stem);
-    found
-        .copied()
-        .ok_or_else(|| Error::Device(format!("there is no kernel file {stem}.cu")))
+    let (stem, source) =
+        found.ok_or_else(|| Error::Device(format!("there is no kernel file {stem}.cu")))?;
+    Ok(Text {
+        stem,
+        before: COMMON,
+        source,
+    })
 }
 
 /// NVRTC's name of a chip. Hopper's own instructions (wgmma) need the suffix.
@@ -44,33 +54,35 @@ pub(super) fn architecture(major: i32, minor: i32) -> String {
 
 /// Compiles a kernel file, or takes it from the cache, and loads it.
 pub(super) fn cached<T>(
-    stem: &str,
-    source: &str,
+    text: &Text,
     architecture: &str,
     precision: Precision,
     load: impl Fn(Vec<u8>) -> Result<T, String>,
 ) -> Result<T> {
     Library::Nvrtc.open()?;
     let mut key = DefaultHasher::new();
-    (COMMON, source, architecture, precision.bytes(), version()).hash(&mut key);
+    let (stem, bytes) = (text.stem, precision.bytes());
+    (text.before, text.source, architecture, bytes, version()).hash(&mut key);
     let name = format!("{stem}-{architecture}-{:016x}.cubin", key.finish());
-    let file = folder().map(|f| f.join(name));
-    let kept = file.as_deref().and_then(read);
+    let kept = cache::read(&name);
     if let Some(loaded) = kept.and_then(|image| load(image).ok()) {
         return Ok(loaded);
     }
-    let image = compile(stem, source, architecture, precision)?;
-    if let Some(file) = file {
-        write(&file, &image);
-    }
+    let image = compile(text, architecture, precision)?;
+    cache::write(&name, &image);
     load(image).map_err(|e| Error::Device(format!("loading the kernels of {stem}.cu: {e}")))
 }
 
 /// Machine code of a kernel file.
-fn compile(stem: &str, source: &str, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
+fn compile(text: &Text, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
+    let Text {
+        stem,
+        before,
+        source,
+    } = text;
     let error =
         |what: &str| Error::Device(format!("compiling {stem}.cu for {architecture}: {what}"));
-    let text = CString::new(format!("{COMMON}\n#line 1 \"{stem}.cu\"\n{source}"))
+    let text = CString::new(format!("{before}\n#line 1 \"{stem}.cu\"\n{source}"))
         .map_err(|e| error(&e.to_string()))?;
     let bf16 = u8::from(precision == Precision::Bf16);
     let options = [
@@ -120,38 +132,6 @@ fn version() -> [i32; 2] {
     [major, minor]
 }
 
-/// Where compiled kernels are kept: `anchorhood` under XDG_CACHE_HOME, else under ~/.cache.
-fn folder() -> Option<PathBuf> {
-    let given = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty());
-    let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
-    Some(given.map(PathBuf::from).or_else(home)?.join("anchorhood"))
-}
-
-fn checksum(image: &[u8]) -> [u8; 8] {
-    let mut hasher = DefaultHasher::new();
-    image.hash(&mut hasher);
-    hasher.finish().to_le_bytes()
-}
-
-/// An image kept before, unless it is broken: the driver trusts what it is given.
-fn read(file: &Path) -> Option<Vec<u8>> {
-    let mut bytes = std::fs::read(file).ok()?;
-    let image = bytes.split_off(8.min(bytes.len()));
-    (bytes == checksum(&image)).then_some(image)
-}
-
-/// Keeps an image; half-written files never bear the name.
-fn write(file: &Path, image: &[u8]) {
-    let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&temporary, [&checksum(image), image].concat()))
-        .and_then(|()| std::fs::rename(&temporary, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,9 +142,10 @@ mod tests {
             eprintln!("skipped, kernels are not compiled: {e}");
             return;
         }
-        for (stem, source) in SOURCES {
+        for (stem, _) in SOURCES {
             for precision in [Precision::F32, Precision::Bf16] {
-                let image = compile(stem, source, &architecture(9, 0), precision).unwrap();
+                let text = source(stem).unwrap();
+                let image = compile(&text, &architecture(9, 0), precision).unwrap();
                 assert!(image.len() > 1000, "{stem}: {} bytes", image.len());
             }
         }
@@ -176,22 +157,12 @@ mod tests {
             eprintln!("skipped, NVRTC is not here");
             return;
         }
-        let error = compile("broken", "\n\nint x = y;", "sm_90", Precision::F32).unwrap_err();
+        let text = Text {
+            stem: "broken",
+            before: COMMON,
+            source: "\n\nint x = y;",
+        };
+        let error = compile(&text, "sm_90", Precision::F32).unwrap_err();
         assert!(error.to_string().contains("broken.cu(3)"), "{error}");
-    }
-
-    #[test]
-    fn a_broken_entry_is_not_read() {
-        let folder = std::env::temp_dir().join(format!("anchorhood-cache-{}", std::process::id()));
-        let file = folder.join("kernel.cubin");
-        write(&file, b"some machine code");
-        assert_eq!(read(&file).unwrap(), b"some machine code");
-        let mut bytes = std::fs::read(&file).unwrap();
-        bytes.pop();
-        std::fs::write(&file, &bytes).unwrap();
-        assert_eq!(read(&file), None);
-        std::fs::write(&file, b"abc").unwrap();
-        assert_eq!(read(&file), None);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

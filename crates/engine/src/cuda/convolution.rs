@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Of cuDNN's deterministic candidates the fastest is taken, measured in recordings, since call by call the host is what
-//! would be measured. Small problems take the first that runs. A device chooses once for a problem, so that two networks
-//! of one process compute the same bits.
+//! would be measured. Small problems take the first that runs. A choice is made once for a problem and kept, so that two
+//! networks compute the same bits.
 
 use super::Cuda;
 use super::cudnn::{Algorithm, Call, Descriptors, Direction, Problem};
@@ -47,23 +47,17 @@ pub(super) struct Places {
     pub(super) dy: Pointer,
 }
 
-/// What was chosen for a problem; nothing if cuDNN cannot do it.
-pub(super) struct Choice {
-    problem: Problem,
-    direction: Direction,
-    algorithm: Option<Algorithm>,
-}
-
 impl Convolution {
-    /// Chooses an algorithm for each direction by running cuDNN's candidates over `places`, whose values are lost.
+    /// Chooses an algorithm for each direction by running cuDNN's candidates over `places`, whose values are lost. The
+    /// second working memory is for weight gradients, which run beside the rest.
     pub(super) fn new(
         cuda: &Cuda,
         problem: Problem,
         places: &Places,
-        scratch: &mut Scratch,
+        [scratch, beside]: &mut [Scratch; 2],
     ) -> Result<Self> {
         let descriptors = Descriptors::new(&problem)?;
-        let mut chosen = |direction, first, second, result| {
+        let chosen = |direction, [first, second, result]: [Pointer; 3], scratch: &mut Scratch| {
             let call = Call {
                 first,
                 second,
@@ -74,11 +68,11 @@ impl Convolution {
             choose(cuda, &problem, &descriptors, direction, call, scratch)
         };
         let p = places;
-        let forward = chosen(Direction::Forward, p.x, p.w, p.y)?;
-        let weight_gradient = chosen(Direction::WeightGradient, p.x, p.dy, p.dw)?;
+        let forward = chosen(Direction::Forward, [p.x, p.w, p.y], scratch)?;
+        let weight_gradient = chosen(Direction::WeightGradient, [p.x, p.dy, p.dw], beside)?;
         let input_gradient = match p.dx {
             0 => None,
-            dx => chosen(Direction::InputGradient, p.w, p.dy, dx)?,
+            dx => chosen(Direction::InputGradient, [p.w, p.dy, dx], scratch)?,
         };
         Ok(Convolution {
             problem,
@@ -186,15 +180,24 @@ fn choose(
 ) -> Result<Option<Algorithm>> {
     let made = &cuda.shared.choices;
     let mut made = made.lock().unwrap_or_else(|e| e.into_inner());
-    let same = |c: &&Choice| c.problem == *problem && c.direction == direction;
-    if let Some(choice) = made.iter().find(same) {
-        let need = choice.algorithm.map_or(0, |a| a.workspace);
-        scratch.reserve(cuda, need, "cuDNN's working memory")?;
-        return Ok(choice.algorithm);
+    let lane = cuda.lane()?;
+    match made.get(problem, direction) {
+        Some(None) => return Ok(None),
+        Some(Some(algorithm)) if algorithm.workspace <= WORKSPACE_LIMIT => {
+            scratch.reserve(cuda, algorithm.workspace, "cuDNN's working memory")?;
+            let workspace = scratch.pointer(cuda);
+            let call = Call { workspace, ..call };
+            // What was kept on disk is tried before it is trusted.
+            let tried = lane.cudnn.run(descriptors, direction, &algorithm, &call);
+            if tried.is_ok() {
+                return Ok(Some(algorithm));
+            }
+            made.forget(problem, direction);
+        }
+        _ => {}
     }
     let [kh, kw] = problem.window.kernel;
     let work = problem.batch * problem.output.len() * kh * kw * problem.input.channels;
-    let lane = cuda.lane()?;
     let mut best: Option<(f32, Algorithm)> = None;
     for algorithm in lane.cudnn.algorithms(problem, descriptors, direction) {
         if algorithm.workspace > WORKSPACE_LIMIT {
@@ -219,11 +222,7 @@ fn choose(
         }
     }
     let algorithm = best.map(|(_, a)| a);
-    made.push(Choice {
-        problem: *problem,
-        direction,
-        algorithm,
-    });
+    made.set(problem, direction, algorithm);
     Ok(algorithm)
 }
 

@@ -40,6 +40,43 @@ pub(super) struct Algorithm {
     pub(super) workspace: usize,
 }
 
+impl Algorithm {
+    /// As a line of text.
+    pub(super) fn to_words(self) -> String {
+        format!("{} {} {}", self.number, self.math as u32, self.workspace)
+    }
+
+    /// From such a line; nothing if it is none of ours.
+    pub(super) fn from_words(words: &str) -> Option<Self> {
+        let mut words = words.split(' ');
+        let number = words.next()?.parse().ok()?;
+        let math = match words.next()?.parse::<u32>().ok()? {
+            0 => MathType::CUDNN_DEFAULT_MATH,
+            1 => MathType::CUDNN_TENSOR_OP_MATH,
+            2 => MathType::CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
+            3 => MathType::CUDNN_FMA_MATH,
+            _ => return None,
+        };
+        let workspace = words.next()?.parse().ok()?;
+        // The least count of cuDNN's three lists: a number beyond it is no algorithm.
+        (number < MOST_ALGORITHMS).then_some(Algorithm {
+            number,
+            math,
+            workspace,
+        })
+    }
+}
+
+/// Algorithms of the direction that has the fewest.
+const MOST_ALGORITHMS: u32 =
+    sys::cudnnConvolutionBwdDataAlgo_t::CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT as u32;
+
+/// cuDNN's version, as a number.
+pub(super) fn version() -> usize {
+    // SAFETY: the library was opened when the device was made, and the call has no arguments.
+    unsafe { sys::cudnnGetVersion() }
+}
+
 /// The tensors of one call: what is read, in cuDNN's order, what is written, and working memory.
 #[derive(Clone, Copy)]
 pub(super) struct Call {

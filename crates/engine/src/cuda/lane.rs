@@ -3,9 +3,10 @@
 //! A device works on one lane. A second one only records: calls made on it run nothing and become a graph, which the
 //! first then launches as a whole. A lane of its own keeps what other threads do meanwhile out of the recording.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaGraph, CudaStream, result, sys};
+use cudarc::driver::{CudaEvent, CudaGraph, CudaStream, result, sys};
 
 use super::cudnn::Handle;
 use super::launch::Kernels;
@@ -18,7 +19,7 @@ const RUNS: usize = 4;
 pub(super) struct Lane {
     pub(super) kernels: Kernels,
     pub(super) cudnn: Handle,
-    stream: Arc<CudaStream>,
+    pub(super) stream: Arc<CudaStream>,
 }
 
 impl Lane {
@@ -42,6 +43,51 @@ impl Lane {
         let graph = graph.map_err(failed)?;
         let empty = || Error::Device("a pass was recorded that does nothing".into());
         Ok(Recording(graph.ok_or_else(empty)?))
+    }
+}
+
+/// Work that goes on beside a lane's, for layers counted downwards: it begins after what the lane was given so far, and is
+/// waited for when the lane has come a few layers further.
+pub(super) struct Beside<'a> {
+    main: &'a Lane,
+    side: &'a Lane,
+    going_on: VecDeque<(usize, CudaEvent)>,
+}
+
+impl<'a> Beside<'a> {
+    pub(super) fn new(main: &'a Lane, side: &'a Lane) -> Self {
+        Beside {
+            main,
+            side,
+            going_on: VecDeque::new(),
+        }
+    }
+
+    /// Gives the side a layer's work.
+    pub(super) fn run(
+        &mut self,
+        layer: usize,
+        work: impl FnOnce(&Lane) -> Result<()>,
+    ) -> Result<()> {
+        let failed = |e| failed("work on two streams", e);
+        let ready = self.main.stream.record_event(None).map_err(failed)?;
+        self.side.stream.wait(&ready).map_err(failed)?;
+        work(self.side)?;
+        let done = self.side.stream.record_event(None).map_err(failed)?;
+        self.going_on.push_back((layer, done));
+        Ok(())
+    }
+
+    /// The lane waits for the work of layers from this one upwards.
+    pub(super) fn wait_for(&mut self, layer: usize) -> Result<()> {
+        while let Some((of, done)) = self.going_on.front()
+            && *of >= layer
+        {
+            let waiting = self.main.stream.wait(done);
+            waiting.map_err(|e| failed("work on two streams", e))?;
+            self.going_on.pop_front();
+        }
+        Ok(())
     }
 }
 

@@ -17,28 +17,31 @@ pub(super) type Pointer = u64;
 /// Threads of a block where nothing speaks for another number.
 const BLOCK: u32 = 256;
 
-/// Launches a kernel with these arguments, whose types must be the kernel's.
+/// A kernel's arguments, whose types must be the kernel's; they must outlive the launch.
+macro_rules! arguments {
+    ($($argument:expr),+ $(,)?) => {
+        [$((&raw const $argument).cast_mut().cast::<c_void>()),+]
+    };
+}
+
+/// Launches a kernel with these arguments.
 macro_rules! launch {
     ($self:ident.$function:ident, $grid:expr, $block:expr, $($argument:expr),+ $(,)?) => {
-        $self.launch(
-            &$self.$function,
-            $grid,
-            $block,
-            &mut [$((&raw const $argument).cast_mut().cast::<c_void>()),+],
-        )
+        $self.launch(&$self.$function, $grid, $block, 0, &mut arguments!($($argument),+))
     };
 }
 
 mod norm;
 mod windows;
 
-pub(super) use norm::{NormTensors, Reduction};
+pub(super) use norm::{Applied, MOST_CHANNELS, NormTensors, Reduction, Sums};
 
 macro_rules! kernels {
     ($($file:literal: $($name:ident),+;)+) => {
         /// All kernels of a network, loaded.
         pub(super) struct Kernels {
             stream: Arc<CudaStream>,
+            multiprocessors: usize,
             $($($name: CudaFunction,)+)+
         }
 
@@ -46,6 +49,7 @@ macro_rules! kernels {
             pub(super) fn load(cuda: &Cuda, stream: &Arc<CudaStream>) -> Result<Self> {
                 Ok(Kernels {
                     stream: stream.clone(),
+                    multiprocessors: cuda.multiprocessors()?,
                     $($($name: cuda.function($file, stringify!($name))?,)+)+
                 })
             }
@@ -54,9 +58,9 @@ macro_rules! kernels {
 }
 
 kernels! {
-    "elementwise": narrow, widen, noise, finish, pass_gradient, dropout;
-    "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, statistics_finish,
-        running_scale, apply, backward_finish, sums_finish, backward_values;
+    "elementwise": narrow, narrow_padded, widen, noise, finish, pass_gradient, dropout;
+    "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
+        backward_values, sums_finish;
     "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
     "convolution": direct_forward, direct_input_gradient, direct_weight_gradient;
     "sgd": set_settings, set_step, sgd;
@@ -78,6 +82,7 @@ impl Kernels {
         function: &CudaFunction,
         grid: [u32; 2],
         block: [u32; 2],
+        shared_bytes: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         // SAFETY: every caller is a method below that passes what its kernel declares, in order; pointers are the
@@ -87,7 +92,7 @@ impl Kernels {
                 function.cu_function(),
                 (grid[0], grid[1], 1),
                 (block[0], block[1], 1),
-                0,
+                shared_bytes,
                 self.stream.cu_stream(),
                 arguments,
             )
@@ -99,6 +104,27 @@ impl Kernels {
     pub(super) fn narrow(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
         launch!(self.narrow, eights(len), [BLOCK, 1], x, n, y)
+    }
+
+    /// y = x, from f32 to activations, with zeros for channels that x does not have.
+    pub(super) fn narrow_padded(
+        &self,
+        x: Pointer,
+        places: usize,
+        [from, to]: [usize; 2],
+        y: Pointer,
+    ) -> Result<()> {
+        let (n, from, to) = (places as u64, from as u32, to as u32);
+        launch!(
+            self.narrow_padded,
+            ones(places),
+            [BLOCK, 1],
+            x,
+            n,
+            from,
+            to,
+            y
+        )
     }
 
     /// y = x, from activations to f32.

@@ -3,6 +3,8 @@
 //! Every library is opened when a [`Cuda`] is made and not before, so that the same program runs where there is none.
 //! All work of a device goes to one stream, in the order it is asked for; the host waits only where values are read.
 
+mod cache;
+mod choices;
 mod compile;
 mod convolution;
 mod cudnn;
@@ -13,19 +15,25 @@ mod memory;
 mod network;
 mod parameters;
 mod similarity;
+mod steps;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use cudarc::driver::result::DriverError;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, sys};
 
+use choices::Choices;
 use lane::Lane;
 pub use libraries::{Found, Library};
 pub use network::CudaNetwork;
+pub use steps::CudaSteps;
 
-use crate::{Device, Error, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
+use crate::{
+    BatchKernel, BatchMaker, Device, Error, Graph, NetworkOptions, Positives, Result, Scan,
+    ScanResult,
+};
 
 /// What numbers a GPU computes with. Parameters, statistics, the loss and the memory bank are f32 in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,8 +80,9 @@ struct Shared {
     description: String,
     lane: OnceLock<Arc<Lane>>,
     recorder: OnceLock<Mutex<Arc<Lane>>>,
-    /// Measured choices of algorithms, by problem.
-    choices: Mutex<Vec<convolution::Choice>>,
+    side: OnceLock<Mutex<Arc<Lane>>>,
+    /// Measured choices of algorithms.
+    choices: Mutex<Choices>,
     similarity: similarity::Scratch,
     stream: Arc<CudaStream>,
 }
@@ -116,7 +125,8 @@ impl Cuda {
             modules: Mutex::default(),
             lane: OnceLock::new(),
             recorder: OnceLock::new(),
-            choices: Mutex::default(),
+            side: OnceLock::new(),
+            choices: Mutex::new(Choices::of(&name)),
             similarity: similarity::Scratch::default(),
         };
         Ok(Cuda {
@@ -147,24 +157,46 @@ impl Cuda {
 
     /// A kernel of `kernels/<file_stem>.cu`, compiled if need be.
     pub(crate) fn function(&self, file_stem: &str, name: &str) -> Result<CudaFunction> {
+        self.kernel(&compile::source(file_stem)?, name)
+    }
+
+    /// A kernel that somebody else brings.
+    fn foreign(&self, kernel: &BatchKernel) -> Result<CudaFunction> {
+        let text = compile::Text {
+            stem: kernel.name,
+            before: "",
+            source: kernel.source,
+        };
+        self.kernel(&text, kernel.name)
+    }
+
+    fn kernel(&self, text: &compile::Text, name: &str) -> Result<CudaFunction> {
         let s = &*self.shared;
         let mut modules = s.modules.lock().unwrap_or_else(|e| e.into_inner());
-        let (stem, source) = compile::source(file_stem)?;
-        let module = match modules.get(stem) {
+        let module = match modules.get(text.stem) {
             Some(module) => module.clone(),
             None => {
                 let load = |image: Vec<u8>| {
                     let image = cudarc::nvrtc::Ptx::from_binary(image);
                     s.context.load_module(image).map_err(|e| e.to_string())
                 };
-                let module = compile::cached(stem, source, &s.architecture, s.precision, load)?;
-                modules.insert(stem, module.clone());
+                let module = compile::cached(text, &s.architecture, s.precision, load)?;
+                modules.insert(text.stem, module.clone());
                 module
             }
         };
         module
             .load_function(name)
-            .map_err(|e| failed(&format!("kernel {name} of {stem}.cu"), e))
+            .map_err(|e| failed(&format!("kernel {name} of {}.cu", text.stem), e))
+    }
+
+    /// How many multiprocessors the GPU has.
+    pub(crate) fn multiprocessors(&self) -> Result<usize> {
+        let which = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let count = self.shared.context.attribute(which);
+        count
+            .map(|c| c.max(1) as usize)
+            .map_err(|e| failed("counting multiprocessors", e))
     }
 
     /// The lane all work of networks goes to.
@@ -179,21 +211,38 @@ impl Cuda {
 
     /// The lane that records, for one thread at a time.
     fn recorder(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
-        let s = &*self.shared;
-        if s.recorder.get().is_none() {
-            let stream = s.context.new_stream();
+        self.shared_lane(&self.shared.recorder)
+    }
+
+    /// The lane for work beside another's, for one thread at a time.
+    fn side(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
+        self.shared_lane(&self.shared.side)
+    }
+
+    fn shared_lane<'a>(
+        &self,
+        lane: &'a OnceLock<Mutex<Arc<Lane>>>,
+    ) -> Result<MutexGuard<'a, Arc<Lane>>> {
+        if lane.get().is_none() {
+            let stream = self.shared.context.new_stream();
             let stream = stream.map_err(|e| failed("making a stream", e))?;
-            let lane = Arc::new(Lane::new(self, &stream)?);
-            s.recorder.get_or_init(|| Mutex::new(lane));
+            let made = Arc::new(Lane::new(self, &stream)?);
+            lane.get_or_init(|| Mutex::new(made));
         }
-        let recorder = s.recorder.get().expect("made above");
-        Ok(recorder.lock().unwrap_or_else(|e| e.into_inner()))
+        let lane = lane.get().expect("made above");
+        Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
     }
 }
 
 impl Device for Cuda {
     type Buffer = CudaBuffer;
     type Network = CudaNetwork;
+    type Steps = CudaSteps;
+    const LEADS_STEPS: bool = true;
+
+    fn steps(&self, network: &CudaNetwork, maker: &BatchMaker) -> Result<Option<CudaSteps>> {
+        CudaSteps::new(self, network, maker).map(Some)
+    }
 
     fn describe(&self) -> String {
         self.shared.description.clone()

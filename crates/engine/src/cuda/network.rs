@@ -5,6 +5,7 @@ mod forward;
 mod infer;
 mod passes;
 mod prepare;
+mod profile;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use cudarc::driver::CudaSlice;
 
 use super::convolution::Convolution;
 use super::lane::Lane;
-use super::launch::{Kernels, NormTensors, Pointer, Reduction};
+use super::launch::{Kernels, MOST_CHANNELS, NormTensors, Pointer, Reduction, Sums};
 use super::memory::{Scratch, Staging};
 use super::parameters::{Parameters, from_bf16};
 use super::{Cuda, CudaBuffer, Precision, failed};
@@ -20,6 +21,9 @@ use crate::{
     Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result, Sgd, Slot, Tensors,
 };
 use passes::{Pass, Passes};
+
+/// Layers by which weight gradients may be late: so much longer is kept what they read.
+const LAG: usize = 3;
 
 /// A graph with its memory and parameters on a GPU.
 pub struct CudaNetwork {
@@ -32,6 +36,8 @@ struct State {
     cuda: Cuda,
     lane: Arc<Lane>,
     passes: Passes,
+    /// Where set, passes do this part alone.
+    only: Option<profile::Part>,
     training: Plan,
     inference: Plan,
     /// The prepared convolution of each layer that is one (linear layers are 1×1 convolutions).
@@ -39,13 +45,18 @@ struct State {
     parameters: Parameters,
     /// Activations and their gradients, in the device's precision.
     arena: CudaSlice<u8>,
-    /// Seven rows of channels for each batch norm, and where each layer's begin.
+    /// The pictures, where they have channels added to them.
+    padded: Option<CudaSlice<u8>>,
+    /// Channels of a picture, without and with those added.
+    channels: usize,
+    input_channels: usize,
+    /// Four rows of channels for each batch norm, and where each layer's begin.
     norms: CudaSlice<f32>,
     norm_starts: Vec<usize>,
-    /// cuDNN's working memory.
-    workspace: Scratch,
-    /// Partial sums.
-    partials: Scratch,
+    /// cuDNN's working memory, for the lane and for the one beside it.
+    workspaces: [Scratch; 2],
+    /// Sums over rows.
+    sums: SumMemory,
     staging: Staging,
     output: CudaBuffer,
     output_gradient: CudaBuffer,
@@ -56,20 +67,35 @@ struct State {
 impl CudaNetwork {
     pub(super) fn new(cuda: &Cuda, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
         let lane = cuda.lane()?;
-        let training = Plan::training(graph, options)?;
+        let training = Plan::training_with_lag(graph, options, LAG)?;
         let inference = Plan::inference(graph, options)?;
         let bytes = cuda.precision().bytes() * training.arena.max(inference.arena);
         let (norm_starts, norms) = norm_starts(graph);
         let output = options.batch * graph.shape(graph.output_node()).len();
         let pixels = options.batch * graph.nodes()[0].shape.len();
+        let input_channels = padded_channels(graph, options, cuda.precision());
+        let padded = match input_channels == graph.nodes()[0].shape.channels {
+            true => None,
+            false => {
+                let places = options.batch * graph.nodes()[0].shape.pixels();
+                let bytes = cuda.precision().bytes() * places * input_channels;
+                Some(cuda.zeros(bytes, "a batch of pictures")?)
+            }
+        };
         let mut state = State {
+            padded,
+            channels: graph.nodes()[0].shape.channels,
+            input_channels,
             arena: cuda.zeros(bytes, &format!("activations of {} pictures", options.batch))?,
             convolutions: vec![],
-            parameters: Parameters::new(cuda, graph)?,
+            parameters: Parameters::new(cuda, graph, input_channels)?,
             norms: cuda.zeros(norms, "batch statistics")?,
             norm_starts,
-            workspace: Scratch::new(cuda, 0, "cuDNN's working memory")?,
-            partials: Scratch::new(cuda, partial_bytes(graph, options.batch), "partial sums")?,
+            workspaces: [
+                Scratch::new(cuda, 0, "cuDNN's working memory")?,
+                Scratch::new(cuda, 0, "cuDNN's working memory")?,
+            ],
+            sums: SumMemory::new(cuda, graph, options.batch)?,
             staging: Staging::new(cuda, pixels)?,
             output: cuda.buffer(output, "the output")?,
             output_gradient: cuda.buffer(output, "the output's gradient")?,
@@ -78,6 +104,7 @@ impl CudaNetwork {
             cuda: cuda.clone(),
             lane,
             passes: Passes::default(),
+            only: None,
             training,
             inference,
         };
@@ -117,7 +144,27 @@ impl State {
 
     /// A layer's output in a training pass.
     fn value(&self, node: usize) -> Pointer {
-        self.at(&self.training.value[node])
+        self.output_in(&self.training, node)
+    }
+
+    /// A layer's output in a pass of this plan.
+    fn output_in(&self, plan: &Plan, node: usize) -> Pointer {
+        match &self.padded {
+            Some(pictures) if node == 0 => self.cuda.pointer(pictures),
+            _ => self.at(&plan.value[node]),
+        }
+    }
+
+    /// Pictures in f32 that have arrived on the device, as the first layer reads them.
+    fn take_pixels(&self, from: Pointer, len: usize, plan: &Plan) -> Result<()> {
+        let (k, to) = (self.kernels(), self.output_in(plan, 0));
+        match self.padded {
+            None => k.narrow(from, len, to),
+            Some(_) => {
+                let channels = self.channels;
+                k.narrow_padded(from, len / channels, [channels, self.input_channels], to)
+            }
+        }
     }
 
     /// The gradient of a layer's output, 0 if there is none.
@@ -149,11 +196,11 @@ impl State {
     }
 
     fn workspace(&self) -> Pointer {
-        self.workspace.pointer(&self.cuda)
+        self.workspaces[0].pointer(&self.cuda)
     }
 
-    fn partials(&self) -> Pointer {
-        self.partials.pointer(&self.cuda)
+    fn sums(&self) -> Sums {
+        self.sums.places(&self.cuda)
     }
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
@@ -198,9 +245,11 @@ impl Network for CudaNetwork {
 
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
-        let scratch = s.workspace.bytes() + s.partials.bytes() + s.staging.bytes();
+        let working: usize = s.workspaces.iter().map(Scratch::bytes).sum();
+        let scratch = working + s.sums.bytes() + s.staging.bytes();
         let f32s = s.norms.len() + s.output.len() + s.output_gradient.len();
-        s.parameters.bytes() + s.arena.len() + scratch + 4 * f32s
+        let padded = s.padded.as_ref().map_or(0, |p| p.len());
+        s.parameters.bytes() + s.arena.len() + padded + scratch + 4 * f32s
     }
 
     fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
@@ -212,7 +261,7 @@ impl Network for CudaNetwork {
         state.last_was_training = true;
         let step_place = state.cuda.pointer(&state.step);
         state.kernels().set_step(step % (1 << 20), step_place)?;
-        state.kernels().narrow(sent, pixels.len(), state.value(0))?;
+        state.take_pixels(sent, pixels.len(), &state.training)?;
         state.run(Pass::Forward, 0, graph, State::forward_pass)
     }
 
@@ -239,7 +288,8 @@ impl Network for CudaNetwork {
     fn update(&mut self, sgd: &Sgd) -> Result<()> {
         self.state.bind()?;
         let state = &mut self.state;
-        state.parameters.update(&state.lane.kernels, sgd)
+        state.parameters.set(&state.lane.kernels, sgd)?;
+        state.parameters.update(&state.lane.kernels)
     }
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
@@ -250,8 +300,7 @@ impl Network for CudaNetwork {
         state.bind()?;
         state.last_was_training = false;
         let sent = state.staging.send(&state.cuda, pixels)?;
-        let first = state.at(&state.inference.value[0]);
-        state.kernels().narrow(sent, pixels.len(), first)?;
+        state.take_pixels(sent, pixels.len(), &state.inference)?;
         state.run(Pass::Infer, 0, graph, State::infer_pass)?;
         state.read_inferred(graph, output)
     }
@@ -288,6 +337,25 @@ impl Network for CudaNetwork {
     }
 }
 
+/// Channels that pictures have on the device: a tensor core's row full, where only convolutions read them. The weights of
+/// channels added are zero, and so are their gradients.
+fn padded_channels(graph: &Graph, options: &NetworkOptions, precision: Precision) -> usize {
+    let channels = graph.nodes()[0].shape.channels;
+    let row = match precision {
+        Precision::Bf16 => 8,
+        Precision::Tf32 => 4,
+        Precision::F32 => 1,
+    };
+    let reads = |n: &&Node| n.inputs.iter().any(|x| x.index() == 0);
+    let mut readers = graph.nodes().iter().filter(reads);
+    let plain = readers.all(|n| matches!(n.op, Op::Conv { .. }) && n.inputs[1..].is_empty());
+    let kept = options.keep.iter().any(|k| k.index() == 0) || options.input_gradient;
+    match plain && !kept && graph.output_node().index() != 0 {
+        true => channels.next_multiple_of(row),
+        false => channels,
+    }
+}
+
 fn has_norm(op: &Op) -> Option<Norm> {
     match op {
         Op::Conv { norm, .. } => *norm,
@@ -296,23 +364,58 @@ fn has_norm(op: &Op) -> Option<Norm> {
     }
 }
 
-/// Where the seven rows of each layer's norm begin, and how many values all of them take.
+/// Where the four rows of each layer's norm begin, and how many values all of them take.
 fn norm_starts(graph: &Graph) -> (Vec<usize>, usize) {
     let mut end = 0;
     let start = |node: &Node| {
         let start = end;
         if has_norm(&node.op).is_some() {
-            end += (7 * node.shape.channels).next_multiple_of(8);
+            end += (4 * node.shape.channels).next_multiple_of(8);
         }
         start
     };
     (graph.nodes().iter().map(start).collect(), end)
 }
 
-/// Memory for the partial sums of the most demanding norm or bias.
-fn partial_bytes(graph: &Graph, batch: usize) -> usize {
-    let need = |n: &Node| 4 * Reduction::new(batch * n.shape.pixels(), n.shape.channels).partials();
-    graph.nodes().iter().map(need).max().unwrap_or(0)
+/// Memory for the sums of the most demanding norm or bias.
+struct SumMemory {
+    chunks: CudaSlice<f32>,
+    groups: CudaSlice<f64>,
+    tickets: CudaSlice<u32>,
+}
+
+impl SumMemory {
+    fn new(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Self> {
+        let mut most = [0; 3];
+        for node in graph.nodes() {
+            let channels = node.shape.channels;
+            if has_norm(&node.op).is_some() && channels > MOST_CHANNELS {
+                return Err(Error::Plan(format!(
+                    "{}: batch norm over {channels} channels; a GPU takes up to {MOST_CHANNELS}",
+                    node.name
+                )));
+            }
+            let sizes = Reduction::new(batch * node.shape.pixels(), channels).sizes();
+            most = std::array::from_fn(|i| sizes[i].max(most[i]));
+        }
+        Ok(SumMemory {
+            chunks: cuda.zeros(most[0], "sums over rows")?,
+            groups: cuda.zeros(most[1], "sums over rows")?,
+            tickets: cuda.zeros(most[2], "sums over rows")?,
+        })
+    }
+
+    fn places(&self, cuda: &Cuda) -> Sums {
+        Sums {
+            chunks: cuda.pointer(&self.chunks),
+            groups: cuda.pointer(&self.groups),
+            tickets: cuda.pointer(&self.tickets),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        4 * (self.chunks.len() + 2 * self.groups.len() + self.tickets.len())
+    }
 }
 
 /// Where the parameters of a layer with a norm begin: γ, β, running mean, running variance.

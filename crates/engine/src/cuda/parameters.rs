@@ -10,7 +10,7 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 
 use super::launch::{Kernels, Pointer};
 use super::{Cuda, Precision, failed};
-use crate::{Error, Graph, Parameter, Result, Role, Sgd, Tensors};
+use crate::{Error, Graph, Node, Parameter, Result, Role, Sgd, Tensors};
 
 /// Every tensor begins at a multiple of so many values: sixteen bytes of bf16.
 const ALIGN: usize = 8;
@@ -34,13 +34,44 @@ struct Place {
     range: Range<usize>,
     role: Role,
     name: String,
-    /// Output channels, input channels and taps of a matrix.
-    matrix: Option<[usize; 3]>,
+    matrix: Option<Matrix>,
+}
+
+/// A matrix's output channels, input channels and taps, and how many input channels it has in here: those added are zero.
+#[derive(Clone, Copy)]
+struct Matrix {
+    out: usize,
+    input: usize,
+    taps: usize,
+    padded: usize,
+}
+
+impl Matrix {
+    /// Values it has outside.
+    fn len(self) -> usize {
+        self.out * self.input * self.taps
+    }
+
+    /// Values it has in here.
+    fn padded_len(self) -> usize {
+        self.out * self.padded * self.taps
+    }
+
+    /// Where element k of an [out][in][tap] tensor lies in an [out][tap][in] one.
+    fn inner_index(self, k: usize) -> usize {
+        let (o, i, t) = (
+            k / (self.input * self.taps),
+            k / self.taps % self.input,
+            k % self.taps,
+        );
+        (o * self.taps + t) * self.padded + i
+    }
 }
 
 impl Parameters {
-    pub(super) fn new(cuda: &Cuda, graph: &Graph) -> Result<Self> {
-        let (places, [matrices, weights, statistics]) = lay_out(graph);
+    /// Convolutions that read the pictures have as many input channels as these have on the device.
+    pub(super) fn new(cuda: &Cuda, graph: &Graph, input_channels: usize) -> Result<Self> {
+        let (places, [matrices, weights, statistics]) = lay_out(graph, input_channels);
         let f32s = |len, what| cuda.zeros::<f32>(len, what);
         let narrow = match cuda.precision() {
             Precision::Bf16 => Some([
@@ -127,16 +158,22 @@ impl Parameters {
         Ok(())
     }
 
-    pub(super) fn update(&mut self, kernels: &Kernels, sgd: &Sgd) -> Result<()> {
+    /// Tells the optimiser's settings to the device, if they are new.
+    pub(super) fn set(&mut self, kernels: &Kernels, sgd: &Sgd) -> Result<()> {
+        if self.last_settings != Some(*sgd) {
+            kernels.set_settings(sgd, self.base(&self.settings))?;
+            self.last_settings = Some(*sgd);
+        }
+        Ok(())
+    }
+
+    /// Moves the weights by the settings told.
+    pub(super) fn update(&self, kernels: &Kernels) -> Result<()> {
         let len = self.weights.len() / ALIGN * ALIGN;
         if len == 0 {
             return Ok(());
         }
         let settings = self.base(&self.settings);
-        if self.last_settings != Some(*sgd) {
-            kernels.set_settings(sgd, settings)?;
-            self.last_settings = Some(*sgd);
-        }
         let ([copies, narrow], matrices) = match &self.narrow {
             Some([copies, gradients]) => ([self.base(copies), self.base(gradients)], self.matrices),
             None => ([0; 2], 0),
@@ -148,6 +185,15 @@ impl Parameters {
             len,
             [self.base(&self.weights), self.base(&self.momentum), copies],
         )
+    }
+
+    /// Bytes an update reads and writes: weights and momentum both ways, gradients, copies.
+    pub(super) fn update_bytes(&self) -> usize {
+        let (all, narrow) = (self.weights.len(), self.narrow.is_some());
+        match narrow {
+            true => 16 * all + 4 * self.matrices + 4 * (all - self.matrices),
+            false => 20 * all,
+        }
     }
 
     /// In PyTorch's layout.
@@ -169,9 +215,7 @@ impl Parameters {
         };
         let inner = inner.map_err(|e| failed(&format!("reading {}", place.name), e))?;
         Ok(match place.matrix {
-            Some(dims) => (0..inner.len())
-                .map(|k| inner[inner_index(dims, k)])
-                .collect(),
+            Some(m) => (0..m.len()).map(|k| inner[m.inner_index(k)]).collect(),
             None => inner,
         })
     }
@@ -182,16 +226,17 @@ impl Parameters {
         let range = place.range.clone();
         let expected = match (which, place.role) {
             (Tensors::Momentum | Tensors::Gradients, Role::Statistic) => 0,
-            _ => range.len(),
+            _ => place.matrix.map_or(range.len(), Matrix::len),
         };
         Error::check_length(&place.name, expected, values.len())?;
         if values.is_empty() {
             return Ok(());
         }
         let mut inner = values.to_vec();
-        if let Some(dims) = place.matrix {
+        if let Some(m) = place.matrix {
+            inner = vec![0.0; m.padded_len()];
             for (k, value) in values.iter().enumerate() {
-                inner[inner_index(dims, k)] = *value;
+                inner[m.inner_index(k)] = *value;
             }
         }
         let vector = match (which, place.role) {
@@ -222,43 +267,52 @@ impl Parameters {
 
 /// Matrices first, then the other weights; statistics apart. Also how many values the matrices, all weights and the
 /// statistics take.
-fn lay_out(graph: &Graph) -> (Vec<Place>, [usize; 3]) {
-    let matrix = |p: &Parameter| match p.shape[..] {
-        [o, i, kh, kw] => Some([o, i, kh * kw]),
-        [o, i] => Some([o, i, 1]),
-        _ => None,
-    };
-    let size = |p: &Parameter| p.len().next_multiple_of(ALIGN);
+fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<Place>, [usize; 3]) {
     let parameters = graph.parameters();
-    let matrices: usize = parameters
-        .iter()
-        .filter(|p| matrix(p).is_some())
-        .map(size)
+    let matrix = |index: usize, p: &Parameter| {
+        let (out, input, taps) = match p.shape[..] {
+            [o, i, kh, kw] => (o, i, kh * kw),
+            [o, i] => (o, i, 1),
+            _ => return None,
+        };
+        let reads_pictures =
+            |n: &Node| n.parameters.first() == Some(&index) && n.inputs[0].index() == 0;
+        let padded = match p.shape.len() == 4 && graph.nodes().iter().any(reads_pictures) {
+            true => input_channels,
+            false => input,
+        };
+        Some(Matrix {
+            out,
+            input,
+            taps,
+            padded,
+        })
+    };
+    let len = |index, p: &Parameter| matrix(index, p).map_or(p.len(), Matrix::padded_len);
+    let size = |index, p: &Parameter| len(index, p).next_multiple_of(ALIGN);
+    let all = || parameters.iter().enumerate();
+    let matrices: usize = all()
+        .filter(|(i, p)| matrix(*i, p).is_some())
+        .map(|(i, p)| size(i, p))
         .sum();
     let (mut first, mut rest, mut statistics) = (0, matrices, 0);
-    let place = |p: &Parameter| {
-        let end = match (p.role, matrix(p)) {
+    let place = |(index, p): (usize, &Parameter)| {
+        let end = match (p.role, matrix(index, p)) {
             (Role::Statistic, _) => &mut statistics,
             (Role::Weight, Some(_)) => &mut first,
             (Role::Weight, None) => &mut rest,
         };
         let start = *end;
-        *end += size(p);
+        *end += size(index, p);
         Place {
-            range: start..start + p.len(),
+            range: start..start + len(index, p),
             role: p.role,
             name: p.name.clone(),
-            matrix: matrix(p),
+            matrix: matrix(index, p),
         }
     };
-    let places = parameters.iter().map(place).collect();
+    let places = all().map(place).collect();
     (places, [matrices, rest, statistics])
-}
-
-/// Where element k of an [out][in][tap] tensor lies in an [out][tap][in] one.
-fn inner_index([_, input, taps]: [usize; 3], k: usize) -> usize {
-    let (o, i, t) = (k / (input * taps), k / taps % input, k % taps);
-    (o * taps + t) * input + i
 }
 
 /// Rounded to the nearest, ties to even, as the kernels round.
@@ -303,7 +357,7 @@ mod tests {
         let x = g.conv_norm("conv", "bn", x, spec, true, None).unwrap();
         let x = g.global_avg_pool("pool", x).unwrap();
         g.linear("fc", x, 7, true).unwrap();
-        let (places, [matrices, weights, _]) = lay_out(&g);
+        let (places, [matrices, weights, _]) = lay_out(&g, 8);
         let mut taken = vec![0; weights];
         for p in places.iter().filter(|p| p.role == Role::Weight) {
             taken[p.range.clone()].iter_mut().for_each(|t| *t += 1);
@@ -311,6 +365,6 @@ mod tests {
             assert!(p.range.start.is_multiple_of(ALIGN));
         }
         assert!(taken.iter().all(|t| *t <= 1));
-        assert_eq!(taken.iter().sum::<usize>(), 5 * 27 + 5 + 10 + 7 * 5 + 7);
+        assert_eq!(taken.iter().sum::<usize>(), 5 * 9 * 8 + 5 + 10 + 7 * 5 + 7);
     }
 }

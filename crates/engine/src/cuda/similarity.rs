@@ -15,7 +15,7 @@ use super::launch::Pointer;
 use super::{Cuda, CudaBuffer, failed};
 use crate::{Error, Result};
 
-pub(super) use loss::softmax_loss;
+pub(super) use loss::{DevicePositives, SoftmaxLoss, softmax_loss};
 pub(super) use scan::scan;
 
 /// What calls keep for each other.
@@ -24,7 +24,7 @@ pub(super) struct Scratch(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    loss: Option<loss::SoftmaxLoss>,
+    loss: Option<SoftmaxLoss>,
     words: [Option<CudaSlice<u32>>; 2],
     losses: Option<CudaSlice<f32>>,
     blend: Option<CudaFunction>,
@@ -38,7 +38,11 @@ impl Scratch {
 }
 
 /// Copies words to kept memory, which grows when it must, and says where they are.
-fn send(cuda: &Cuda, kept: &mut Option<CudaSlice<u32>>, words: &[u32]) -> Result<Pointer> {
+pub(super) fn send(
+    cuda: &Cuda,
+    kept: &mut Option<CudaSlice<u32>>,
+    words: &[u32],
+) -> Result<Pointer> {
     let slice = match kept {
         Some(slice) if slice.len() >= words.len() => slice,
         _ => kept.insert(cuda.zeros(words.len().next_power_of_two(), "indices of a batch")?),
@@ -148,14 +152,6 @@ fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let set = kernel.set_attribute(which, bytes as i32);
     set.map_err(|e| failed(&format!("asking for {bytes} bytes of shared memory"), e))
-}
-
-fn multiprocessors(cuda: &Cuda) -> Result<usize> {
-    let which = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-    let count = cuda.stream().context().attribute(which);
-    count
-        .map(|c| c.max(1) as usize)
-        .map_err(|e| failed("counting multiprocessors", e))
 }
 
 /// How many rows of length `dim` a matrix of `len` values has.

@@ -17,6 +17,13 @@ extern "C" __global__ void narrow(const float *x, u64 len, element *y) {
     store_some(y + at, n, v);
 }
 
+// The same with `to` channels where x has `from`; those added are zero. A thread for each place.
+extern "C" __global__ void narrow_padded(const float *x, u64 places, u32 from, u32 to, element *y) {
+    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= places) return;
+    for (u32 c = 0; c < to; c++) y[at * to + c] = to_element(c < from ? x[at * from + c] : 0.0f);
+}
+
 // y = x, to f32.
 extern "C" __global__ void widen(const element *x, u64 len, float *y) {
     RUN_OF_EIGHT(len)

@@ -8,15 +8,24 @@ use crate::Result;
 /// Threads of a block that sums over rows.
 const REDUCTION_BLOCK: u32 = 512;
 
-/// Blocks that a sum over rows aims at: two for each multiprocessor of the largest GPUs, since each costs the second
-/// stage its time.
+/// Blocks that a sum over rows aims at: two for each multiprocessor of the largest GPUs.
 const REDUCTION_BLOCKS: u32 = 264;
 
-/// Channels and lanes of a block that sums over chunks.
-const FINISH: [u32; 2] = [8, 32];
+/// Chunks that the last block among them adds up.
+const GROUP: u32 = 32;
 
-/// Values that a block of `apply` and `backward_values` takes: two tiles.
+/// Values that a block of `apply` and `backward_values` takes at a time: two tiles.
 const TWO_TILES: usize = 2 * 8 * BLOCK as usize;
+
+/// Blocks of `apply` and `backward_values` on a multiprocessor: each begins with adding up sums, so there are no more than
+/// fit at once.
+const BLOCKS_EACH: usize = 4;
+
+/// Rows of channels that `backward_values` keeps in shared memory, of which every GPU gives 48 KB.
+const SHARED_ROWS: usize = 5;
+
+/// The most channels a norm may have.
+pub(in crate::cuda) const MOST_CHANNELS: usize = (48 << 10) / (4 * SHARED_ROWS);
 
 /// How rows are cut for a sum over them: a choice that depends on the shape alone.
 #[derive(Clone, Copy, Debug)]
@@ -50,13 +59,27 @@ impl Reduction {
         }
     }
 
-    /// Values of scratch memory it needs.
-    pub(in crate::cuda) fn partials(&self) -> usize {
-        2 * self.grid[1] as usize * self.channels as usize
+    fn groups(&self) -> u32 {
+        self.grid[1].div_ceil(GROUP)
+    }
+
+    /// Values of each part of [`Sums`] that it needs.
+    pub(in crate::cuda) fn sizes(&self) -> [usize; 3] {
+        let [across, down] = self.grid.map(|v| v as usize);
+        let (channels, groups) = (self.channels as usize, self.groups() as usize);
+        [2 * down * channels, 2 * groups * channels, groups * across]
     }
 }
 
-/// A batch norm's tensors beside the activations: parameters, running statistics, and seven rows of channels that its
+/// Where sums over rows are made: of chunks (f32), of groups of chunks (f64), and counters, zero between launches (u32).
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct Sums {
+    pub(in crate::cuda) chunks: Pointer,
+    pub(in crate::cuda) groups: Pointer,
+    pub(in crate::cuda) tickets: Pointer,
+}
+
+/// A batch norm's tensors beside the activations: parameters, running statistics, and four rows of channels that its
 /// passes share.
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct NormTensors {
@@ -67,186 +90,106 @@ pub(in crate::cuda) struct NormTensors {
     pub(in crate::cuda) saved: Pointer,
 }
 
-impl Kernels {
-    /// Batch statistics of x into `t.saved`; moves the running ones.
-    pub(in crate::cuda) fn statistics(
-        &self,
-        r: &Reduction,
-        x: Pointer,
-        norm: crate::Norm,
-        t: &NormTensors,
-        partials: Pointer,
-    ) -> Result<()> {
-        let none: Pointer = 0;
-        let (rows, channels) = (r.rows, r.channels);
-        if r.wide {
-            launch!(
-                self.statistics_8,
-                r.grid,
-                r.block,
-                x,
-                none,
-                none,
-                none,
-                rows,
-                channels,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.statistics_1,
-                r.grid,
-                r.block,
-                x,
-                none,
-                none,
-                none,
-                rows,
-                channels,
-                r.chunk_rows,
-                partials
-            )?;
+/// The same, as batch_norm.cu has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Norm {
+    sums: Pointer,
+    groups: u32,
+    rows: u32,
+    epsilon: f32,
+    momentum: f32,
+    tensors: [Pointer; 5],
+}
+
+impl Norm {
+    fn new(norm: crate::Norm, r: &Reduction, t: &NormTensors, sums: Pointer) -> Self {
+        Norm {
+            sums,
+            groups: r.groups(),
+            rows: r.rows,
+            epsilon: norm.epsilon,
+            momentum: norm.momentum,
+            tensors: [t.gamma, t.beta, t.running_mean, t.running_variance, t.saved],
         }
-        launch!(
-            self.statistics_finish,
-            [channels.div_ceil(FINISH[0]), 1],
-            FINISH,
-            partials,
-            r.grid[1],
-            x,
-            rows,
-            channels,
-            norm.epsilon,
-            norm.momentum,
-            t.gamma,
-            t.beta,
-            t.running_mean,
-            t.running_variance,
-            t.saved,
-        )
     }
+}
 
-    /// Scale and shift of the running statistics into `t.saved`.
-    pub(in crate::cuda) fn running_scale(
+/// What a norm is applied to: x, and y = norm(x) (+ residual), then ReLU.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct Applied {
+    pub(in crate::cuda) x: Pointer,
+    pub(in crate::cuda) residual: Pointer,
+    pub(in crate::cuda) relu: bool,
+    pub(in crate::cuda) y: Pointer,
+}
+
+impl Kernels {
+    /// One of the kernels that sum over rows.
+    fn sum_rows(
         &self,
-        channels: usize,
-        epsilon: f32,
-        t: &NormTensors,
+        [wide, narrow]: [&cudarc::driver::CudaFunction; 2],
+        r: &Reduction,
+        [x, y, dy]: [Pointer; 3],
+        relu: bool,
+        saved: Pointer,
+        s: &Sums,
     ) -> Result<()> {
-        let c = channels as u32;
-        launch!(
-            self.running_scale,
-            [c.div_ceil(BLOCK), 1],
-            [BLOCK, 1],
-            c,
-            epsilon,
-            t.gamma,
-            t.beta,
-            t.running_mean,
-            t.running_variance,
-            t.saved,
-        )
+        let (relu, rows, channels, chunk_rows) =
+            (i32::from(relu), r.rows, r.channels, r.chunk_rows);
+        let function = if r.wide { wide } else { narrow };
+        let arguments = arguments!(
+            x, y, dy, relu, saved, rows, channels, chunk_rows, s.chunks, s.groups, s.tickets
+        );
+        self.launch(function, r.grid, r.block, 0, &mut { arguments })
     }
 
-    /// y = x·scale + shift (+ residual), then ReLU.
+    /// Batch statistics of x, as sums that [`Kernels::apply`] takes up.
+    pub(in crate::cuda) fn statistics(&self, r: &Reduction, x: Pointer, s: &Sums) -> Result<()> {
+        let functions = [&self.statistics_8, &self.statistics_1];
+        self.sum_rows(functions, r, [x, 0, 0], false, 0, s)
+    }
+
+    /// y = x·scale + shift (+ residual), then ReLU. In training by the statistics that were just summed, which also move
+    /// the running ones; else by the running ones.
     pub(in crate::cuda) fn apply(
         &self,
-        x: Pointer,
-        residual: Pointer,
-        saved: Pointer,
-        relu: bool,
-        channels: usize,
-        len: usize,
-        y: Pointer,
+        r: &Reduction,
+        norm: crate::Norm,
+        t: &NormTensors,
+        sums: Option<&Sums>,
+        a: &Applied,
     ) -> Result<()> {
-        let (relu, c, n) = (i32::from(relu), channels as u32, len as u64);
-        launch!(
-            self.apply,
-            two_tiles(len),
-            [BLOCK, 1],
-            x,
-            residual,
-            saved,
-            relu,
-            c,
-            n,
-            y
-        )
+        let n = Norm::new(norm, r, t, sums.map_or(0, |s| s.groups));
+        let (training, relu) = (i32::from(sums.is_some()), i32::from(a.relu));
+        let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
+        let arguments = arguments!(a.x, a.residual, n, training, relu, c, len, a.y);
+        let grid = self.pairs_of_tiles(len);
+        self.launch(&self.apply, grid, [BLOCK, 1], 8 * c, &mut { arguments })
     }
 
-    /// dγ and dβ, then dy in place and the residual's gradient, if it is wanted, (+)=.
+    /// dγ and dβ, then dy in place and the residual's gradient, if it is wanted, (+)=. With a ReLU y is asked whether it
+    /// was cut off, and may be left away where nothing was added to the norm's result.
     pub(in crate::cuda) fn norm_backward(
         &self,
         r: &Reduction,
-        x: Pointer,
-        y: Pointer,
-        dy: Pointer,
+        norm: crate::Norm,
         t: &NormTensors,
-        partials: Pointer,
+        s: &Sums,
+        [x, y, dy]: [Pointer; 3],
+        relu: bool,
         [dgamma, dbeta]: [Pointer; 2],
         (residual, accumulate): (Pointer, bool),
     ) -> Result<()> {
-        let (rows, c, mean) = (r.rows, r.channels, t.saved);
-        if r.wide {
-            launch!(
-                self.backward_sums_8,
-                r.grid,
-                r.block,
-                x,
-                y,
-                dy,
-                mean,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.backward_sums_1,
-                r.grid,
-                r.block,
-                x,
-                y,
-                dy,
-                mean,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        }
-        let few = [c.div_ceil(FINISH[0]), 1];
-        launch!(
-            self.backward_finish,
-            few,
-            FINISH,
-            partials,
-            r.grid[1],
-            rows,
-            c,
-            t.gamma,
-            t.saved,
-            dgamma,
-            dbeta,
-        )?;
-        let n = u64::from(rows) * u64::from(c);
-        let add = i32::from(accumulate);
-        let grid = two_tiles(n as usize);
-        launch!(
-            self.backward_values,
-            grid,
-            [BLOCK, 1],
-            x,
-            y,
-            t.saved,
-            c,
-            n,
-            add,
-            residual,
-            dy
-        )
+        let functions = [&self.backward_sums_8, &self.backward_sums_1];
+        self.sum_rows(functions, r, [x, y, dy], relu, t.saved, s)?;
+        let n = Norm::new(norm, r, t, s.groups);
+        let (relu, add) = (i32::from(relu), i32::from(accumulate));
+        let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
+        let arguments = arguments!(x, y, n, relu, c, len, add, residual, dy, dgamma, dbeta);
+        let (grid, shared) = (self.pairs_of_tiles(len), 4 * SHARED_ROWS as u32 * c);
+        let function = &self.backward_values;
+        self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })
     }
 
     /// The sum of dy over its rows.
@@ -254,54 +197,22 @@ impl Kernels {
         &self,
         r: &Reduction,
         dy: Pointer,
-        partials: Pointer,
+        s: &Sums,
         sums: Pointer,
     ) -> Result<()> {
-        let none: Pointer = 0;
-        let (rows, c) = (r.rows, r.channels);
-        if r.wide {
-            launch!(
-                self.sums_8,
-                r.grid,
-                r.block,
-                none,
-                none,
-                dy,
-                none,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        } else {
-            launch!(
-                self.sums_1,
-                r.grid,
-                r.block,
-                none,
-                none,
-                dy,
-                none,
-                rows,
-                c,
-                r.chunk_rows,
-                partials
-            )?;
-        }
-        launch!(
-            self.sums_finish,
-            [c.div_ceil(FINISH[0]), 1],
-            FINISH,
-            partials,
-            r.grid[1],
-            c,
-            sums
-        )
+        self.sum_rows([&self.sums_8, &self.sums_1], r, [0, 0, dy], false, 0, s)?;
+        let (groups, c) = (r.groups(), r.channels);
+        let arguments = arguments!(s.groups, groups, c, sums);
+        let grid = [c.div_ceil(BLOCK), 1];
+        self.launch(&self.sums_finish, grid, [BLOCK, 1], 0, &mut { arguments })
     }
-}
 
-fn two_tiles(len: usize) -> [u32; 2] {
-    [len.div_ceil(TWO_TILES).max(1) as u32, 1]
+    /// As many blocks as fit at once, each with as many pairs of tiles as the others.
+    fn pairs_of_tiles(&self, len: u64) -> [u32; 2] {
+        let pairs = (len as usize).div_ceil(TWO_TILES).max(1);
+        let turns = pairs.div_ceil(BLOCKS_EACH * self.multiprocessors);
+        [pairs.div_ceil(turns) as u32, 1]
+    }
 }
 
 #[cfg(test)]
@@ -328,6 +239,14 @@ mod tests {
             assert!(((r.grid[1] - 1) * r.chunk_rows) < rows as u32, "{r:?}");
             assert_eq!(r.block[0] * r.block[1], REDUCTION_BLOCK, "{r:?}");
             assert!(r.block[1].is_power_of_two(), "{r:?}");
+            assert!(r.groups() * GROUP >= r.grid[1], "{r:?}");
         }
+    }
+
+    #[test]
+    fn groups_are_the_kernels() {
+        let source = include_str!("../kernels/batch_norm.cu");
+        assert!(source.contains(&format!("#define GROUP {GROUP}\n")));
+        assert!(source.contains(&format!("#define TILE {}\n", TWO_TILES / 2)));
     }
 }

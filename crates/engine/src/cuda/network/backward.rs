@@ -1,15 +1,23 @@
 //! The gradients, from the last layer to the first.
+//!
+//! Nobody waits for the gradient of a weight but the optimiser, so these are computed beside the rest: a convolution fills
+//! the GPU with multiplications, a batch norm with reads and writes, and small layers with neither.
 
-use super::{State, bias_parameter, norm_parameters};
-use crate::{GradientWrite, Graph, Node, Op, Result};
+use super::profile::Part;
+use super::{LAG, State, bias_parameter, norm_parameters};
+use crate::cuda::lane::Beside;
+use crate::{GradientWrite, Graph, Node, Norm, Op, Result};
 
 impl State {
     pub(super) fn backward_pass(&self, graph: &Graph) -> Result<()> {
-        self.give_gradient(graph)?;
+        let side = self.cuda.side()?;
+        let mut beside = Beside::new(&self.lane, &side);
+        self.part(Part::Rest, || self.give_gradient(graph))?;
         for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
-            self.backward(i, node, graph)?;
+            beside.wait_for(i + LAG + 1)?;
+            self.backward(i, node, graph, &mut beside)?;
         }
-        Ok(())
+        beside.wait_for(0)
     }
 
     /// The output's gradient in the precision of activations.
@@ -19,9 +27,16 @@ impl State {
         self.kernels().narrow(from, self.output.len(), to)
     }
 
-    fn backward(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+    fn backward(&self, i: usize, node: &Node, graph: &Graph, beside: &mut Beside) -> Result<()> {
         let dy = self.gradient(i);
         if dy == 0 {
+            return Ok(());
+        }
+        let trained = matches!(
+            node.op,
+            Op::Conv { .. } | Op::Linear { .. } | Op::BatchNorm(_)
+        );
+        if !trained && self.only.is_some_and(|only| only != Part::Rest) {
             return Ok(());
         }
         let k = self.kernels();
@@ -34,15 +49,19 @@ impl State {
         let len = batch * node.shape.len();
         match node.op {
             Op::Conv { norm, relu, .. } => {
-                match norm {
-                    Some(_) => self.norm_backward(i, node, self.before_norm(i, node), relu)?,
-                    None => self.plain_backward(i, node, relu)?,
-                }
-                self.convolution_backward(i, node)
+                self.part(Part::NormBackward, || match norm {
+                    Some(norm) => {
+                        self.norm_backward(i, node, norm, self.before_norm(i, node), relu)
+                    }
+                    None => self.plain_backward(i, node, relu),
+                })?;
+                self.convolution_backward(i, node, beside)
             }
-            Op::Linear { .. } => self.convolution_backward(i, node),
-            Op::BatchNorm(_) => {
-                self.norm_backward(i, node, x, false)?;
+            Op::Linear { .. } => self.convolution_backward(i, node, beside),
+            Op::BatchNorm(norm) => {
+                self.part(Part::NormBackward, || {
+                    self.norm_backward(i, node, norm, x, false)
+                })?;
                 match skip {
                     true => Ok(()),
                     false => k.pass_gradient(0, dy, accumulate, len, dx),
@@ -89,18 +108,29 @@ impl State {
 
     /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
     /// values before the norm.
-    fn norm_backward(&self, i: usize, node: &Node, before: u64, relu: bool) -> Result<()> {
-        // Without ReLU the output is not kept for the backward pass, and its place may hold something else by now.
-        let y = if relu { self.value(i) } else { 0 };
+    fn norm_backward(
+        &self,
+        i: usize,
+        node: &Node,
+        norm: Norm,
+        before: u64,
+        relu: bool,
+    ) -> Result<()> {
+        // Where a residual was added, only the output can tell what the ReLU cut off. Without ReLU it is not kept, and
+        // its place may hold something else by now.
+        let y = match relu && node.inputs.len() > 1 {
+            true => self.value(i),
+            false => 0,
+        };
         let first = norm_parameters(node);
         let gradients = [first, first + 1].map(|p| self.parameters.gradient(p));
         self.kernels().norm_backward(
             &self.reduction(node),
-            before,
-            y,
-            self.gradient(i),
+            norm,
             &self.norm_tensors(i, node),
-            self.partials(),
+            &self.sums(),
+            [before, y, self.gradient(i)],
+            relu,
             gradients,
             self.residual_gradient(i, node),
         )
@@ -132,18 +162,23 @@ impl State {
     }
 
     /// From the gradient of the convolution's own output to those of its bias, weights and input.
-    fn convolution_backward(&self, i: usize, node: &Node) -> Result<()> {
-        let (k, workspace) = (self.kernels(), self.workspace());
+    fn convolution_backward(&self, i: usize, node: &Node, beside: &mut Beside) -> Result<()> {
         let convolution = self.convolutions[i].as_ref();
         let convolution = convolution.expect("a convolution was prepared");
         let from = node.inputs[0].index();
         let (x, dy) = (self.value(from), self.gradient(i));
         if let Some(bias) = bias_parameter(node) {
             let sums = self.parameters.gradient(bias);
-            k.sums(&self.reduction(node), dy, self.partials(), sums)?;
+            self.kernels()
+                .sums(&self.reduction(node), dy, &self.sums(), sums)?;
         }
         let dw = self.parameters.matrix_gradient(node.parameters[0]);
-        convolution.weight_gradient(&self.lane, workspace, [x, dy], dw)?;
+        let workspace = self.workspaces[1].pointer(&self.cuda);
+        self.part(Part::WeightGradient, || {
+            beside.run(i, |lane| {
+                convolution.weight_gradient(lane, workspace, [x, dy], dw)
+            })
+        })?;
         let write = self.training.writes[i][0];
         if write == GradientWrite::Skip {
             return Ok(());
@@ -151,6 +186,8 @@ impl State {
         let w = self.parameters.matrix(node.parameters[0]);
         let accumulate = write == GradientWrite::Accumulate;
         let dx = self.gradient(from);
-        convolution.input_gradient(&self.lane, workspace, [w, dy], accumulate, dx)
+        self.part(Part::InputGradient, || {
+            convolution.input_gradient(&self.lane, self.workspace(), [w, dy], accumulate, dx)
+        })
     }
 }

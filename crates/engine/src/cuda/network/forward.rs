@@ -1,6 +1,8 @@
 //! A training pass forwards, layer by layer.
 
+use super::profile::Part;
 use super::{State, bias_parameter};
+use crate::cuda::launch::Applied;
 use crate::{Graph, Node, Norm, Op, Result};
 
 impl State {
@@ -8,10 +10,35 @@ impl State {
         for (i, node) in graph.nodes().iter().enumerate().skip(1) {
             self.forward(i, node, graph)?;
         }
-        self.take_output(graph)
+        self.part(Part::Rest, || self.take_output(graph))
     }
 
     fn forward(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
+        let x = self.value(node.inputs[0].index());
+        let second = node.inputs.get(1).map_or(0, |r| self.value(r.index()));
+        match node.op {
+            Op::Conv {
+                norm: Some(norm),
+                relu,
+                ..
+            } => {
+                self.part(Part::Forward, || self.convolve(i, node, false, 0))?;
+                self.part(Part::NormForward, || {
+                    self.normalise(i, node, norm, self.before_norm(i, node), second, relu)
+                })
+            }
+            Op::Conv { relu, .. } => {
+                self.part(Part::Forward, || self.convolve(i, node, relu, second))
+            }
+            Op::Linear { .. } => self.part(Part::Forward, || self.convolve(i, node, false, 0)),
+            Op::BatchNorm(norm) => self.part(Part::NormForward, || {
+                self.normalise(i, node, norm, x, 0, false)
+            }),
+            _ => self.part(Part::Rest, || self.forward_rest(i, node, graph)),
+        }
+    }
+
+    fn forward_rest(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
         let k = self.kernels();
         let (x, y) = (self.value(node.inputs[0].index()), self.value(i));
         let second = node.inputs.get(1).map_or(0, |r| self.value(r.index()));
@@ -19,18 +46,7 @@ impl State {
         let (batch, channels) = (self.batch(), node.shape.channels);
         let len = batch * node.shape.len();
         match node.op {
-            Op::Input => Ok(()),
-            Op::Conv {
-                norm: Some(norm),
-                relu,
-                ..
-            } => {
-                self.convolve(i, node, false, 0)?;
-                self.normalise(i, node, norm, self.before_norm(i, node), second, relu)
-            }
-            Op::Conv { relu, .. } => self.convolve(i, node, relu, second),
-            Op::Linear { .. } => self.convolve(i, node, false, 0),
-            Op::BatchNorm(norm) => self.normalise(i, node, norm, x, 0, false),
+            Op::Input | Op::Conv { .. } | Op::Linear { .. } | Op::BatchNorm(_) => Ok(()),
             Op::Relu => k.finish(x, 0, 0, true, channels, len, y),
             Op::Add => k.finish(x, 0, second, false, channels, len, y),
             Op::MaxPool(window) => k.max_pool(x, [input, node.shape], window, batch, y),
@@ -72,19 +88,15 @@ impl State {
         residual: u64,
         relu: bool,
     ) -> Result<()> {
-        let t = self.norm_tensors(i, node);
-        let k = self.kernels();
-        k.statistics(&self.reduction(node), before, norm, &t, self.partials())?;
-        let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
-        k.apply(
-            before,
+        let (r, s, k) = (self.reduction(node), self.sums(), self.kernels());
+        k.statistics(&r, before, &s)?;
+        let applied = Applied {
+            x: before,
             residual,
-            t.saved,
             relu,
-            channels,
-            len,
-            self.value(i),
-        )
+            y: self.value(i),
+        };
+        k.apply(&r, norm, &self.norm_tensors(i, node), Some(&s), &applied)
     }
 
     /// The f32 output, for a layer that is the graph's result and can write it unrounded.

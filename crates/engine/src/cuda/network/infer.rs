@@ -3,9 +3,10 @@
 //! Always over a whole batch: what a smaller one leaves of the pictures before is computed too and read by nobody, since
 //! no layer mixes pictures here.
 
-use super::{State, bias_parameter, has_norm};
+use super::{State, bias_parameter};
 use crate::cuda::failed;
-use crate::{Graph, Node, NodeId, Op, Result};
+use crate::cuda::launch::Applied;
+use crate::{Graph, Node, NodeId, Norm, Op, Result};
 
 impl State {
     pub(super) fn infer_pass(&self, graph: &Graph) -> Result<()> {
@@ -17,32 +18,27 @@ impl State {
 
     fn infer(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
         let k = self.kernels();
-        let value = |x: NodeId| self.at(&self.inference.value[x.index()]);
+        let value = |x: NodeId| self.output_in(&self.inference, x.index());
         let (x, y) = (value(node.inputs[0]), value(NodeId(i)));
         let second = node.inputs.get(1).map_or(0, |r| value(*r));
         let input = graph.shape(node.inputs[0]);
         let (batch, channels) = (self.batch(), node.shape.channels);
         let len = batch * node.shape.len();
-        if let Some(norm) = has_norm(&node.op) {
-            let t = self.norm_tensors(i, node);
-            k.running_scale(channels, norm.epsilon, &t)?;
-        }
         match node.op {
             Op::Input => Ok(()),
             Op::Conv { norm, relu, .. } => {
                 self.infer_convolution(i, node, x, y)?;
                 let bias = bias_parameter(node).map_or(0, |b| self.parameters.value(b));
-                if norm.is_none() {
+                let Some(norm) = norm else {
                     return match bias != 0 || second != 0 || relu {
                         true => k.finish(y, bias, second, relu, channels, len, y),
                         false => Ok(()),
                     };
-                }
+                };
                 if bias != 0 {
                     k.finish(y, bias, 0, false, channels, len, y)?;
                 }
-                let saved = self.norm_tensors(i, node).saved;
-                k.apply(y, second, saved, relu, channels, len, y)
+                self.infer_norm(i, node, norm, [y, second, y], relu)
             }
             Op::Linear { .. } => {
                 self.infer_convolution(i, node, x, y)?;
@@ -54,10 +50,7 @@ impl State {
                     None => Ok(()),
                 }
             }
-            Op::BatchNorm(_) => {
-                let saved = self.norm_tensors(i, node).saved;
-                k.apply(x, 0, saved, false, channels, len, y)
-            }
+            Op::BatchNorm(norm) => self.infer_norm(i, node, norm, [x, 0, y], false),
             Op::Relu => k.finish(x, 0, 0, true, channels, len, y),
             Op::Add => k.finish(x, 0, second, false, channels, len, y),
             Op::MaxPool(window) => k.max_pool(x, [input, node.shape], window, batch, y),
@@ -68,6 +61,24 @@ impl State {
                 k.l2_normalise(x, batch, input.len(), y, wide)
             }
         }
+    }
+
+    fn infer_norm(
+        &self,
+        i: usize,
+        node: &Node,
+        norm: Norm,
+        [x, residual, y]: [u64; 3],
+        relu: bool,
+    ) -> Result<()> {
+        let applied = Applied {
+            x,
+            residual,
+            relu,
+            y,
+        };
+        let (r, t) = (self.reduction(node), self.norm_tensors(i, node));
+        self.kernels().apply(&r, norm, &t, None, &applied)
     }
 
     fn infer_convolution(&self, i: usize, node: &Node, x: u64, y: u64) -> Result<()> {

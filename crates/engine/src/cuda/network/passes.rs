@@ -1,9 +1,10 @@
 //! A pass is the same work every time, so it is recorded and then launched as a whole: the host's time for a pass falls
 //! from that of some hundred calls to that of one.
 
-use super::State;
-use crate::cuda::lane::Recording;
-use crate::{Graph, Result};
+use super::{CudaNetwork, State};
+use crate::cuda::lane::{Lane, Recording};
+use crate::cuda::launch::Pointer;
+use crate::{Graph, Result, Sgd};
 
 /// What can be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,5 +73,79 @@ impl State {
         let recording = recorder.record(|| work(self, graph));
         self.lane = direct;
         recording
+    }
+}
+
+/// For steps that are more than the network's: its passes, to be given to its lane among other work, and the places where
+/// these meet.
+impl CudaNetwork {
+    /// Records work that is given to the network's lane.
+    pub(in crate::cuda) fn record(
+        &mut self,
+        work: impl FnOnce(&CudaNetwork) -> Result<()>,
+    ) -> Result<Recording> {
+        let cuda = self.state.cuda.clone();
+        let recorder = cuda.recorder()?;
+        let direct = std::mem::replace(&mut self.state.lane, recorder.clone());
+        let recording = recorder.record(|| work(self));
+        self.state.lane = direct;
+        recording
+    }
+
+    /// Before steps: the number of the first, and how weights move.
+    pub(in crate::cuda) fn begin_steps(&mut self, number: u64, sgd: &Sgd) -> Result<()> {
+        let state = &mut self.state;
+        state.bind()?;
+        state.last_was_training = true;
+        let step = state.cuda.pointer(&state.step);
+        state.kernels().set_step(number % (1 << 20), step)?;
+        state.parameters.set(&state.lane.kernels, sgd)
+    }
+
+    pub(in crate::cuda) fn forward_calls(&self) -> Result<()> {
+        self.state.forward_pass(&self.graph)
+    }
+
+    pub(in crate::cuda) fn backward_calls(&self) -> Result<()> {
+        self.state.backward_pass(&self.graph)
+    }
+
+    pub(in crate::cuda) fn update_calls(&self) -> Result<()> {
+        self.state.parameters.update(self.state.kernels())
+    }
+
+    /// Bytes the optimiser reads and writes.
+    pub(in crate::cuda) fn update_bytes(&self) -> f64 {
+        self.state.parameters.update_bytes() as f64
+    }
+
+    pub(in crate::cuda) fn lane(&self) -> &Lane {
+        &self.state.lane
+    }
+
+    /// A number that no other living network has.
+    pub(in crate::cuda) fn identity(&self) -> u64 {
+        self.state.cuda.pointer(&self.state.arena)
+    }
+
+    /// Channels that pictures have on the device.
+    pub(in crate::cuda) fn input_channels(&self) -> usize {
+        self.state.input_channels
+    }
+
+    pub(in crate::cuda) fn input_place(&self) -> Pointer {
+        self.state.value(0)
+    }
+
+    pub(in crate::cuda) fn output_place(&self) -> Pointer {
+        self.state.cuda.pointer(&self.state.output.values)
+    }
+
+    pub(in crate::cuda) fn output_gradient_place(&self) -> Pointer {
+        self.state.cuda.pointer(&self.state.output_gradient.values)
+    }
+
+    pub(in crate::cuda) fn step_place(&self) -> Pointer {
+        self.state.cuda.pointer(&self.state.step)
     }
 }

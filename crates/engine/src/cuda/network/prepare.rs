@@ -17,6 +17,8 @@ impl State {
             let convolution = self.prepare(i, node, graph)?;
             self.convolutions.push(convolution);
         }
+        let choices = &self.cuda.shared.choices;
+        choices.lock().unwrap_or_else(|e| e.into_inner()).keep();
         self.parameters.clear()
     }
 
@@ -26,6 +28,10 @@ impl State {
             None => return Ok(None),
         };
         let (input, window) = match node.op {
+            Op::Conv { spec, .. } if node.inputs[0].index() == 0 => {
+                let channels = self.input_channels;
+                (Shape::new(input.height, input.width, channels), spec.window)
+            }
             Op::Conv { spec, .. } => (input, spec.window),
             Op::Linear { .. } => (Shape::new(1, 1, input.len()), Window::square(1, 1, 0)),
             _ => return Ok(None),
@@ -50,6 +56,6 @@ impl State {
             dw: self.parameters.matrix_gradient(node.parameters[0]),
             dy: self.gradient(i),
         };
-        Convolution::new(&self.cuda, problem, &places, &mut self.workspace).map(Some)
+        Convolution::new(&self.cuda, problem, &places, &mut self.workspaces).map(Some)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
-use super::{allow_shared, check_temperature, multiprocessors, rows, send, shape};
+use super::{allow_shared, check_temperature, rows, send, shape};
 use crate::cuda::launch::Pointer;
 use crate::cuda::{Cuda, CudaBuffer, Precision, failed};
 use crate::similarity::Positives;
@@ -93,7 +93,7 @@ impl SoftmaxLoss {
     /// Allocates what losses of `batch` queries over `n` keys need.
     pub(in crate::cuda) fn new(cuda: &Cuda, batch: usize, n: usize, dim: usize) -> Result<Self> {
         let bf16 = cuda.precision() == Precision::Bf16;
-        let cut = Cut::new(bf16, multiprocessors(cuda)?, batch, n, dim);
+        let cut = Cut::new(bf16, cuda.multiprocessors()?, batch, n, dim);
         let name = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
         let tiles = cuda.function(name, name)?;
         if !cut.bf16 {

@@ -7,7 +7,7 @@ use std::f32::consts::LOG2_E;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 
-use super::{allow_shared, check_temperature, multiprocessors, rows, shape};
+use super::{allow_shared, check_temperature, rows, shape};
 use crate::cuda::{Cuda, CudaBuffer, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
@@ -146,7 +146,7 @@ impl<'a> Scanner<'a> {
             scan,
             tiles,
             merge,
-            slots: 2 * multiprocessors(cuda)?,
+            slots: 2 * cuda.multiprocessors()?,
         })
     }
 

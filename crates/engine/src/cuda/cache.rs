@@ -1,0 +1,68 @@
+//! What is found out once and kept on disk: compiled kernels and measured choices.
+//!
+//! A broken entry reads as none; a cache that cannot be written costs time and nothing else.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// An entry kept before, unless it is broken: the driver trusts what it is given.
+pub(super) fn read(name: &str) -> Option<Vec<u8>> {
+    read_file(&folder()?.join(name))
+}
+
+/// Keeps an entry; half-written files never bear the name.
+pub(super) fn write(name: &str, content: &[u8]) {
+    if let Some(folder) = folder() {
+        write_file(&folder.join(name), content);
+    }
+}
+
+/// `anchorhood` under XDG_CACHE_HOME, else under ~/.cache.
+fn folder() -> Option<PathBuf> {
+    let given = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty());
+    let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
+    Some(given.map(PathBuf::from).or_else(home)?.join("anchorhood"))
+}
+
+fn checksum(content: &[u8]) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish().to_le_bytes()
+}
+
+fn read_file(file: &Path) -> Option<Vec<u8>> {
+    let mut bytes = std::fs::read(file).ok()?;
+    let content = bytes.split_off(8.min(bytes.len()));
+    (bytes == checksum(&content)).then_some(content)
+}
+
+fn write_file(file: &Path, content: &[u8]) {
+    let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&temporary, [&checksum(content), content].concat()))
+        .and_then(|()| std::fs::rename(&temporary, file));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_entry_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("anchorhood-cache-{}", std::process::id()));
+        let file = folder.join("kernel.cubin");
+        write_file(&file, b"some machine code");
+        assert_eq!(read_file(&file).unwrap(), b"some machine code");
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.pop();
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(read_file(&file), None);
+        std::fs::write(&file, b"abc").unwrap();
+        assert_eq!(read_file(&file), None);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

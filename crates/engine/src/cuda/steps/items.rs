@@ -1,0 +1,128 @@
+//! Where the items of batches lie: all of them on the device, or a few batches at a time, brought as they are needed.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, PinnedHostSlice};
+
+use crate::cuda::launch::Pointer;
+use crate::cuda::{Cuda, failed};
+use crate::steps::Fetch;
+use crate::{BatchMaker, Result};
+
+/// Batches that are on their way or in use at once, where not all items fit.
+const RING: usize = 4;
+
+/// Device memory left to others, where all items are brought: what evaluation and discovery ask for.
+const LEFT_FREE: usize = 2 << 30;
+
+/// Bytes that are fetched at a time, where all items are brought.
+const PIECE: usize = 64 << 20;
+
+pub(super) enum Items {
+    All(CudaSlice<u8>),
+    Ring(Ring),
+}
+
+pub(super) struct Ring {
+    places: CudaSlice<u8>,
+    /// Page-locked memory for each place, and what tells that its batch was used.
+    buffers: Vec<(PinnedHostSlice<u8>, Option<CudaEvent>)>,
+    /// Copies have a stream of their own, so that they pass the steps by.
+    copies: Arc<CudaStream>,
+}
+
+impl Items {
+    pub(super) fn new(cuda: &Cuda, maker: &BatchMaker, batch: usize) -> Result<Self> {
+        let bytes = maker.items * maker.item_bytes;
+        let free = cuda.stream().context().mem_get_info();
+        let (free, _) = free.map_err(|e| failed("asking for free memory", e))?;
+        if bytes <= maker.most_bytes.min(free.saturating_sub(LEFT_FREE)) {
+            return Items::all(cuda, maker);
+        }
+        let each = batch * maker.item_bytes;
+        let context = cuda.stream().context();
+        let buffer = |_| {
+            // SAFETY: a batch is written before it is sent.
+            let memory = unsafe { context.alloc_pinned(each) };
+            let memory = memory.map_err(|e| failed("page-locked memory for a batch", e))?;
+            Ok((memory, None))
+        };
+        let copies = context.new_stream();
+        Ok(Items::Ring(Ring {
+            places: cuda.zeros(RING * each, "batches of items")?,
+            buffers: (0..RING).map(buffer).collect::<Result<_>>()?,
+            copies: copies.map_err(|e| failed("making a stream", e))?,
+        }))
+    }
+
+    fn all(cuda: &Cuda, maker: &BatchMaker) -> Result<Self> {
+        let mut items = cuda.zeros(maker.items * maker.item_bytes, "the data set")?;
+        let piece = (PIECE / maker.item_bytes.max(1)).max(1);
+        let mut bytes = vec![];
+        for first in (0..maker.items).step_by(piece) {
+            let some: Vec<u32> = (first..maker.items.min(first + piece))
+                .map(|i| i as u32)
+                .collect();
+            bytes.resize(some.len() * maker.item_bytes, 0);
+            (maker.fetch)(&some, &mut bytes);
+            let start = first * maker.item_bytes;
+            let mut to = items.slice_mut(start..start + bytes.len());
+            let sent = cuda.stream().memcpy_htod(&bytes, &mut to);
+            sent.map_err(|e| failed("sending the data set", e))?;
+        }
+        Ok(Items::All(items))
+    }
+
+    /// How many batches take turns; 0 where all items are there.
+    pub(super) fn ring(&self) -> usize {
+        match self {
+            Items::All(_) => 0,
+            Items::Ring(_) => RING,
+        }
+    }
+
+    pub(super) fn place(&self, cuda: &Cuda) -> Pointer {
+        match self {
+            Items::All(items) => cuda.pointer(items),
+            Items::Ring(ring) => cuda.pointer(&ring.places),
+        }
+    }
+
+    /// Sees to it that the items of a step are there when its turn comes.
+    pub(super) fn bring(
+        &mut self,
+        cuda: &Cuda,
+        step: usize,
+        indices: &[u32],
+        fetch: Fetch,
+    ) -> Result<()> {
+        let Items::Ring(ring) = self else {
+            return Ok(());
+        };
+        let failed = |e| failed("sending a batch", e);
+        let turn = step % RING;
+        let (buffer, used) = &mut ring.buffers[turn];
+        if let Some(used) = used.take() {
+            used.synchronize().map_err(failed)?;
+        }
+        let bytes = buffer.as_mut_slice().map_err(failed)?;
+        fetch(indices, bytes);
+        let each = bytes.len();
+        let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
+        ring.copies
+            .memcpy_htod(&*buffer, &mut place)
+            .map_err(failed)?;
+        let arrived = ring.copies.record_event(None).map_err(failed)?;
+        cuda.stream().wait(&arrived).map_err(failed)
+    }
+
+    /// The step that used a batch was asked for: its place is free after it.
+    pub(super) fn taken(&mut self, cuda: &Cuda, step: usize) -> Result<()> {
+        let Items::Ring(ring) = self else {
+            return Ok(());
+        };
+        let used = cuda.stream().record_event(None);
+        ring.buffers[step % RING].1 = Some(used.map_err(|e| failed("sending a batch", e))?);
+        Ok(())
+    }
+}
