@@ -294,6 +294,9 @@ pub struct BenchStepArgs {
     /// Steps to measure, after as many as a fifth of them, and at least two, to warm up.
     #[arg(long, default_value_t = 10)]
     pub steps: usize,
+    /// Also time each part of the step alone, beside what the GPU can do at best.
+    #[arg(long)]
+    pub profile: bool,
     #[command(flatten)]
     pub common: BenchCommon,
 }
