@@ -21,14 +21,27 @@ pub fn extract<N: Network>(
     let mut done = 0;
     for out in features.chunks_mut(batch * dim) {
         let count = out.len() / dim;
-        for (i, pixels) in (done..done + count).zip(pixels.chunks_exact_mut(one)) {
-            normalise(pictures.picture(i), mean, std, pixels);
-        }
+        see(pictures, done, mean, std, &mut pixels[..count * one]);
         network.infer(&pixels[..count * one], out)?;
         done += count;
         progress(done);
     }
     Ok(features)
+}
+
+/// What a network is given of the pictures from `first` on, as many as `pixels` has room for.
+pub(crate) fn see(
+    pictures: &Pictures,
+    first: usize,
+    mean: [f32; 3],
+    std: [f32; 3],
+    pixels: &mut [f32],
+) {
+    let each = pixels.par_chunks_exact_mut(pictures.picture_len());
+    each.enumerate()
+        .for_each_init(Vec::new, |scratch, (i, pixels)| {
+            normalise(pictures.picture_in(first + i, scratch), mean, std, pixels);
+        });
 }
 
 /// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel, and scaled to unit
@@ -37,8 +50,9 @@ pub fn extract<N: Network>(
 pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
     let one = pictures.picture_len();
     let mut features = vec![0.0; pictures.len() * one];
-    (features.par_chunks_exact_mut(one).enumerate()).for_each(|(i, out)| {
-        normalise(pictures.picture(i), mean, [1.0; 3], out);
+    let each = features.par_chunks_exact_mut(one).enumerate();
+    each.for_each_init(Vec::new, |scratch, (i, out)| {
+        normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], out);
         let square: f64 = out.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
         if square > 0.0 {
             let scale = (1.0 / square.sqrt()) as f32;

@@ -1,13 +1,26 @@
 //! How good are the features?
 //!
 //! Labels are read here and nowhere in training: [`weighted_knn`] classifies test pictures by their nearest training
-//! pictures, [`consistency`] asks how often a discovered neighbourhood is of one class, and [`raw_pixels`] gives the floor
-//! that any feature should beat.
+//! pictures, a [`LinearSet`] trains linear classifiers on any layer's values, [`consistency`] asks how often a discovered
+//! neighbourhood is of one class, and [`raw_pixels`] gives the floor that any feature should beat. Every protocol takes a
+//! network as it is: trained, imported, or fresh from its seed. [`attention`] shows where a network looks.
 
+mod attention;
 mod consistency;
+mod cross_entropy;
 mod features;
+mod head;
 mod knn;
+mod linear;
+pub mod overlay;
+mod rows;
+mod spread;
 
+pub use attention::{HeatMap, LayerGradient, Memory, attention, layer_gradient};
 pub use consistency::{Consistency, consistency};
+pub use cross_entropy::{CrossEntropy, naive_cross_entropy};
 pub use features::{extract, raw_pixels};
 pub use knn::{KnnOptions, KnnResult, weighted_knn};
+pub use linear::{LinearOptions, LinearResult, LinearSet};
+pub use rows::{MOST_VALUES, Rows, average, extract_layer, pooled};
+pub use spread::Spread;
