@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum DataError {
     /// The name is neither a data set nor a path.
     #[error(
-        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, or the path of a folder of pictures",
+        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200`, `dogs`, or the path of a folder of pictures",
         .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
     )]
     UnknownName {
@@ -47,6 +47,68 @@ pub enum DataError {
         path: PathBuf,
         /// The data set that was asked for.
         expected: String,
+    },
+    /// A published set without a path, and in none of its usual places.
+    #[error(
+        "{name} was not found; looked in {}. Get it with `anchorhood data fetch {name}`, or give its place as `{name}:PATH` or in {variable}",
+        .looked.join(", ")
+    )]
+    SetNotFound {
+        /// The data set.
+        name: &'static str,
+        /// The environment variable that may name its place.
+        variable: &'static str,
+        /// Every place looked in.
+        looked: Vec<String>,
+    },
+    /// A place that should hold a published set does not.
+    #[error("{}: this is not {expected}: expected {needs} here", .path.display())]
+    NotThisSet {
+        /// The place.
+        path: PathBuf,
+        /// The set that was asked for.
+        expected: &'static str,
+        /// What it consists of.
+        needs: &'static str,
+    },
+    /// A MATLAB file that cannot be read, or does not hold what it should.
+    #[error("{}: {reason}", .path.display())]
+    BadMat {
+        /// The file.
+        path: PathBuf,
+        /// What was met, and what was expected.
+        reason: String,
+    },
+    /// A list of pictures, classes or splits that makes no sense.
+    #[error("{}: {reason}", .path.display())]
+    BadList {
+        /// The list.
+        path: PathBuf,
+        /// What was met, and what was expected.
+        reason: String,
+    },
+    /// A list that names pictures which are not there.
+    #[error(
+        "{}: names {total} pictures, of which {missing} are not there; the first is {}. Unpack the archive again, or see `anchorhood data check`",
+        .list.display(), .first.display()
+    )]
+    MissingPictures {
+        /// The list.
+        list: PathBuf,
+        /// How many it names.
+        total: usize,
+        /// How many are missing.
+        missing: usize,
+        /// Where the first was expected.
+        first: PathBuf,
+    },
+    /// A packed set that cannot be used.
+    #[error("{}: {reason}; pack the pictures again with `anchorhood data pack`", .path.display())]
+    BadPack {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// One file of a set is missing.
     #[error("{}: the file {file} is missing; the copy is incomplete, unpack the archive again", .path.display())]
@@ -126,7 +188,7 @@ pub enum DataError {
         why: String,
     },
     /// A file where a folder or an archive was needed.
-    #[error("{}: neither a folder nor a .tar.gz archive of CIFAR", .path.display())]
+    #[error("{}: neither a folder, nor a packed set, nor a .tar.gz archive of CIFAR", .path.display())]
     NotADataset {
         /// The file.
         path: PathBuf,
@@ -160,6 +222,23 @@ pub enum DataError {
 }
 
 impl DataError {
+    /// Whether something was asked for that cannot be, rather than something having failed.
+    pub fn is_usage(&self) -> bool {
+        use DataError::*;
+        matches!(
+            self,
+            UnknownName { .. }
+                | NotFound { .. }
+                | CifarNotFound { .. }
+                | NotCifar { .. }
+                | SetNotFound { .. }
+                | NotThisSet { .. }
+                | EmptyFolder { .. }
+                | NotADataset { .. }
+                | BadOption { .. }
+        )
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         DataError::Io {
             path: path.into(),

@@ -23,14 +23,18 @@
 //! ```
 
 pub mod augment;
+mod check;
 mod cifar;
 mod error;
 mod files;
 mod folder;
 mod loader;
+mod mat;
 mod memory;
 mod open;
+mod pack;
 mod pictures;
+mod recognise;
 mod resize;
 mod sets;
 pub mod shapes;
@@ -38,8 +42,10 @@ pub mod statistics;
 mod store;
 
 pub use augment::{AugmentParams, Augmentation, augment, normalise};
+pub use check::{CheckReport, Problem, SplitCount, check};
 pub use error::DataError;
 pub use loader::{Batch, Feed, Loader};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
-pub use sets::{Archive, SETS, SetFacts, facts_of};
+pub use pack::{Packed, pack};
 pub use pictures::{Dataset, Labels, Pictures, Split};
+pub use sets::{Archive, SETS, SetFacts, facts_of};

@@ -1,12 +1,15 @@
-//! From what the user typed to a data set: `shapes`, `cifar10`, `cifar100:PATH`, or the path of a folder or archive.
+//! From what the user typed to a data set: `shapes`, `cifar10`, `dogs:PATH`, or the path of a folder, archive or pack.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::cifar::{self, CIFAR10, CIFAR100, FORMS, Kind};
-use crate::{DataError, Dataset, files, folder, resize, shapes};
+use crate::recognise::{Named, Place, recognise};
+use crate::sets::{cub, dogs, imagenet, svhn};
+use crate::{DataError, Dataset, cifar, files, folder, pack, resize, shapes};
 
 /// Names of the data sets that need no path.
-pub const NAMES: [&str; 3] = ["shapes", "cifar10", "cifar100"];
+pub const NAMES: [&str; 7] = [
+    "shapes", "cifar10", "cifar100", "svhn", "imagenet", "cub200", "dogs",
+];
 
 /// Called with how many of how many pictures have been read.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
@@ -75,8 +78,9 @@ pub fn open(spec: &str, options: &LoadOptions) -> Result<Dataset, DataError> {
 
 /// Loads the data set that `spec` names, telling `progress` about every picture decoded from a folder.
 ///
-/// `shapes`; `cifar10` or `cifar100`, looked for in their environment variable and under `./data`; `cifar10:PATH`,
-/// `cifar100:PATH`; or a path: a CIFAR folder (or its parent), a CIFAR archive, or a folder of pictures.
+/// `shapes`; the name of a published set (`cifar10`, `cifar100`, `svhn`, `svhn+extra`, `imagenet`, `cub200`, `dogs`),
+/// looked for in its environment variable and under `./data`; `NAME:PATH`; or a path: the folder of such a set (or its
+/// parent), a CIFAR archive, a packed set, or a folder of pictures.
 pub fn open_with_progress(
     spec: &str,
     options: &LoadOptions,
@@ -86,18 +90,61 @@ pub fn open_with_progress(
     if spec == "shapes" {
         return open_shapes(options);
     }
-    for kind in [&CIFAR10, &CIFAR100] {
-        if spec == kind.facts.name {
-            return finish(find_cifar(kind)?, options);
-        }
-        let after = spec
-            .strip_prefix(kind.facts.name)
-            .and_then(|rest| rest.strip_prefix(':'));
-        if let Some(path) = after {
-            return finish(cifar_at(Path::new(path), kind)?, options);
-        }
+    open_place(find(spec)?, options, progress)
+}
+
+/// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
+pub(crate) fn find(spec: &str) -> Result<Place, DataError> {
+    if let Some(named) = Named::parse(spec) {
+        return named.find();
     }
-    open_path(spec, options, progress)
+    let path = Path::new(spec);
+    if !path.exists() {
+        return Err(match spec.contains(['/', '\\', '.']) {
+            true => DataError::NotFound { path: path.into() },
+            false => DataError::UnknownName {
+                name: spec.into(),
+                suggestion: nearest(spec),
+            },
+        });
+    }
+    recognise(path)?.ok_or_else(|| match cifar::is_archive(path) {
+        true => DataError::NotCifar {
+            path: path.into(),
+            expected: "CIFAR-10 or CIFAR-100".into(),
+        },
+        false => DataError::NotADataset { path: path.into() },
+    })
+}
+
+fn open_place(
+    place: Place,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<Dataset, DataError> {
+    let listing = match place {
+        Place::Cifar(..) | Place::Svhn(..) => return finish(whole(&place)?, options),
+        Place::Pack(path) => return pack::open(&path, options),
+        Place::ImageNet(folder) => imagenet::open(&folder)?,
+        Place::Cub(folder) => cub::open(&folder)?,
+        Place::Dogs(folder) => dogs::open(&folder)?,
+        Place::Folder(folder) => folder::list(&folder)?,
+    };
+    files::open(listing, options, progress)
+}
+
+/// A set that is read as a whole, at its own size.
+pub(crate) fn whole(place: &Place) -> Result<Dataset, DataError> {
+    match place {
+        Place::Svhn(folder, extra) => svhn::open(folder, *extra),
+        Place::Cifar(path, facts) => {
+            cifar::open(path, *facts)?.ok_or_else(|| DataError::NotCifar {
+                path: path.clone(),
+                expected: facts.map_or("CIFAR-10 or CIFAR-100", |f| f.name).into(),
+            })
+        }
+        other => unreachable!("{other:?} is not read as a whole"),
+    }
 }
 
 fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
@@ -109,63 +156,6 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
         .shapes_test
         .min(options.test_limit.unwrap_or(usize::MAX));
     shapes::dataset(options.seed, size, train, test)
-}
-
-fn open_path(spec: &str, options: &LoadOptions, progress: &Progress) -> Result<Dataset, DataError> {
-    let path = Path::new(spec);
-    if !path.exists() {
-        return Err(match spec.contains(['/', '\\', '.']) {
-            true => DataError::NotFound { path: path.into() },
-            false => DataError::UnknownName {
-                name: spec.into(),
-                suggestion: nearest(spec),
-            },
-        });
-    }
-    if let Some(data) = cifar::open(path, None)? {
-        return finish(data, options);
-    }
-    if path.is_dir() {
-        return files::open(folder::list(path)?, options, progress);
-    }
-    Err(match cifar::is_archive(path) {
-        true => DataError::NotCifar {
-            path: path.into(),
-            expected: "CIFAR-10 or CIFAR-100".into(),
-        },
-        false => DataError::NotADataset { path: path.into() },
-    })
-}
-
-fn cifar_at(path: &Path, kind: &Kind) -> Result<Dataset, DataError> {
-    if !path.exists() {
-        return Err(DataError::NotFound { path: path.into() });
-    }
-    cifar::open(path, Some(kind))?.ok_or_else(|| DataError::NotCifar {
-        path: path.into(),
-        expected: kind.facts.name.into(),
-    })
-}
-
-/// CIFAR where its variable says, or under `./data`.
-fn find_cifar(kind: &'static Kind) -> Result<Dataset, DataError> {
-    let set = std::env::var_os(kind.facts.variable).filter(|value| !value.is_empty());
-    if let Some(place) = set {
-        return cifar_at(&PathBuf::from(place), kind);
-    }
-    if let Some(data) = cifar::open(Path::new("data"), Some(kind))? {
-        return Ok(data);
-    }
-    let mut looked = vec![format!("{} (not set)", kind.facts.variable)];
-    for form in FORMS.iter().filter(|form| form.kind.facts.name == kind.facts.name) {
-        looked.push(format!("./data/{}", form.folder));
-        looked.push(format!("./data/{}", form.archive));
-    }
-    Err(DataError::CifarNotFound {
-        name: kind.facts.name,
-        variable: kind.facts.variable,
-        looked,
-    })
 }
 
 fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
@@ -238,14 +228,24 @@ mod tests {
 
     #[test]
     fn bare_cifar_says_where_it_looked() {
-        let said = find_cifar(&CIFAR100).unwrap_err().to_string();
         if std::env::var_os("ANCHORHOOD_CIFAR100").is_none() {
+            let said = message("cifar100", &LoadOptions::default());
             for place in [
                 "ANCHORHOOD_CIFAR100",
                 "./data/cifar-100-binary",
                 "./data/cifar-100-python.tar.gz",
             ] {
                 assert!(said.contains(place), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_sets_say_where_they_looked_and_how_to_get_them() {
+        if std::env::var_os("ANCHORHOOD_DOGS").is_none() {
+            let said = message("dogs", &LoadOptions::default());
+            for part in ["ANCHORHOOD_DOGS", "./data/dogs", "data fetch dogs"] {
+                assert!(said.contains(part), "{said}");
             }
         }
     }

@@ -13,11 +13,11 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-pub(crate) use kind::{CIFAR10, CIFAR100, FORMS, Kind};
-use kind::{Coding, Form};
+use kind::{Coding, FORMS, Form};
 use pickle::Pickle;
 use source::Source;
 
+use crate::sets::SetFacts;
 use crate::{DataError, Dataset, Labels, Pictures, Split};
 
 /// Side of a CIFAR picture.
@@ -33,9 +33,8 @@ struct Records {
 }
 
 /// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or archive, or an archive.
-pub(crate) fn open(path: &Path, kind: Option<&Kind>) -> Result<Option<Dataset>, DataError> {
-    let wanted = |form: &Form| kind.is_none_or(|kind| kind.facts.name == form.kind.facts.name);
-    let Some(source) = Source::find(path, wanted)? else {
+pub(crate) fn open(path: &Path, set: Option<&SetFacts>) -> Result<Option<Dataset>, DataError> {
+    let Some(source) = Source::find(path, is_of(set))? else {
         return Ok(None);
     };
     let records = Records {
@@ -43,6 +42,63 @@ pub(crate) fn open(path: &Path, kind: Option<&Kind>) -> Result<Option<Dataset>, 
         test: source.form.kind.test_records,
     };
     load(source, records).map(Some)
+}
+
+/// Whether CIFAR, or the one that is meant, is at `path`.
+pub(crate) fn is_here(path: &Path, set: Option<&SetFacts>) -> Result<bool, DataError> {
+    Ok(match path.is_file() {
+        // Its name is enough: what is inside is read when it is opened.
+        true => is_archive(path),
+        false => Source::find_folder(path, is_of(set)).is_some() || archive_in(path, set).is_some(),
+    })
+}
+
+fn is_of(set: Option<&SetFacts>) -> impl Fn(&Form) -> bool {
+    move |form| set.is_none_or(|set| set.name == form.kind.facts.name)
+}
+
+fn archive_in(path: &Path, set: Option<&SetFacts>) -> Option<&'static Form> {
+    let forms = FORMS.iter().filter(|form| is_of(set)(form));
+    forms.into_iter().find(|f| path.join(f.archive).is_file())
+}
+
+/// The official folders and archives of a set; none where it is not CIFAR.
+pub(crate) fn places(set: &SetFacts) -> Vec<&'static str> {
+    let forms = FORMS.iter().filter(|form| is_of(Some(set))(form));
+    forms.flat_map(|form| [form.folder, form.archive]).collect()
+}
+
+/// What CIFAR at `path` is: which set, how many pictures its whole files hold to train and to test on, and what is wrong
+/// with the others.
+pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Examined>, DataError> {
+    let Some(mut source) = Source::find(path, is_of(set))? else {
+        return Ok(None);
+    };
+    let (form, classes) = (source.form, class_names(&mut source));
+    let kind = form.kind;
+    let mut examined = Examined {
+        facts: kind.facts,
+        train: 0,
+        test: 0,
+        problems: Vec::new(),
+    };
+    let train = form.train.iter().map(|file| (file, kind.train_records));
+    for (file, records) in train.chain([(&form.test, kind.test_records)]) {
+        match split(&mut source, &[file], records, &classes) {
+            Ok(part) if file == &form.test => examined.test += part.pictures.len(),
+            Ok(part) => examined.train += part.pictures.len(),
+            Err(error) => examined.problems.push((source.path(file), error)),
+        }
+    }
+    Ok(Some(examined))
+}
+
+/// What was found out about a copy of CIFAR.
+pub(crate) struct Examined {
+    pub facts: &'static SetFacts,
+    pub train: usize,
+    pub test: usize,
+    pub problems: Vec<(std::path::PathBuf, DataError)>,
 }
 
 /// Whether `path` is an archive by its name.
@@ -188,6 +244,8 @@ fn class_names(source: &mut Source) -> Vec<String> {
     };
     match names.len() == form.kind.facts.classes {
         true => names,
-        false => (0..form.kind.facts.classes).map(|c| c.to_string()).collect(),
+        false => (0..form.kind.facts.classes)
+            .map(|c| c.to_string())
+            .collect(),
     }
 }

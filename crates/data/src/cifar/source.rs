@@ -33,16 +33,8 @@ impl Source {
                 false => Ok(None),
             };
         }
-        for form in FORMS.iter().filter(|form| wanted(form)) {
-            for folder in [path.to_owned(), path.join(form.folder)] {
-                if form.marks.iter().all(|file| folder.join(file).is_file()) {
-                    return Ok(Some(Source {
-                        form,
-                        place: folder,
-                        unpacked: None,
-                    }));
-                }
-            }
+        if let Some(found) = Self::find_folder(path, &wanted) {
+            return Ok(Some(found));
         }
         for form in FORMS.iter().filter(|form| wanted(form)) {
             let archive = path.join(form.archive);
@@ -51,6 +43,22 @@ impl Source {
             }
         }
         Ok(None)
+    }
+
+    /// Unpacked CIFAR in the folder `path` or in its official sub-folder.
+    pub fn find_folder(path: &Path, wanted: impl Fn(&Form) -> bool) -> Option<Source> {
+        for form in FORMS.iter().filter(|form| wanted(form)) {
+            for folder in [path.to_owned(), path.join(form.folder)] {
+                if form.marks.iter().all(|file| folder.join(file).is_file()) {
+                    return Some(Source {
+                        form,
+                        place: folder,
+                        unpacked: None,
+                    });
+                }
+            }
+        }
+        None
     }
 
     /// A file's path as messages name it.

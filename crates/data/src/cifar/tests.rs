@@ -292,7 +292,7 @@ fn official_cifar10() {
         println!("skipped: ANCHORHOOD_CIFAR10 does not say where CIFAR-10 is");
         return;
     };
-    let data = open(Path::new(&place), Some(&CIFAR10))
+    let data = open(Path::new(&place), Some(&crate::sets::CIFAR10))
         .unwrap()
         .expect("CIFAR-10 is not there");
     let test = data.test.unwrap();

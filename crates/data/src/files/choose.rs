@@ -41,10 +41,8 @@ pub(crate) struct Choice {
 impl Offer {
     /// Chooses by the options.
     pub fn choose(self, options: &LoadOptions) -> Choice {
-        let holds_out = self.holds_out
-            && self.test.is_none()
-            && options.held_out > 0.0
-            && self.train >= 2;
+        let holds_out =
+            self.holds_out && self.test.is_none() && options.held_out > 0.0 && self.train >= 2;
         let (train, test) = match holds_out {
             true => hold_out(self.train, options),
             false => (

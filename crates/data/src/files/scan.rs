@@ -191,7 +191,12 @@ mod tests {
             assert_eq!(names(dir.path()), ["caf\u{fffd}.png"]);
             let found = scan(dir.path()).unwrap().candidates.remove(0);
             assert_eq!(found.path(dir.path()), dir.path().join(name));
-            assert!(found.under("x").path(dir.path()).ends_with(Path::new("x").join(name)));
+            assert!(
+                found
+                    .under("x")
+                    .path(dir.path())
+                    .ends_with(Path::new("x").join(name))
+            );
         }
     }
 }

@@ -1,0 +1,233 @@
+//! A pack gives what its folder gives; a damaged one says so.
+
+use std::fs;
+use std::path::Path;
+
+use image::{Rgb, RgbImage};
+use tempfile::TempDir;
+
+use super::format::Index;
+use super::*;
+use crate::{DataError, Dataset, LoadOptions, Split};
+
+const QUIET: &crate::Progress = &|_, _| {};
+
+/// Thirty pictures of three classes, and a file that is none.
+fn some_folder(root: &Path) {
+    for i in 0..30_u32 {
+        let folder = root.join(["a", "b", "c"][i as usize % 3]);
+        fs::create_dir_all(&folder).unwrap();
+        let picture = RgbImage::from_fn(20, 30, |x, y| {
+            Rgb([(x * 9) as u8, (y * 7 + i) as u8, (i * 8) as u8])
+        });
+        picture.save(folder.join(format!("{i}.png"))).unwrap();
+    }
+    fs::write(root.join("b/broken.png"), "no picture").unwrap();
+}
+
+fn same_split(a: &Split, b: &Split) {
+    assert_eq!((&a.names, &a.labels), (&b.names, &b.labels));
+    assert_eq!(a.pictures.raw(), b.pictures.raw());
+}
+
+fn same(a: &Dataset, b: &Dataset) {
+    assert_eq!((&a.name, a.mean, a.std), (&b.name, b.mean, b.std));
+    assert_eq!(a.skipped, b.skipped);
+    same_split(&a.train, &b.train);
+    assert_eq!(a.test.is_some(), b.test.is_some());
+    if let (Some(a), Some(b)) = (&a.test, &b.test) {
+        same_split(a, b);
+    }
+}
+
+fn packed(folder: &Path, to: &Path, size: Option<usize>) -> Packed {
+    pack(folder.to_str().unwrap(), to, size, false, QUIET).unwrap()
+}
+
+fn open_at(path: &Path, options: &LoadOptions) -> Result<Dataset, DataError> {
+    crate::open(path.to_str().unwrap(), options)
+}
+
+#[test]
+fn a_packed_folder_is_the_folder() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    let summary = packed(&folder, &file, None);
+    assert_eq!((summary.pictures, summary.size), (30, 32));
+    assert_eq!(summary.skipped.len(), 1);
+    let base = LoadOptions::default();
+    for options in [
+        base.clone(),
+        LoadOptions {
+            seed: 3,
+            limit: Some(11),
+            test_limit: Some(2),
+            ..base.clone()
+        },
+        LoadOptions {
+            held_out: 0.0,
+            ..base.clone()
+        },
+        LoadOptions {
+            held_out: 0.5,
+            seed: 9,
+            ..base
+        },
+    ] {
+        same(
+            &open_at(&folder, &options).unwrap(),
+            &open_at(&file, &options).unwrap(),
+        );
+    }
+}
+
+#[test]
+fn given_parts_stay_parts_and_sizes_are_kept() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("x"));
+    some_folder(&folder.join("train"));
+    some_folder(&folder.join("test"));
+    packed(&folder, &file, Some(12));
+    let options = LoadOptions {
+        size: Some(12),
+        ..LoadOptions::default()
+    };
+    same(
+        &open_at(&folder, &options).unwrap(),
+        &open_at(&file, &options).unwrap(),
+    );
+    assert_eq!(
+        open_at(&file, &LoadOptions::default())
+            .unwrap()
+            .train
+            .pictures
+            .height(),
+        12
+    );
+    let other = LoadOptions {
+        size: Some(16),
+        ..LoadOptions::default()
+    };
+    let said = open_at(&file, &other).unwrap_err().to_string();
+    assert!(
+        said.contains("12×12, not 16×16") && said.contains("--size 16"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    let spec = folder.to_str().unwrap();
+    assert!(!packed(&folder, &file, None).unchanged);
+    assert!(packed(&folder, &file, None).unchanged);
+    fs::remove_file(folder.join("a/0.png")).unwrap();
+    let said = pack(spec, &file, None, false, QUIET)
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("--force"), "{said}");
+    assert_eq!(pack(spec, &file, None, true, QUIET).unwrap().pictures, 29);
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        2,
+        "nothing is left beside it"
+    );
+}
+
+#[test]
+fn a_failure_leaves_nothing() {
+    let dir = TempDir::new().unwrap();
+    let folder = dir.path().join("mine");
+    some_folder(&folder);
+    for i in 0..10 {
+        fs::write(folder.join(format!("c/broken{i}.png")), "no").unwrap();
+    }
+    let out = dir.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let result = pack(
+        folder.to_str().unwrap(),
+        &out.join("x.pack"),
+        None,
+        false,
+        QUIET,
+    );
+    assert!(matches!(result, Err(DataError::TooManyUnreadable { .. })));
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+    let nowhere = dir.path().join("no/such/x.pack");
+    assert!(
+        pack(
+            folder.join("a").to_str().unwrap(),
+            &nowhere,
+            None,
+            false,
+            QUIET
+        )
+        .is_err()
+    );
+}
+
+/// Every byte of header and index changed, and the file cut anywhere: refused; a pixel changed: named by the check.
+#[test]
+fn damage_is_noticed() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    packed(&folder, &file, Some(8));
+    let whole = fs::read(&file).unwrap();
+    let start = whole.len() - Pack::open(&file).unwrap().index.encode().len();
+    let refused = |bytes: &[u8]| {
+        fs::write(&file, bytes).unwrap();
+        Pack::open(&file).is_err()
+    };
+    for at in (0..32).chain((start..whole.len()).step_by(5)) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x11;
+        assert!(refused(&damaged), "byte {at}");
+    }
+    for length in (0..whole.len()).step_by(997) {
+        assert!(refused(&whole[..length]), "cut at {length}");
+    }
+    let mut damaged = whole.clone();
+    damaged[4096 + 2 * 192 + 5] ^= 1;
+    fs::write(&file, &damaged).unwrap();
+    let broken = Pack::open(&file).unwrap().damaged(&|| ());
+    assert_eq!(broken, ["a/15.png"]);
+    fs::write(&file, &whole).unwrap();
+    assert!(Pack::open(&file).unwrap().damaged(&|| ()).is_empty());
+}
+
+#[test]
+fn another_layout_is_named() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    packed(&folder, &file, Some(8));
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[8] = 9;
+    fs::write(&file, bytes).unwrap();
+    let said = Pack::open(&file).err().unwrap().to_string();
+    assert!(
+        said.contains("layout 9") && said.contains("reads layout 1"),
+        "{said}"
+    );
+    fs::write(&file, "hello").unwrap();
+    let said = open_at(&file, &LoadOptions::default())
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("not a packed set"), "{said}");
+}
+
+#[test]
+fn an_index_of_any_bytes_is_no_panic() {
+    use anchorhood_random::{Draws, Stream};
+    for item in 0..2000 {
+        let words = Draws::new(4, Stream::Test, 0, item).block(0);
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let mut padded = vec![0; item as usize % 40];
+        padded.extend(bytes);
+        let _ = Index::decode(&padded);
+    }
+}

@@ -1,0 +1,365 @@
+//! Packing: pictures are decoded by all threads, some megabytes at a time, and written in order.
+//!
+//! The file is written under another name in the same folder, synced, and renamed: under its own name it is whole or not
+//! there.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use md5::{Digest, Md5};
+use rayon::prelude::*;
+
+use super::format::{Entry, Index, PIXELS_START, PartIndex, header};
+use super::read::Pack;
+use crate::files::decode::decode;
+use crate::files::{Candidate, Listing};
+use crate::open::{find, whole};
+use crate::recognise::Place;
+use crate::resize::to_square;
+use crate::sets::{cub, dogs, imagenet};
+use crate::statistics::Sums;
+use crate::{DataError, Dataset, Progress, Split, folder};
+
+/// Pixels decoded before they are written.
+const CHUNK_BYTES: usize = 64 << 20;
+
+/// What was packed.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// What the set is called.
+    pub name: String,
+    /// Pictures in the file.
+    pub pictures: usize,
+    /// Side of each.
+    pub size: usize,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Files that could not be read, each with the reason.
+    pub skipped: Vec<(String, String)>,
+    /// Whether the file was there already, of the same pictures.
+    pub unchanged: bool,
+}
+
+/// Packs the data set that `spec` names into the file `to`, at `size`×`size` or the set's own size.
+///
+/// A file that is there already is kept if it was made from the same pictures, and otherwise replaced only by `force`.
+pub fn pack(
+    spec: &str,
+    to: &Path,
+    size: Option<usize>,
+    force: bool,
+    progress: &Progress,
+) -> Result<Packed, DataError> {
+    if size.is_some_and(|size| !(4..=1024).contains(&size)) {
+        return Err(DataError::BadOption {
+            option: "size",
+            why: "must be between 4 and 1024".into(),
+        });
+    }
+    let source = Source::of(spec, size)?;
+    let fingerprint = source.fingerprint();
+    if to.exists() && !force {
+        return match Pack::open(to) {
+            Ok(old) if old.index.fingerprint == fingerprint => summary(&old.index, to, true),
+            _ => Err(DataError::BadOption {
+                option: "output",
+                why: format!(
+                    "{} is there already, and was not made from these pictures at this size; give another name, or --force to replace it",
+                    to.display()
+                ),
+            }),
+        };
+    }
+    let partial = beside(to);
+    let written =
+        write(&source, fingerprint, &partial, progress).and_then(|index| {
+            match fs::rename(&partial, to) {
+                Ok(()) => Ok(index),
+                Err(e) => Err(DataError::io(to, e)),
+            }
+        });
+    if written.is_err() {
+        let _ = fs::remove_file(&partial); // it may not be there; the first error is the one to tell
+    }
+    let index = written?;
+    #[cfg(unix)]
+    if let Some(folder) = to.parent() {
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let synced = File::open(folder).and_then(|f| f.sync_all());
+        synced.map_err(|e| DataError::io(folder, e))?;
+    }
+    summary(&index, to, false)
+}
+
+fn summary(index: &Index, to: &Path, unchanged: bool) -> Result<Packed, DataError> {
+    let entries = || index.parts.iter().flat_map(|part| &part.entries);
+    let skipped = entries().filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
+    Ok(Packed {
+        name: index.name.clone(),
+        pictures: index.parts.iter().map(PartIndex::readable).sum(),
+        size: index.size,
+        bytes: to.metadata().map_err(|e| DataError::io(to, e))?.len(),
+        skipped: skipped.collect(),
+        unchanged,
+    })
+}
+
+/// A name in the same folder, hence on the same disk.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.partial"))
+}
+
+/// Where the pictures come from.
+struct Source {
+    name: String,
+    set: &'static str,
+    size: usize,
+    pixels: Pixels,
+}
+
+enum Pixels {
+    Files(Listing),
+    Memory(Dataset),
+}
+
+impl Source {
+    fn of(spec: &str, size: Option<usize>) -> Result<Source, DataError> {
+        if spec == "shapes" {
+            return Err(DataError::BadOption {
+                option: "data",
+                why: "shapes are drawn by the program, faster than a pack is read".into(),
+            });
+        }
+        let place = find(spec)?;
+        let listing = match &place {
+            Place::Cifar(..) | Place::Svhn(..) => {
+                let data = whole(&place)?;
+                return Ok(Source {
+                    set: crate::sets::facts_of(&data.name).map_or("", |f| f.name),
+                    name: data.name.clone(),
+                    size: size.unwrap_or(data.train.pictures.height()),
+                    pixels: Pixels::Memory(data),
+                });
+            }
+            Place::Pack(path) => {
+                return Err(DataError::BadOption {
+                    option: "data",
+                    why: format!("{} is packed already", path.display()),
+                });
+            }
+            Place::ImageNet(folder) => imagenet::open(folder)?,
+            Place::Cub(folder) => cub::open(folder)?,
+            Place::Dogs(folder) => dogs::open(folder)?,
+            Place::Folder(folder) => folder::list(folder)?,
+        };
+        if listing.train.files.is_empty() {
+            return Err(DataError::EmptyFolder { path: listing.root });
+        }
+        Ok(Source {
+            name: listing.name.clone(),
+            set: listing.facts.map_or("", |f| f.name),
+            size: size.unwrap_or(listing.default_size()),
+            pixels: Pixels::Files(listing),
+        })
+    }
+
+    /// MD5 of names, classes, lengths and times of files, or of the pixels where there are no files; and of the size.
+    fn fingerprint(&self) -> [u8; 16] {
+        let mut hash = Md5::new();
+        hash.update(format!("{}\n{}\n{}\n", self.name, self.set, self.size));
+        match &self.pixels {
+            Pixels::Memory(data) => {
+                for split in std::iter::once(&data.train).chain(&data.test) {
+                    hash.update(split.pictures.raw());
+                    let values = split.labels.iter().flat_map(|l| l.values());
+                    values.for_each(|v| hash.update(v.to_le_bytes()));
+                }
+            }
+            Pixels::Files(listing) => {
+                for (name, part) in listing.parts() {
+                    hash.update(format!("{name} {:?} {:?}\n", part.classes, part.values));
+                    let marks = part.files.par_iter().map(|f| mark(&listing.root, f));
+                    let marks: Vec<String> = marks.collect();
+                    marks.iter().for_each(|m| hash.update(m));
+                }
+            }
+        }
+        hash.finalize().into()
+    }
+
+    /// For each part its classes, how many pictures it has, and the name and class of each.
+    fn parts(&self) -> Vec<SourcePart<'_>> {
+        match &self.pixels {
+            Pixels::Memory(data) => std::iter::once(&data.train)
+                .chain(&data.test)
+                .map(SourcePart::Memory)
+                .collect(),
+            Pixels::Files(listing) => listing
+                .parts()
+                .map(|(_, part)| SourcePart::Files(&listing.root, part))
+                .collect(),
+        }
+    }
+}
+
+/// What tells one state of a file from another.
+fn mark(root: &Path, file: &Candidate) -> String {
+    let about = file.path(root).metadata().ok();
+    let length = about.as_ref().map_or(0, |m| m.len());
+    let time = about.and_then(|m| m.modified().ok());
+    let time = time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    format!(
+        "{} {length} {}\n",
+        file.name,
+        time.map_or(0, |t| t.as_nanos())
+    )
+}
+
+enum SourcePart<'a> {
+    Memory(&'a Split),
+    Files(&'a Path, &'a crate::files::Part),
+}
+
+impl SourcePart<'_> {
+    fn len(&self) -> usize {
+        match self {
+            SourcePart::Memory(split) => split.pictures.len(),
+            SourcePart::Files(_, part) => part.files.len(),
+        }
+    }
+
+    fn classes(&self) -> Option<Vec<String>> {
+        match self {
+            SourcePart::Memory(split) => split.labels.as_ref().map(|l| l.classes().to_vec()),
+            SourcePart::Files(_, part) => part.classes.clone(),
+        }
+    }
+
+    fn name_and_class(&self, i: usize) -> (String, u32) {
+        match self {
+            SourcePart::Memory(split) => (
+                split.names.get(i).cloned().unwrap_or_default(),
+                split.labels.as_ref().map_or(0, |l| l.get(i)),
+            ),
+            SourcePart::Files(_, part) => (
+                part.files[i].name.clone(),
+                part.values.get(i).copied().unwrap_or(0),
+            ),
+        }
+    }
+
+    fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<(), String> {
+        match self {
+            SourcePart::Files(root, part) => decode(&part.files[i].path(root), size, out),
+            SourcePart::Memory(split) => {
+                let pictures = &split.pictures;
+                let (width, height) = (pictures.width() as u32, pictures.height() as u32);
+                to_square(pictures.picture(i), width, height, size, out)
+            }
+        }
+    }
+}
+
+fn write(
+    source: &Source,
+    fingerprint: [u8; 16],
+    path: &Path,
+    progress: &Progress,
+) -> Result<Index, DataError> {
+    let io = |e| DataError::io(path, e);
+    let parts = source.parts();
+    let total = parts.iter().map(SourcePart::len).sum();
+    let done = AtomicUsize::new(0);
+    let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+    let mut file = BufWriter::new(File::create(path).map_err(io)?);
+    file.seek(SeekFrom::Start(PIXELS_START)).map_err(io)?;
+    let mut index = Index {
+        name: source.name.clone(),
+        set: source.set.into(),
+        size: source.size,
+        holds_out: matches!(&source.pixels, Pixels::Files(l) if l.holds_out),
+        shuffled: matches!(source.pixels, Pixels::Memory(_)),
+        fingerprint,
+        parts: Vec::new(),
+    };
+    for part in &parts {
+        let entries = write_part(part, source.size, &mut file, &step).map_err(io)?;
+        index.parts.push(PartIndex {
+            classes: part.classes(),
+            entries,
+        });
+    }
+    check_readable(source, &index, total)?;
+    let start = file.stream_position().map_err(io)?;
+    let bytes = index.encode();
+    let finished = file
+        .write_all(&bytes)
+        .and_then(|()| file.seek(SeekFrom::Start(0)))
+        .and_then(|_| file.write_all(&header(start, &bytes)))
+        .and_then(|()| file.flush())
+        .and_then(|()| file.get_ref().sync_all());
+    finished.map_err(io)?;
+    Ok(index)
+}
+
+fn write_part(
+    part: &SourcePart,
+    size: usize,
+    file: &mut impl Write,
+    step: &(dyn Fn() + Sync),
+) -> std::io::Result<Vec<Entry>> {
+    let one = size * size * 3;
+    let at_once = (CHUNK_BYTES / one).max(1);
+    let mut pixels = vec![0; at_once.min(part.len()) * one];
+    let mut entries = Vec::with_capacity(part.len());
+    for start in (0..part.len()).step_by(at_once) {
+        let count = at_once.min(part.len() - start);
+        let chunk = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
+        let results: Vec<Result<(u32, Sums), String>> = chunk
+            .map(|(i, out)| {
+                let filled = part.fill(start + i, size, out);
+                step();
+                filled.map(|()| (crc32fast::hash(out), Sums::of(out)))
+            })
+            .collect();
+        for (i, result) in results.into_iter().enumerate() {
+            if result.is_ok() {
+                file.write_all(&pixels[i * one..][..one])?;
+            }
+            let (name, class) = part.name_and_class(start + i);
+            entries.push(Entry {
+                name,
+                class,
+                pixels: result,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// As when a folder is opened: some unreadable pictures are left out, many are an error.
+fn check_readable(source: &Source, index: &Index, total: usize) -> Result<(), DataError> {
+    let Pixels::Files(listing) = &source.pixels else {
+        return Ok(());
+    };
+    let entries = index.parts.iter().flat_map(|part| &part.entries);
+    let failed = entries.filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
+    let failed: Vec<(String, String)> = failed.collect();
+    match failed.first() {
+        Some((first, why)) if failed.len() * 10 > total => Err(DataError::TooManyUnreadable {
+            path: listing.root.clone(),
+            skipped: failed.len(),
+            total,
+            first: first.clone(),
+            why: why.clone(),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Which data set did the user mean, and which lies at a path?
+
+use std::path::{Path, PathBuf};
+
+use crate::sets::{self, SetFacts, cub, dogs, imagenet, svhn};
+use crate::{DataError, cifar, pack};
+
+/// A data set on disk, recognised but not read.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// CIFAR's folder, its parent, or its archive.
+    Cifar(PathBuf, Option<&'static SetFacts>),
+    /// The folder with SVHN's files, and whether the extra ones are wanted.
+    Svhn(PathBuf, bool),
+    /// The folder with `train` and `val`.
+    ImageNet(PathBuf),
+    /// The folder with `images.txt`.
+    Cub(PathBuf),
+    /// The folder with `Images`.
+    Dogs(PathBuf),
+    /// A packed set.
+    Pack(PathBuf),
+    /// Any folder of pictures.
+    Folder(PathBuf),
+}
+
+/// A published set by name: `svhn`, `svhn+extra`, `dogs:PATH`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub facts: &'static SetFacts,
+    pub extra: bool,
+    pub path: Option<&'a Path>,
+}
+
+impl<'a> Named<'a> {
+    /// What `spec` names, if it begins with the name of a published set.
+    pub fn parse(spec: &'a str) -> Option<Self> {
+        let (name, path) = match spec.split_once(':') {
+            Some((name, path)) => (name, Some(Path::new(path))),
+            None => (spec, None),
+        };
+        let (facts, extra) = match name {
+            "svhn+extra" => (&sets::SVHN, true),
+            name => (sets::facts_of(name)?, false),
+        };
+        Some(Named { facts, extra, path })
+    }
+
+    /// Where it lies: at its path, where its variable says, or under `./data`.
+    pub fn find(&self) -> Result<Place, DataError> {
+        let told = std::env::var_os(self.facts.variable).filter(|value| !value.is_empty());
+        match self.path.map(PathBuf::from).or(told.map(PathBuf::from)) {
+            Some(path) if !path.exists() => Err(DataError::NotFound { path }),
+            Some(path) => self.at(&path)?.ok_or_else(|| self.not_this(path)),
+            None => self.at(Path::new("data"))?.ok_or_else(|| self.nowhere()),
+        }
+    }
+
+    /// The set in or under a folder.
+    fn at(&self, path: &Path) -> Result<Option<Place>, DataError> {
+        Ok(match self.facts.name {
+            "svhn" => svhn::find(path).map(|folder| Place::Svhn(folder, self.extra)),
+            "imagenet" => imagenet::find(path, true).map(Place::ImageNet),
+            "cub200" => cub::find(path).map(Place::Cub),
+            "dogs" => dogs::find(path).map(Place::Dogs),
+            _ => cifar::is_here(path, Some(self.facts))?
+                .then(|| Place::Cifar(path.into(), Some(self.facts))),
+        })
+    }
+
+    fn not_this(&self, path: PathBuf) -> DataError {
+        let needs = match self.facts.name {
+            "svhn" => "train_32x32.mat and test_32x32.mat",
+            "imagenet" => "train with a folder for each synset (n01440764 …), and val",
+            "cub200" => "images.txt, image_class_labels.txt, train_test_split.txt and images",
+            "dogs" => "Images, train_list.mat and test_list.mat",
+            name => {
+                let expected = name.into();
+                return DataError::NotCifar { path, expected };
+            }
+        };
+        DataError::NotThisSet {
+            path,
+            expected: self.facts.title,
+            needs,
+        }
+    }
+
+    fn nowhere(&self) -> DataError {
+        let (name, variable) = (self.facts.name, self.facts.variable);
+        let mut looked = vec![format!("{variable} (not set)")];
+        let cifar = cifar::places(self.facts);
+        if cifar.is_empty() {
+            let folder = match name {
+                "cub200" => "CUB_200_2011",
+                name => name,
+            };
+            looked.extend([format!("./data/{folder}"), "./data".into()]);
+            return DataError::SetNotFound {
+                name,
+                variable,
+                looked,
+            };
+        }
+        looked.extend(cifar.into_iter().map(|place| format!("./data/{place}")));
+        DataError::CifarNotFound {
+            name,
+            variable,
+            looked,
+        }
+    }
+}
+
+/// What lies at a path that exists; none where it is a file that is no set.
+pub(crate) fn recognise(path: &Path) -> Result<Option<Place>, DataError> {
+    if path.is_file() && pack::is_pack(path) {
+        return Ok(Some(Place::Pack(path.into())));
+    }
+    if cifar::is_here(path, None)? {
+        return Ok(Some(Place::Cifar(path.into(), None)));
+    }
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let known = svhn::find(path)
+        .map(|folder| Place::Svhn(folder, false))
+        .or_else(|| cub::find(path).map(Place::Cub))
+        .or_else(|| dogs::find(path).map(Place::Dogs))
+        .or_else(|| imagenet::find(path, false).map(Place::ImageNet));
+    Ok(Some(known.unwrap_or_else(|| Place::Folder(path.into()))))
+}

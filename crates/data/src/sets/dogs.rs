@@ -1,0 +1,141 @@
+//! Stanford Dogs: `Images/` with a folder for each breed, and `train_list.mat` and `test_list.mat` with names and labels.
+
+use std::path::{Path, PathBuf};
+
+use super::DOGS;
+use super::lists::{check_there, inside};
+use crate::DataError;
+use crate::files::{Candidate, Listing, Part};
+use crate::mat::{self, Value};
+
+/// More than any variable of the lists.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The folder with `Images`: `path` itself, or `dogs` or `stanford_dogs` in it. The lists lie there or in `lists`.
+pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+    let places = ["", "dogs", "stanford_dogs"].map(|name| path.join(name));
+    let is_it =
+        |place: &PathBuf| place.join("Images").is_dir() && list_of(place, "train").is_file();
+    places.into_iter().find(is_it)
+}
+
+/// The set in its folder; every picture must be there.
+pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
+    let listing = list(folder)?;
+    check_there(&listing, |split| list_of(folder, split))?;
+    Ok(listing)
+}
+
+/// Where the list of a split is expected.
+fn list_of(folder: &Path, split: &str) -> PathBuf {
+    let name = format!("{split}_list.mat");
+    let below = folder.join("lists").join(&name);
+    match below.is_file() {
+        true => below,
+        false => folder.join(name),
+    }
+}
+
+/// What the lists name.
+pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
+    let (train, test) = (read(folder, "train")?, read(folder, "test")?);
+    let classes = classes(folder, &train, &test)?;
+    let part = |rows: Vec<Row>| Part {
+        values: rows.iter().map(|row| row.class as u32).collect(),
+        files: rows
+            .into_iter()
+            .map(|row| Candidate::named(format!("Images/{}", row.name)))
+            .collect(),
+        classes: Some(classes.clone()),
+    };
+    Ok(Listing {
+        name: DOGS.name.into(),
+        root: folder.into(),
+        train: part(train),
+        test: Some(part(test)),
+        holds_out: false,
+        unreadable: Vec::new(),
+        facts: Some(&DOGS),
+    })
+}
+
+/// A picture and its class, from 0.
+struct Row {
+    name: String,
+    class: usize,
+}
+
+impl Row {
+    fn folder(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+}
+
+fn read(folder: &Path, split: &str) -> Result<Vec<Row>, DataError> {
+    let path = list_of(folder, split);
+    if !path.is_file() {
+        return Err(DataError::MissingFile {
+            path: folder.into(),
+            file: format!("{split}_list.mat"),
+        });
+    }
+    let bad = |reason: String| DataError::BadMat {
+        path: path.clone(),
+        reason,
+    };
+    let [files, labels] = mat::read(&path, ["file_list", "labels"], MOST_BYTES)?;
+    let Value::Cells(files) = files else {
+        return Err(bad(
+            "expected file_list to be cells with names of files".into()
+        ));
+    };
+    let labels = labels.numbers();
+    let labels = labels.ok_or_else(|| bad("expected labels to be numbers".into()))?;
+    if labels.len() != files.len() {
+        return Err(bad(format!(
+            "expected as many labels as names in file_list, found {} and {}",
+            labels.len(),
+            files.len()
+        )));
+    }
+    let row = |(file, &label): (&Value, &f64)| {
+        let name = file.text().filter(|name| inside(name));
+        let name = name.ok_or_else(|| bad(format!("expected BREED/FILE, found {file:?}")))?;
+        if label < 1.0 || label > DOGS.classes as f64 || label.fract() != 0.0 {
+            let most = DOGS.classes;
+            return Err(bad(format!(
+                "{name}: expected a label from 1 to {most}, found {label}"
+            )));
+        }
+        Ok(Row {
+            name: name.into(),
+            class: label as usize - 1,
+        })
+    };
+    files.iter().zip(&labels).map(row).collect()
+}
+
+/// The folder of each class, which both lists must agree on.
+fn classes(folder: &Path, train: &[Row], test: &[Row]) -> Result<Vec<String>, DataError> {
+    let count = train.iter().chain(test).map(|row| row.class + 1).max();
+    let mut classes = vec![String::new(); count.unwrap_or(0)];
+    for (split, rows) in [("train", train), ("test", test)] {
+        for row in rows {
+            let class = &mut classes[row.class];
+            if class.is_empty() {
+                row.folder().clone_into(class);
+            }
+            if class != row.folder() {
+                return Err(DataError::BadMat {
+                    path: list_of(folder, split),
+                    reason: format!(
+                        "{}: expected the label {} to mean {class} everywhere",
+                        row.name,
+                        row.class + 1
+                    ),
+                });
+            }
+        }
+    }
+    Ok(classes)
+}

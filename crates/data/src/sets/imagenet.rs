@@ -1,0 +1,208 @@
+//! ImageNet (ILSVRC2012): `train/` with a folder for each synset; `val/` likewise, or flat with its ground truth.
+//!
+//! The ground truth is a number for each validation picture, which `meta.mat` of the development kit turns into a synset.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::IMAGENET;
+use super::lists::read_text;
+use crate::DataError;
+use crate::files::scan::scan;
+use crate::files::{Candidate, Listing, Part};
+use crate::folder::{classes_of, part};
+use crate::mat;
+
+const TRUTH: &str = "ILSVRC2012_validation_ground_truth.txt";
+/// Where the development kit may have been unpacked, from the folder with `train` and `val`.
+const KITS: [&str; 4] = ["ILSVRC2012_devkit_t12/data", "devkit/data", "data", ""];
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The folder with `train` and `val`: `path` itself or `imagenet` in it. A set with synsets that is not all of ImageNet is
+/// taken for it only if `asked` for, or if its validation pictures lie flat under their official names.
+pub(crate) fn find(path: &Path, asked: bool) -> Option<PathBuf> {
+    let places = [path.to_owned(), path.join("imagenet")];
+    places.into_iter().find(|place| is_it(place, asked))
+}
+
+fn is_it(place: &Path, asked: bool) -> bool {
+    let (train, val) = (place.join("train"), place.join("val"));
+    if !(train.is_dir() && val.is_dir()) {
+        return false;
+    }
+    let synsets = names_in(&train).filter(|name| is_synset(name)).count();
+    let flat = || names_in(&val).any(|name| number_of(&name).is_some());
+    synsets > 0 && (asked || synsets == IMAGENET.classes || flat())
+}
+
+fn names_in(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// `n` and eight digits.
+fn is_synset(name: &str) -> bool {
+    let digits = name.strip_prefix('n');
+    digits.is_some_and(|d| d.len() == 8 && d.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The number in `ILSVRC2012_val_00000001.JPEG`.
+fn number_of(name: &str) -> Option<usize> {
+    let number = name.strip_prefix("ILSVRC2012_val_")?;
+    number.split_once('.')?.0.parse().ok()
+}
+
+/// The set in its folder; every picture that the ground truth counts must be there.
+pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
+    let (listing, missing) = list(folder)?;
+    match missing.first() {
+        None => Ok(listing),
+        Some(first) => Err(DataError::MissingPictures {
+            list: kit_file(folder, TRUTH)?,
+            total: listing.test.map_or(0, |t| t.files.len()) + missing.len(),
+            missing: missing.len(),
+            first: folder.join(first),
+        }),
+    }
+}
+
+/// What lies in the folders, and the validation pictures that should lie there too.
+pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
+    let (train, val) = (scan(&folder.join("train"))?, scan(&folder.join("val"))?);
+    let bad = |path: PathBuf, reason: String| DataError::BadList { path, reason };
+    let classes = classes_of(&train.candidates, 1).filter(|c| c.iter().all(|c| is_synset(c)));
+    let classes = classes.ok_or_else(|| {
+        let expected = "expected nothing but folders named after synsets, such as n01440764";
+        bad(folder.join("train"), expected.into())
+    })?;
+    let foldered = val.candidates.iter().all(|f| f.first_folder().is_some());
+    let (test, missing) = match foldered {
+        true => (foldered_val(folder, val.candidates, &classes)?, Vec::new()),
+        false => flat_val(folder, val.candidates, &classes)?,
+    };
+    let listing = Listing {
+        name: IMAGENET.name.into(),
+        root: folder.into(),
+        train: part(train.candidates, Some("train"), Some(classes)),
+        test: Some(test),
+        holds_out: false,
+        unreadable: [train.unreadable, val.unreadable].concat(),
+        facts: Some(&IMAGENET),
+    };
+    Ok((listing, missing))
+}
+
+fn foldered_val(
+    folder: &Path,
+    files: Vec<Candidate>,
+    classes: &[String],
+) -> Result<Part, DataError> {
+    let others = classes_of(&files, 1).unwrap_or_default();
+    let only = |a: &[String], b: &[String]| a.iter().find(|&c| !b.contains(c)).cloned();
+    let wrong = match (only(&others, classes), only(classes, &others)) {
+        (Some(extra), _) => Some((extra, "is here and not in train")),
+        (_, Some(lacking)) => Some((lacking, "is in train and not here")),
+        _ => None,
+    };
+    match wrong {
+        None => Ok(part(files, Some("val"), Some(classes.to_vec()))),
+        Some((class, how)) => Err(DataError::BadList {
+            path: folder.join("val"),
+            reason: format!("expected the same class folders as in train: {class} {how}"),
+        }),
+    }
+}
+
+/// A flat folder's pictures with the classes of the ground truth, and the names of those missing.
+fn flat_val(
+    folder: &Path,
+    files: Vec<Candidate>,
+    classes: &[String],
+) -> Result<(Part, Vec<String>), DataError> {
+    let truth = ground_truth(folder, classes)?;
+    let mut seen = vec![false; truth.len()];
+    let mut values = Vec::with_capacity(files.len());
+    for file in &files {
+        let number = number_of(&file.name).filter(|n| (1..=truth.len()).contains(n));
+        let number = number.ok_or_else(|| DataError::BadList {
+            path: folder.join("val").join(&file.name),
+            reason: format!(
+                "expected ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_{:08}.JPEG, as many as {TRUTH} has lines",
+                truth.len()
+            ),
+        })?;
+        seen[number - 1] = true;
+        values.push(truth[number - 1]);
+    }
+    let missing = seen.iter().enumerate().filter(|(_, seen)| !**seen);
+    let missing = missing.map(|(i, _)| format!("val/ILSVRC2012_val_{:08}.JPEG", i + 1));
+    let missing = missing.collect();
+    let part = Part {
+        files: files.into_iter().map(|f| f.under("val")).collect(),
+        values,
+        classes: Some(classes.to_vec()),
+    };
+    Ok((part, missing))
+}
+
+/// The class of each validation picture, by its number.
+fn ground_truth(folder: &Path, classes: &[String]) -> Result<Vec<u32>, DataError> {
+    let path = kit_file(folder, TRUTH)?;
+    let synsets = synsets_by_id(&kit_file(folder, "meta.mat")?)?;
+    let text = read_text(&path, MOST_BYTES)?;
+    let class = |(line, row): (usize, &str)| {
+        let bad = |reason: String| DataError::BadList {
+            path: path.clone(),
+            reason: format!("line {}: {reason}", line + 1),
+        };
+        let id: Option<u32> = row.trim().parse().ok();
+        let synset = id.and_then(|id| synsets.get(&id));
+        let synset = synset.ok_or_else(|| {
+            bad(format!(
+                "expected a class number of meta.mat, found {row:?}"
+            ))
+        })?;
+        let at = classes.binary_search(synset).map_err(|_| {
+            bad(format!(
+                "is of the class {synset}, which has no folder in train"
+            ))
+        })?;
+        Ok(at as u32)
+    };
+    text.lines().enumerate().map(class).collect()
+}
+
+/// A file of the development kit.
+fn kit_file(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
+    let places = KITS.map(|kit| folder.join(kit).join(name));
+    let found = places.iter().find(|place| place.is_file()).cloned();
+    found.ok_or_else(|| DataError::BadList {
+        path: folder.join("val"),
+        reason: format!(
+            "its pictures lie flat, so that {name} is needed to know their classes; unpack ILSVRC2012_devkit_t12.tar.gz into {}",
+            folder.display()
+        ),
+    })
+}
+
+/// Synsets by the number that the challenge gave them.
+fn synsets_by_id(path: &Path) -> Result<HashMap<u32, String>, DataError> {
+    let [synsets] = mat::read(path, ["synsets"], MOST_BYTES)?;
+    let mut found = HashMap::new();
+    let mut element = 0;
+    while let Some(id) = synsets.field(element, "ILSVRC2012_ID") {
+        let id = id.numbers().and_then(|n| n.first().map(|&n| n as u32));
+        let synset = synsets.field(element, "WNID").and_then(|w| w.text());
+        if let (Some(id), Some(synset)) = (id, synset) {
+            found.insert(id, synset.trim().to_owned());
+        }
+        element += 1;
+    }
+    match found.is_empty() {
+        true => Err(DataError::BadMat {
+            path: path.into(),
+            reason: "expected structures called synsets with ILSVRC2012_ID and WNID".into(),
+        }),
+        false => Ok(found),
+    }
+}

@@ -1,0 +1,66 @@
+//! What lists of pictures have in common: they are text or MATLAB files that a stranger wrote, and they name files.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use crate::DataError;
+use crate::files::{Listing, Part};
+
+/// The text of a file of at most `most` bytes.
+pub(super) fn read_text(path: &Path, most: u64) -> Result<String, DataError> {
+    let io = |e| DataError::io(path, e);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io)?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > most {
+        return Err(DataError::BadList {
+            path: path.into(),
+            reason: format!("longer than {most} bytes; this is no list of pictures"),
+        });
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a name leads to somewhere below the folder it is relative to.
+pub(super) fn inside(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Refuses a listing that names pictures which are not there. `list` says which file names those of a part.
+pub(super) fn check_there(
+    listing: &Listing,
+    list: impl Fn(&str) -> PathBuf,
+) -> Result<(), DataError> {
+    for (split, part) in listing.parts() {
+        check_part(part, &listing.root, || list(split))?;
+    }
+    Ok(())
+}
+
+fn check_part(part: &Part, root: &Path, list: impl Fn() -> PathBuf) -> Result<(), DataError> {
+    let mut missing = part.missing(root);
+    let Some(first) = missing.next() else {
+        return Ok(());
+    };
+    Err(DataError::MissingPictures {
+        list: list(),
+        total: part.files.len(),
+        first: first.path(root),
+        missing: 1 + missing.count(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inside;
+
+    #[test]
+    fn names_may_not_lead_out() {
+        assert!(inside("a/b.jpg") && inside("b.jpg"));
+        for name in ["", "/etc/passwd", "../b.jpg", "a/../../b.jpg", "./a"] {
+            assert!(!inside(name), "{name}");
+        }
+    }
+}

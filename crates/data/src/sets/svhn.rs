@@ -1,0 +1,124 @@
+//! SVHN, cropped digits: `train_32x32.mat`, `test_32x32.mat` and, for those who ask, `extra_32x32.mat`.
+//!
+//! `X` is 32×32×3×N bytes with the row changing fastest; `y` counts as MATLAB does, so that 10 is the digit 0.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::SVHN;
+use crate::mat::{self, Value};
+use crate::{DataError, Dataset, Labels, Pictures, Split};
+
+const SIDE: usize = 32;
+const PIXELS: usize = SIDE * SIDE * 3;
+/// More than `extra_32x32.mat` unpacks to (531,131 pictures).
+const MOST_BYTES: u64 = 2 << 30;
+
+pub(crate) const TRAIN: &str = "train_32x32.mat";
+pub(crate) const TEST: &str = "test_32x32.mat";
+pub(crate) const EXTRA: &str = "extra_32x32.mat";
+/// How many pictures it has.
+pub(crate) const EXTRA_PICTURES: usize = 531_131;
+
+/// The folder with SVHN's files: `path` itself or `svhn` in it.
+pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+    let places = [path.to_owned(), path.join("svhn"), path.join("SVHN")];
+    places.into_iter().find(|place| place.join(TRAIN).is_file())
+}
+
+/// Loads the set from its folder; `extra` adds those pictures to the training pictures.
+pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
+    for file in [TRAIN, TEST, EXTRA] {
+        if !folder.join(file).is_file() && (extra || file != EXTRA) {
+            return Err(DataError::MissingFile {
+                path: folder.into(),
+                file: file.into(),
+            });
+        }
+    }
+    let (mut pixels, mut values) = read(&folder.join(TRAIN))?;
+    if extra {
+        let more = read(&folder.join(EXTRA))?;
+        pixels.extend(more.0);
+        values.extend(more.1);
+    }
+    let train = split(pixels, values)?;
+    let (pixels, values) = read(&folder.join(TEST))?;
+    Ok(Dataset {
+        name: SVHN.name.into(),
+        train,
+        test: Some(split(pixels, values)?),
+        mean: SVHN.mean,
+        std: SVHN.std,
+        skipped: Vec::new(),
+    })
+}
+
+fn split(pixels: Vec<u8>, values: Vec<u32>) -> Result<Split, DataError> {
+    let classes = (0..10).map(|digit| digit.to_string()).collect();
+    Ok(Split {
+        pictures: Pictures::new(SIDE, SIDE, pixels)?,
+        labels: Some(Labels::new(values, classes)),
+        names: Vec::new(),
+    })
+}
+
+/// The pictures of one file, HWC, and the digit on each.
+pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Vec<u32>), DataError> {
+    let bad = |reason: String| DataError::BadMat {
+        path: path.into(),
+        reason,
+    };
+    let [pixels, labels] = mat::read(path, ["X", "y"], MOST_BYTES)?;
+    let Value::Bytes(sizes, mut pixels) = pixels else {
+        return Err(bad("expected X to be bytes (uint8)".into()));
+    };
+    // MATLAB leaves out a last dimension of one.
+    let count = match sizes[..] {
+        [SIDE, SIDE, 3] => 1,
+        [SIDE, SIDE, 3, n] => n,
+        _ => {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            let sizes = sizes.join("×");
+            return Err(bad(format!("expected X to be 32×32×3×N, found {sizes}")));
+        }
+    };
+    let labels = labels.numbers();
+    let labels = labels.ok_or_else(|| bad("expected y to be numbers".into()))?;
+    if labels.len() != count {
+        return Err(bad(format!(
+            "expected as many labels in y as pictures in X, found {} and {count}",
+            labels.len()
+        )));
+    }
+    let digits = labels.iter().map(|&label| digit(label)).collect();
+    let digits: Result<Vec<u32>, f64> = digits;
+    let digits = digits.map_err(|label| {
+        bad(format!(
+            "expected labels 1 to 10 in y (10 for the digit 0), found {label}"
+        ))
+    })?;
+    pixels.par_chunks_exact_mut(PIXELS).for_each(to_rows);
+    Ok((pixels, digits))
+}
+
+fn digit(label: f64) -> Result<u32, f64> {
+    match (1..=10).find(|&known| f64::from(known) == label) {
+        Some(known) => Ok(known % 10),
+        None => Err(label),
+    }
+}
+
+/// From rows fastest, then columns, then channels, to HWC.
+fn to_rows(picture: &mut [u8]) {
+    let mut columns = [0; PIXELS];
+    columns.copy_from_slice(picture);
+    for (row, out) in picture.chunks_exact_mut(SIDE * 3).enumerate() {
+        for (column, pixel) in out.chunks_exact_mut(3).enumerate() {
+            for (channel, value) in pixel.iter_mut().enumerate() {
+                *value = columns[row + SIDE * (column + SIDE * channel)];
+            }
+        }
+    }
+}
