@@ -211,9 +211,13 @@ pub struct Settings {
 Examples:
   anchorhood evaluate shapes-1
   anchorhood evaluate runs/shapes-1/checkpoints/round-0.safetensors --features recomputed
-  anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json")]
+  anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json
+  anchorhood evaluate shapes-1 --linear                a linear classifier on conv5
+  anchorhood evaluate shapes-1 --linear --layer all --seeds 3
+  anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
+  anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
 pub struct EvaluateArgs {
-    /// A run's name or folder, or a checkpoint file.
+    /// A run's name or folder, a checkpoint file; with --network a file of another program's weights, or `untrained`.
     pub run: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
@@ -239,6 +243,10 @@ pub struct EvaluateArgs {
     /// The figures as one JSON object on stdout.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub layers: crate::layers::LayerArgs,
+    #[command(flatten)]
+    pub subject: crate::subject::SubjectArgs,
 }
 
 #[derive(Debug, Parser)]

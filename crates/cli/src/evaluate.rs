@@ -1,20 +1,19 @@
 //! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anchorhood::data::{self, Dataset};
 use anchorhood::engine::Device;
-use anchorhood::train::{
-    Checkpoint, FeatureSource, Judgement, MachineConfig, RunConfig, checkpoint_path, judge,
-};
+use anchorhood::train::{Checkpoint, FeatureSource, Judgement, RunConfig, judge};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::device::{self, Work};
 use crate::draw;
 use crate::failure::Failure;
+use crate::layers;
 use crate::output;
-use crate::resolve::find_run;
+use crate::subject::{Source, Subject};
 
 struct Judging<'a> {
     checkpoint: &'a Checkpoint,
@@ -39,34 +38,17 @@ impl Work for Judging<'_> {
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
-    let path = checkpoint_file(args)?;
-    let checkpoint = Checkpoint::load(&path)?;
-    let mut config = checkpoint.config.clone();
-    config.machine = MachineConfig {
-        threads: args.threads,
-        device: args.device.unwrap_or(config.machine.device),
-        ..config.machine
+    let subject = Subject::resolve(args)?;
+    let checkpoint = match &subject.source {
+        Source::Checkpoint(checkpoint) if !layers::wanted(args, &subject) => checkpoint,
+        _ => return layers::run(args, &subject),
     };
-    if let Some(set) = &args.data {
-        if args.features == Some(FeatureSource::Memory) {
-            return Err(Failure::usage(
-                "--features memory: the memory is of the pictures the run was trained on; leave out --data, or give --features recomputed",
-            ));
-        }
-        config.data.set = set.clone();
-        config.evaluation.features = FeatureSource::Recomputed;
-        let size = checkpoint.config.data.size;
-        config.data.size = size.or(config.data.size);
-    }
-    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
-    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
-    config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
-    config.check()?;
+    let (path, config) = (&subject.path, &subject.config);
     let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
     let work = Judging {
-        checkpoint: &checkpoint,
-        path: &path,
-        config: &config,
+        checkpoint,
+        path,
+        config,
         data: &data,
     };
     let found = device::run(&config.machine, work)?;
@@ -88,16 +70,9 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         FeatureSource::Memory => "memory",
         FeatureSource::Recomputed => "recomputed features",
     };
-    let position = checkpoint.standing.position;
-    let standing = if position.round > config.training.rounds {
-        "trained to the end".into()
-    } else {
-        format!("up to {position}")
-    };
     output::line(&format!(
-        "{}: {}, {standing}; judged on {} with {features}",
-        path.display(),
-        checkpoint.network(),
+        "{}; judged on {} with {features}",
+        subject.describe(),
         data.name,
     ))?;
     output::line(&format!(
@@ -112,21 +87,4 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         "this checkpoint    {}",
         draw::accuracy(&found.trained)
     ))
-}
-
-/// The file meant: itself, or a run's last.
-fn checkpoint_file(args: &EvaluateArgs) -> Result<PathBuf, Failure> {
-    let file = PathBuf::from(&args.run);
-    if file.is_file() {
-        return Ok(file);
-    }
-    let run = find_run(&args.runs, &args.run)?;
-    let last = checkpoint_path(&run, "last");
-    match last.is_file() {
-        true => Ok(last),
-        false => Err(Failure::usage(format!(
-            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
-            run.display()
-        ))),
-    }
 }

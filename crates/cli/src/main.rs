@@ -11,8 +11,11 @@ mod draw;
 mod evaluate;
 mod failure;
 mod info;
+mod layers;
+mod meter;
 mod output;
 mod resolve;
+mod subject;
 mod train;
 
 use std::process::ExitCode;
