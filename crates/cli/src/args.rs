@@ -16,6 +16,7 @@ Examples:
   anchorhood train ~/pictures --size 64    learn on a folder of pictures
   anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
   anchorhood evaluate shapes-1             judge a run again, with its floors beside it
+  anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
   anchorhood info                          what this machine and this program offer")]
 pub struct Args {
     #[command(subcommand)]
@@ -28,6 +29,8 @@ pub enum Command {
     Train(Box<TrainArgs>),
     /// Judge the features of a run or a checkpoint.
     Evaluate(EvaluateArgs),
+    /// Draw where a run's network looked, round after round.
+    Attention(crate::attention::AttentionArgs),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.

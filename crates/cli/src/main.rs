@@ -5,6 +5,7 @@
 //! that cannot be asked for, 1 for something that failed, 130 for a run that was interrupted and saved.
 
 mod args;
+mod attention;
 mod bench;
 mod device;
 mod draw;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Train(args) => train::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Attention(args) => attention::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

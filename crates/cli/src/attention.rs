@@ -1,0 +1,302 @@
+//! `anchorhood attention`: where a run's network looked, round after round, as strips of pictures.
+//!
+//! A strip shows one training picture, and for every round's checkpoint the picture under the heat of its attention, framed in
+//! grey where the picture stood alone in that round, green where all neighbours it was drawn to are of its class, red where
+//! some are not. Below lies the nearest of these neighbours. Without labels no frame judges.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anchorhood::data::{self, Dataset, Split};
+use anchorhood::discover::{MemoryBank, Neighbourhoods};
+use anchorhood::engine::{Device, Network, NetworkOptions, Positives};
+use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
+use anchorhood::evaluate::{HeatMap, Memory, attention};
+use anchorhood::train::{
+    Checkpoint, CheckpointError, DeviceChoice, MachineConfig, RunConfig, RunDir, checkpoint_path,
+};
+use clap::Parser;
+
+use crate::device::{self, Work};
+use crate::failure::Failure;
+use crate::meter::Meter;
+use crate::output;
+use crate::resolve::find_run;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood attention shapes-1 --pictures 1,5,9
+  anchorhood attention shapes-1 --pictures 0 -o looks --layer conv4
+
+Each strip is a PNG file: the picture, then the same under the heat of each round (blue: no matter, red: this is what
+puts the picture near its neighbourhood). Frames: grey, the picture stood alone; green, its neighbours are of its class;
+red, some are not. Below, the nearest neighbour of the round.")]
+pub struct AttentionArgs {
+    /// A run's name or folder.
+    pub run: String,
+    /// Which training pictures, by number from 0.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', required = true)]
+    pub pictures: Vec<usize>,
+    /// The folder to write strips to.
+    #[arg(long, short = 'o', value_name = "FOLDER", default_value = "attention")]
+    pub output: PathBuf,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Where the data set is now, if it has moved.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// The layer whose places are weighed: conv1 … conv5.
+    #[arg(long, default_value = "conv5")]
+    pub layer: String,
+    /// τ of the softmax over the memory [default: the run's].
+    #[arg(long)]
+    pub tau: Option<f64>,
+    /// Where to run: auto, cpu, cuda or cuda:N [default: as the run was].
+    #[arg(long)]
+    pub device: Option<DeviceChoice>,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
+    let run = find_run(&args.runs, &args.run)?;
+    let mut config = RunDir::config_of(&run)?;
+    config.machine = MachineConfig {
+        threads: args.threads,
+        device: args.device.unwrap_or(config.machine.device),
+        ..config.machine
+    };
+    config.data.set = args.data.clone().unwrap_or(config.data.set);
+    config.discovery.temperature = args.tau.unwrap_or(config.discovery.temperature);
+    config.check()?;
+    let rounds = rounds_of(&run, &config)?;
+    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let n = data.train.pictures.len();
+    if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
+        return Err(Failure::usage(format!(
+            "--pictures {i}: {} has the training pictures 0 to {}",
+            data.name,
+            n - 1
+        )));
+    }
+    let work = Looking {
+        args,
+        config: &config,
+        data: &data,
+        rounds: &rounds,
+    };
+    let seen = device::run(&config.machine, work)?;
+    fs::create_dir_all(&args.output)
+        .map_err(|e| Failure::failed(format!("{}: {e}", args.output.display())))?;
+    for (i, picture) in args.pictures.iter().enumerate() {
+        let views: Vec<&View> = seen.iter().map(|round| &round[i]).collect();
+        let path = args.output.join(format!("picture-{picture}.png"));
+        write_whole(&path, &png(&strip(&columns(&data.train, *picture, &views))))?;
+        let told = sentence(&data.train, *picture, &views);
+        output::line(&format!("{}: {told}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The checkpoints of the rounds that are there, in order.
+fn rounds_of(run: &Path, config: &RunConfig) -> Result<Vec<PathBuf>, Failure> {
+    let all = (0..=config.training.rounds).map(|r| checkpoint_path(run, &format!("round-{r}")));
+    let there: Vec<PathBuf> = all.filter(|p| p.is_file()).collect();
+    match there.is_empty() {
+        true => Err(Failure::usage(format!(
+            "{}: no round of this run is finished yet; each leaves a checkpoint at its end",
+            run.display()
+        ))),
+        false => Ok(there),
+    }
+}
+
+/// One picture in one round.
+struct View {
+    map: HeatMap,
+    /// The neighbours it was drawn to, nearest first; none where it stood alone.
+    neighbours: Vec<u32>,
+}
+
+struct Looking<'a> {
+    args: &'a AttentionArgs,
+    config: &'a RunConfig,
+    data: &'a Dataset,
+    rounds: &'a [PathBuf],
+}
+
+impl Work for Looking<'_> {
+    /// For each round, a view of each picture.
+    type Output = Vec<Vec<View>>;
+
+    fn on<D: Device>(self, device: &D) -> Result<Self::Output, Failure> {
+        let pictures = &self.data.train.pictures;
+        let n = &self.config.network;
+        let graph = (n.architecture).graph(pictures.height(), n.width, n.features)?;
+        let node = graph.find(&self.args.layer);
+        let node = node.map_err(|e| Failure::usage(format!("--layer: {e}")))?;
+        let options = NetworkOptions {
+            keep: vec![node],
+            ..NetworkOptions::new(self.args.pictures.len().min(64))
+        };
+        let mut network = device.network(&graph, &options)?;
+        let meter = Meter::new("looking", self.rounds.len(), false);
+        let mut seen = vec![];
+        for path in self.rounds {
+            let checkpoint = self.checkpoint(path)?;
+            network.initialise(self.config.seed);
+            checkpoint.restore(&mut network, false, path)?;
+            let (mean, std) = match &checkpoint.input {
+                Some(input) => (input.mean, input.std),
+                None => (self.data.mean, self.data.std),
+            };
+            let one = pictures.picture_len();
+            let mut pixels = vec![0.0; self.args.pictures.len() * one];
+            for (i, pixels) in self.args.pictures.iter().zip(pixels.chunks_exact_mut(one)) {
+                data::normalise(pictures.picture(*i), mean, std, pixels);
+            }
+            let positives = self.positives(&checkpoint, path)?;
+            let bank = MemoryBank::from_values(device, &checkpoint.memory, n.features)?;
+            let memory = Memory {
+                bank: bank.buffer(),
+                dim: n.features,
+                temperature: self.config.discovery.temperature as f32,
+            };
+            let maps = attention(device, &mut network, node, &pixels, &positives, &memory)?;
+            let view = |(i, map)| View {
+                map,
+                neighbours: positives.of(i)[1..].to_vec(), // the first is the picture itself
+            };
+            seen.push(maps.into_iter().enumerate().map(view).collect());
+            meter.at(seen.len(), "rounds");
+        }
+        Ok(seen)
+    }
+}
+
+impl Looking<'_> {
+    fn checkpoint(&self, path: &Path) -> Result<Checkpoint, Failure> {
+        let checkpoint = Checkpoint::load(path)?;
+        let n = self.data.train.pictures.len();
+        if checkpoint.pictures == n {
+            return Ok(checkpoint);
+        }
+        Err(mismatch(
+            path,
+            format!(
+                "the checkpoint remembers {} pictures, and {} has {n}; give the data it was trained on",
+                checkpoint.pictures, self.data.name
+            ),
+        ))
+    }
+
+    /// What each chosen picture was drawn to in the round.
+    fn positives(&self, checkpoint: &Checkpoint, path: &Path) -> Result<Positives, Failure> {
+        let found = match &checkpoint.neighbourhoods {
+            None => Neighbourhoods::single(checkpoint.pictures),
+            Some(f) => Neighbourhoods::from_parts(
+                f.k,
+                f.neighbours.clone(),
+                f.anchors.clone(),
+                f.entropy.clone(),
+            )
+            .map_err(|e| mismatch(path, e.to_string()))?,
+        };
+        let indices: Vec<u32> = self.args.pictures.iter().map(|i| *i as u32).collect();
+        let mut positives = Positives::with_capacity(indices.len(), indices.len());
+        found.positives(&indices, &mut positives);
+        Ok(positives)
+    }
+}
+
+fn mismatch(path: &Path, reason: String) -> Failure {
+    let path = path.into();
+    CheckpointError::Mismatch { path, reason }.into()
+}
+
+/// The picture, then a column for each round.
+fn columns(train: &Split, index: usize, views: &[&View]) -> Vec<Column> {
+    let (height, width) = (train.pictures.height(), train.pictures.width());
+    let plain = |i: usize| picture(train.pictures.picture(i), height, width);
+    let mut columns = vec![Column {
+        shown: Tile {
+            picture: plain(index),
+            mark: Mark::Plain,
+        },
+        neighbour: None,
+    }];
+    for view in views {
+        let mark = judged(train, index, view);
+        let nearest = view.neighbours.first().map(|n| *n as usize);
+        let neighbour = nearest.map(|n| Tile {
+            picture: plain(n),
+            mark: match mark {
+                Mark::Plain => Mark::Plain,
+                _ => match same_class(train, index, n) {
+                    true => Mark::Right,
+                    false => Mark::Wrong,
+                },
+            },
+        });
+        columns.push(Column {
+            shown: Tile {
+                picture: overlay(&plain(index), &view.map),
+                mark,
+            },
+            neighbour,
+        });
+    }
+    columns
+}
+
+fn same_class(train: &Split, a: usize, b: usize) -> bool {
+    let class = |i| train.labels.as_ref().map(|l| l.get(i));
+    class(a) == class(b)
+}
+
+fn judged(train: &Split, index: usize, view: &View) -> Mark {
+    let right = |n: &u32| same_class(train, index, *n as usize);
+    match (&train.labels, view.neighbours.is_empty()) {
+        (_, true) => Mark::Alone,
+        (None, _) => Mark::Plain,
+        _ if view.neighbours.iter().all(right) => Mark::Right,
+        _ => Mark::Wrong,
+    }
+}
+
+/// What a strip shows, for those who cannot see it.
+fn sentence(train: &Split, index: usize, views: &[&View]) -> String {
+    let name = |i: usize| match &train.labels {
+        Some(labels) => labels.classes()[labels.get(i) as usize].clone(),
+        None => format!("picture {i}"),
+    };
+    let rounds = views.iter().enumerate().map(|(round, view)| {
+        let near = match (judged(train, index, view), view.neighbours.first()) {
+            (_, None) => "alone".into(),
+            (Mark::Wrong, Some(n)) => format!("with {}, wrong", name(*n as usize)),
+            (_, Some(n)) => format!("with {}", name(*n as usize)),
+        };
+        format!("round {round} {near}")
+    });
+    format!("{}; {}", name(index), rounds.collect::<Vec<_>>().join(", "))
+}
+
+/// Writes a file aside and renames it: under its name it is whole or not there.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let aside = path.with_extension("png.partial");
+    let write = || {
+        let mut file = File::create(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&aside, path)
+    };
+    write().map_err(|e| {
+        let _ = fs::remove_file(&aside); // it may not be there; the first error is the one to tell
+        Failure::failed(format!("{}: cannot write it: {e}", path.display()))
+    })
+}
