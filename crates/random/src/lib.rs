@@ -23,6 +23,8 @@ pub enum Stream {
     Split = 6,
     /// Anything in a test.
     Test = 7,
+    /// Where clusters begin, and by which queries a search is tried.
+    Search = 8,
 }
 
 /// Philox4x32-10: four random words for a counter and a key.

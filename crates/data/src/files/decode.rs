@@ -1,4 +1,4 @@
-//! One picture file to a square of RGB bytes.
+//! One picture file to squares of RGB bytes.
 //!
 //! The format is told by the file's content, not its name. Grey, palette and 16-bit pictures become 8-bit RGB; what is
 //! transparent shows white, as on a page; the camera's orientation is undone; of an animation the first frame counts.
@@ -6,7 +6,7 @@
 //! that panics is caught.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -22,18 +22,53 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
 pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
-    // Decoders are other people's code on strangers' files; nothing of ours is left half-done but `out`.
-    let caught = catch_unwind(AssertUnwindSafe(|| try_decode(path, size, out)));
-    caught.unwrap_or_else(|_| Err("its decoder failed".into()))
+    Picture::read(path)?.square(size, out)
 }
 
-fn try_decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    if file.metadata().is_ok_and(|m| m.len() == 0) {
-        return Err("the file is empty".into());
+/// A decoded picture, from which squares of any size are cut. Errors are reasons: "the file is empty".
+#[derive(Clone, Debug)]
+pub struct Picture {
+    rgb: RgbImage,
+    orientation: Orientation,
+}
+
+impl Picture {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Picture, String> {
+        let file = File::open(path).map_err(|e| e.to_string())?;
+        if file.metadata().is_ok_and(|m| m.len() == 0) {
+            return Err("the file is empty".into());
+        }
+        caught(|| read_from(BufReader::new(file)))
     }
+
+    /// Reads the bytes of a file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Picture, String> {
+        if bytes.is_empty() {
+            return Err("the file is empty".into());
+        }
+        caught(|| read_from(Cursor::new(bytes)))
+    }
+
+    /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a
+    /// network of that size sees.
+    pub fn square(&self, size: usize, out: &mut [u8]) -> Result<(), String> {
+        let rgb = &self.rgb;
+        to_square(rgb.as_raw(), rgb.width(), rgb.height(), size, out)?;
+        turn(size, self.orientation, out);
+        Ok(())
+    }
+}
+
+/// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
+fn caught(read: impl FnOnce() -> Result<Picture, String>) -> Result<Picture, String> {
+    let result = catch_unwind(AssertUnwindSafe(read));
+    result.unwrap_or_else(|_| Err("its decoder failed".into()))
+}
+
+fn read_from(source: impl BufRead + Seek) -> Result<Picture, String> {
     // Opened without its name, which would count where the content is unknown.
-    let reader = ImageReader::new(BufReader::new(file)).with_guessed_format();
+    let reader = ImageReader::new(source).with_guessed_format();
     let mut reader = reader.map_err(|e| e.to_string())?;
     if reader.format().is_none() {
         return Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into());
@@ -51,10 +86,10 @@ fn try_decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
-    let rgb = over_white(picture);
-    to_square(rgb.as_raw(), rgb.width(), rgb.height(), size, out)?;
-    turn(size, orientation, out);
-    Ok(())
+    Ok(Picture {
+        rgb: over_white(picture),
+        orientation,
+    })
 }
 
 fn over_white(picture: DynamicImage) -> RgbImage {

@@ -4,12 +4,15 @@
 
 pub(crate) mod choose;
 pub(crate) mod decode;
+mod find;
 mod on_demand;
 mod read;
 pub(crate) mod scan;
 
 use std::path::{Path, PathBuf};
 
+pub use decode::Picture;
+pub use find::{PictureFile, PictureFiles, find_pictures};
 pub(crate) use on_demand::OnDemand;
 pub(crate) use read::open;
 #[cfg(test)]

@@ -1,0 +1,106 @@
+//! The pictures of a folder by their names alone, to be read one at a time: for folders larger than memory.
+
+use std::path::{Path, PathBuf};
+
+use super::Part;
+use crate::{DataError, folder};
+
+/// A file that should be a picture; whether it is, reading will tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PictureFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The same relative to the folder, parts joined by `/`.
+    pub name: String,
+    /// Its class, where the folder has classes: the name of a sub-folder.
+    pub class: Option<String>,
+}
+
+/// What a folder holds.
+#[derive(Clone, Debug, Default)]
+pub struct PictureFiles {
+    /// Sorted by name.
+    pub files: Vec<PictureFile>,
+    /// Folders that could not be read, each with the reason.
+    pub unreadable: Vec<(String, String)>,
+}
+
+/// Every picture under `root`, found as for training (`train/` and `test/` together), without reading one. A folder
+/// without pictures is an error.
+pub fn find_pictures(root: &Path) -> Result<PictureFiles, DataError> {
+    if !root.exists() {
+        return Err(DataError::NotFound { path: root.into() });
+    }
+    let listing = folder::list(root)?;
+    let mut files: Vec<PictureFile> = std::iter::once(listing.train)
+        .chain(listing.test)
+        .flat_map(|part| files_of(part, root))
+        .collect();
+    if files.is_empty() {
+        return Err(DataError::EmptyFolder { path: root.into() });
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(PictureFiles {
+        files,
+        unreadable: listing.unreadable,
+    })
+}
+
+fn files_of(part: Part, root: &Path) -> Vec<PictureFile> {
+    let class = |i: usize| {
+        let number = *part.values.get(i)? as usize;
+        part.classes.as_ref()?.get(number).cloned()
+    };
+    let file = |(i, c): (usize, &super::Candidate)| PictureFile {
+        path: c.path(root),
+        name: c.name.clone(),
+        class: class(i),
+    };
+    part.files.iter().enumerate().map(file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str]) -> Vec<(String, Option<String>)> {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let files = find_pictures(dir.path()).unwrap().files;
+        assert!(files.iter().all(|f| f.path == dir.path().join(&f.name)));
+        files.into_iter().map(|f| (f.name, f.class)).collect()
+    }
+
+    #[test]
+    fn classes_are_those_of_training() {
+        let of = |name: &str, class: Option<&str>| (name.to_string(), class.map(str::to_owned));
+        assert_eq!(
+            found(&["dog/2.png", "cat/1.png"]),
+            [of("cat/1.png", Some("cat")), of("dog/2.png", Some("dog"))]
+        );
+        assert_eq!(
+            found(&["cat/1.png", "dog/2.png", "loose.png"]),
+            ["cat/1.png", "dog/2.png", "loose.png"].map(|name| of(name, None))
+        );
+        assert_eq!(
+            found(&["train/a/1.png", "train/b/1.png", "test/a/2.png"]),
+            [
+                of("test/a/2.png", Some("a")),
+                of("train/a/1.png", Some("a")),
+                of("train/b/1.png", Some("b"))
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_and_nowhere_are_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        let message = |path: &Path| find_pictures(path).unwrap_err().to_string();
+        assert!(message(dir.path()).contains("no pictures here"));
+        assert!(message(&dir.path().join("x")).contains("no such file or folder"));
+    }
+}
