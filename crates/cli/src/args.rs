@@ -35,6 +35,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Measure the speed of one part.
     Bench(BenchArgs),
+    /// Get a data set, see whether it is whole, pack it.
+    Data(crate::data::DataArgs),
 }
 
 #[derive(Debug, Parser)]

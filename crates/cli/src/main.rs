@@ -7,6 +7,7 @@
 mod args;
 mod attention;
 mod bench;
+mod data;
 mod device;
 mod draw;
 mod evaluate;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Attention(args) => attention::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Data(args) => data::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

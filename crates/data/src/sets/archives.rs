@@ -11,8 +11,8 @@ pub struct Archive {
     pub md5: &'static str,
     /// Roughly how long it is, for people.
     pub megabytes: u32,
-    /// Whether it is a tar to be unpacked; the data itself otherwise.
-    pub unpack: bool,
+    /// What unpacking it creates, for a tar; none where the file is the data itself.
+    pub creates: Option<&'static str>,
     /// Needed only by those who ask for it.
     pub optional: bool,
 }
@@ -23,7 +23,7 @@ pub(super) static CIFAR10: [Archive; 1] = [Archive {
     file: "cifar-10-binary.tar.gz",
     md5: "c32a1d4ab5d03f1284b67883e8d87530",
     megabytes: 162,
-    unpack: true,
+    creates: Some("cifar-10-batches-bin"),
     optional: false,
 }];
 
@@ -32,7 +32,7 @@ pub(super) static CIFAR100: [Archive; 1] = [Archive {
     file: "cifar-100-binary.tar.gz",
     md5: "03b5dce01913d631647c71ecec9e9cb8",
     megabytes: 161,
-    unpack: true,
+    creates: Some("cifar-100-binary"),
     optional: false,
 }];
 
@@ -43,7 +43,7 @@ pub(super) static SVHN: [Archive; 3] = [
         file: "train_32x32.mat",
         md5: "e26dedcc434d2e4c54c9b2d4a06d8373",
         megabytes: 182,
-        unpack: false,
+        creates: None,
         optional: false,
     },
     Archive {
@@ -51,7 +51,7 @@ pub(super) static SVHN: [Archive; 3] = [
         file: "test_32x32.mat",
         md5: "eb5a983be6a315427106f1b164d9cef3",
         megabytes: 64,
-        unpack: false,
+        creates: None,
         optional: false,
     },
     Archive {
@@ -59,7 +59,7 @@ pub(super) static SVHN: [Archive; 3] = [
         file: "extra_32x32.mat",
         md5: "a93ce644f1a588dc4d68dda5feec44a7",
         megabytes: 1329,
-        unpack: false,
+        creates: None,
         optional: true,
     },
 ];
@@ -70,7 +70,7 @@ pub(super) static CUB200: [Archive; 1] = [Archive {
     file: "CUB_200_2011.tgz",
     md5: "97eceeb196236b17998738112f37df78",
     megabytes: 1151,
-    unpack: true,
+    creates: Some("CUB_200_2011"),
     optional: false,
 }];
 
@@ -81,7 +81,7 @@ pub(super) static DOGS: [Archive; 2] = [
         file: "images.tar",
         md5: "1bb1f2a596ae7057f99d7d75860002ef",
         megabytes: 757,
-        unpack: true,
+        creates: Some("Images"),
         optional: false,
     },
     Archive {
@@ -89,7 +89,7 @@ pub(super) static DOGS: [Archive; 2] = [
         file: "lists.tar",
         md5: "edbb9f16854ec66506b5f09b583e0656",
         megabytes: 1,
-        unpack: true,
+        creates: Some("train_list.mat"),
         optional: false,
     },
 ];

@@ -29,6 +29,8 @@ pub struct SetFacts {
     pub crop_scale: (f32, f32),
     /// Pictures in a training batch in the paper.
     pub batch: usize,
+    /// The folder that fetched files are put in, below that of all sets; empty where an archive brings its own.
+    pub folder: &'static str,
     /// What is downloaded; nothing where that needs an account.
     pub archives: &'static [Archive],
 }
@@ -50,6 +52,7 @@ pub static CIFAR10: SetFacts = SetFacts {
     size: 32,
     crop_scale: (0.2, 1.0),
     batch: 128,
+    folder: "",
     archives: &archives::CIFAR10,
 };
 
@@ -67,6 +70,7 @@ pub static CIFAR100: SetFacts = SetFacts {
     size: 32,
     crop_scale: (0.2, 1.0),
     batch: 128,
+    folder: "",
     archives: &archives::CIFAR100,
 };
 
@@ -84,6 +88,7 @@ pub static SVHN: SetFacts = SetFacts {
     size: 32,
     crop_scale: (0.2, 1.0),
     batch: 128,
+    folder: "svhn",
     archives: &archives::SVHN,
 };
 
@@ -101,6 +106,7 @@ pub static IMAGENET: SetFacts = SetFacts {
     size: 224,
     crop_scale: (0.2, 1.0),
     batch: 256,
+    folder: "imagenet",
     archives: &[],
 };
 
@@ -118,6 +124,7 @@ pub static CUB200: SetFacts = SetFacts {
     size: 224,
     crop_scale: (0.2, 1.0),
     batch: 128,
+    folder: "",
     archives: &archives::CUB200,
 };
 
@@ -135,6 +142,7 @@ pub static DOGS: SetFacts = SetFacts {
     size: 224,
     crop_scale: (0.2, 1.0),
     batch: 128,
+    folder: "dogs",
     archives: &archives::DOGS,
 };
 
