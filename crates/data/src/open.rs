@@ -95,6 +95,12 @@ pub fn open_with_progress(
 
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
 pub(crate) fn find(spec: &str) -> Result<Place, DataError> {
+    if spec == "shapes" {
+        return Err(DataError::BadOption {
+            option: "data",
+            why: "shapes are drawn by the program; there are no files".into(),
+        });
+    }
     if let Some(named) = Named::parse(spec) {
         return named.find();
     }

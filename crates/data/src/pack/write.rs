@@ -131,12 +131,6 @@ enum Pixels {
 
 impl Source {
     fn of(spec: &str, size: Option<usize>) -> Result<Source, DataError> {
-        if spec == "shapes" {
-            return Err(DataError::BadOption {
-                option: "data",
-                why: "shapes are drawn by the program, faster than a pack is read".into(),
-            });
-        }
         let place = find(spec)?;
         let listing = match &place {
             Place::Cifar(..) | Place::Svhn(..) => {
