@@ -51,7 +51,8 @@ Examples:
 
 A flag overrides the file given with --config, which overrides the preset.")]
 pub struct TrainArgs {
-    /// `shapes`, `cifar10`, `cifar100`, `cifar10:PATH`, a CIFAR .tar.gz, or a folder of pictures [default: shapes].
+    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
+    /// .tar.gz; or a folder of pictures [default: shapes].
     pub data: Option<String>,
     /// Settings to begin from: quick (minutes on two cores, the default) or paper.
     #[arg(long, value_parser = PossibleValuesParser::new(["quick", "paper"]).map(|s| preset(&s)))]

@@ -4,7 +4,7 @@
 //! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments picture i with
 //! `Draws(seed, Augment, e, i)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
 //! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
-//! Pictures that are still in their files are decoded by the same threads, more of them, just before they are augmented.
+//! Pictures that are still in their files are decoded just before they are augmented, those of a batch by all cores.
 //! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use anchorhood_random::{Draws, Stream};
+use rayon::prelude::*;
 
 use crate::{Augmentation, DataError, Pictures, augment};
 
@@ -133,7 +134,7 @@ impl Loader {
             shared,
             threads: Vec::new(),
         };
-        for i in 0..thread_count(threads, &loader.shared.work.feed.pictures) {
+        for i in 0..threads.max(1) {
             let shared = Arc::clone(&loader.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
@@ -189,15 +190,6 @@ impl Drop for Loader {
             let _ = thread.join();
         }
     }
-}
-
-/// Decoding takes many times as long as augmenting: where it is still to be done, every core helps.
-fn thread_count(asked: usize, pictures: &Pictures) -> usize {
-    let cores = match pictures.is_resident() {
-        true => 1,
-        false => std::thread::available_parallelism().map_or(1, |n| n.get()),
-    };
-    asked.max(cores)
 }
 
 fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -278,18 +270,36 @@ impl Work {
             .extend_from_slice(&order[start..start + self.feed.batch]);
         let one = self.feed.pictures.picture_len();
         batch.pixels.resize(self.feed.batch * one, 0.0);
-        for (&i, out) in batch.indices.iter().zip(batch.pixels.chunks_exact_mut(one)) {
-            augment(
-                self.feed.pictures.picture_in(i as usize, scratch),
-                self.feed.pictures.height(),
-                self.feed.pictures.width(),
-                &self.feed.augmentation,
-                &Draws::new(self.feed.seed, Stream::Augment, batch.epoch, u64::from(i)),
-                self.feed.mean,
-                self.feed.std,
-                out,
-            );
+        let (epoch, pairs) = (batch.epoch, batch.indices.iter());
+        if self.feed.pictures.is_resident() {
+            for (&i, out) in pairs.zip(batch.pixels.chunks_exact_mut(one)) {
+                self.one(epoch, i, scratch, out);
+            }
+            return;
         }
+        // Decoding takes many times as long as augmenting, and batches wait for each other: every core helps with each.
+        let outs = batch.pixels.par_chunks_exact_mut(one);
+        batch
+            .indices
+            .par_iter()
+            .zip(outs)
+            .for_each_init(Vec::new, |scratch, (&i, out)| {
+                self.one(epoch, i, scratch, out)
+            });
+    }
+
+    /// Picture `i` as it is seen in an epoch.
+    fn one(&self, epoch: u64, i: u32, scratch: &mut Vec<u8>, out: &mut [f32]) {
+        augment(
+            self.feed.pictures.picture_in(i as usize, scratch),
+            self.feed.pictures.height(),
+            self.feed.pictures.width(),
+            &self.feed.augmentation,
+            &Draws::new(self.feed.seed, Stream::Augment, epoch, u64::from(i)),
+            self.feed.mean,
+            self.feed.std,
+            out,
+        );
     }
 }
 

@@ -149,12 +149,12 @@ impl Reader<'_> {
     /// Reads every file of a part; those that fail are added to `skipped`.
     fn read(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
         match self.in_memory {
-            true => self.into_memory(part, skipped),
+            true => self.at_once(part, skipped),
             false => Ok(self.on_demand(part, skipped)),
         }
     }
 
-    fn into_memory(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
+    fn at_once(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
         let one = self.size * self.size * 3;
         let mut pixels = resize::memory(part.files.len(), self.size)?;
         let results: Vec<Result<Sums, String>> = pixels
