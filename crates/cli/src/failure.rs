@@ -58,7 +58,10 @@ impl From<TrainError> for Failure {
 
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
-        TrainError::from(error).into()
+        match error.is_usage() {
+            true => Failure::usage(error.to_string()),
+            false => Failure::failed(error.to_string()),
+        }
     }
 }
 

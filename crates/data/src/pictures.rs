@@ -17,7 +17,9 @@ pub struct Pictures {
     width: usize,
     len: usize,
     store: Arc<Store>,
-    /// Which pictures of the store these are; its first ones where absent.
+    /// The first of the store's pictures that is one of these, where they lie side by side …
+    start: usize,
+    /// … and all of them, where they do not.
     chosen: Option<Arc<Vec<u32>>>,
     /// All of them side by side, made when first asked for.
     gathered: Arc<OnceLock<Vec<u8>>>,
@@ -50,6 +52,7 @@ impl Pictures {
             width,
             len,
             store,
+            start: 0,
             chosen: None,
             gathered: Arc::default(),
         }
@@ -103,7 +106,7 @@ impl Pictures {
     pub fn raw(&self) -> &[u8] {
         let one = self.picture_len();
         let lying = match self.chosen {
-            None => self.store.first(self.len, one),
+            None => self.store.range(self.start, self.len, one),
             Some(_) => None,
         };
         lying.unwrap_or_else(|| {
@@ -135,10 +138,12 @@ impl Pictures {
 
     /// The pictures at `indices`, in that order, sharing memory with these. Panics if there is no such picture.
     pub fn subset(&self, indices: &[usize]) -> Self {
-        let chosen = indices.iter().map(|&i| self.place(i) as u32).collect();
+        let places: Vec<u32> = indices.iter().map(|&i| self.place(i) as u32).collect();
+        let together = places.windows(2).all(|pair| pair[1] == pair[0] + 1);
         Pictures {
             len: indices.len(),
-            chosen: Some(Arc::new(chosen)),
+            start: places.first().map_or(0, |&first| first as usize),
+            chosen: (!together).then(|| Arc::new(places)),
             gathered: Arc::default(),
             ..self.clone()
         }
@@ -155,7 +160,7 @@ impl Pictures {
         assert!(i < self.len, "picture {i} of {}", self.len);
         match &self.chosen {
             Some(chosen) => chosen[i] as usize,
-            None => i,
+            None => self.start + i,
         }
     }
 }
@@ -291,6 +296,10 @@ mod tests {
         assert_eq!(again.take(1).raw(), &[6, 7, 8]);
         assert_eq!(again.picture_in(1, &mut Vec::new()), &[9, 10, 11]);
         assert!(Arc::ptr_eq(&p.store, &again.store), "nothing is copied");
+        let together = p.subset(&[1, 2, 3]).subset(&[1, 2]);
+        assert_eq!(together.raw(), &p.raw()[6..]);
+        assert_eq!(together.raw().as_ptr(), p.picture(2).as_ptr());
+        assert!(p.subset(&[]).raw().is_empty());
     }
 
     #[test]

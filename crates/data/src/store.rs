@@ -40,11 +40,11 @@ impl Store {
         }
     }
 
-    /// The first `n` pictures of `one` bytes as they lie, or gathered where they do not lie together.
-    pub fn first(&self, n: usize, one: usize) -> Option<&[u8]> {
+    /// The `n` pictures of `one` bytes from `start` on, where they lie side by side.
+    pub fn range(&self, start: usize, n: usize, one: usize) -> Option<&[u8]> {
         match self {
-            Store::Memory(pixels) => Some(&pixels[..n * one]),
-            Store::Map { map, start } => Some(&map[*start..][..n * one]),
+            Store::Memory(pixels) => Some(&pixels[start * one..][..n * one]),
+            Store::Map { map, start: at } => Some(&map[at + start * one..][..n * one]),
             Store::Files(_) => None,
         }
     }

@@ -3,8 +3,8 @@
 use anchorhood::data::{CheckReport, SplitCount, check};
 use serde_json::json;
 
+use super::CheckArgs;
 use super::meter::Meter;
-use super::{CheckArgs, failure};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 
@@ -15,7 +15,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         meter.set(done as u64, total as u64)
     });
     drop(meter);
-    let report = report.map_err(failure)?;
+    let report = report?;
     match args.json {
         true => output::line(&object(&report).to_string())?,
         false => output::line(&text(&report, args.most))?,

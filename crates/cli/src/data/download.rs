@@ -1,7 +1,7 @@
 //! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name only when its checksum is
 //! right.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,7 +59,8 @@ impl Download<'_> {
             .create(true)
             .open(&part);
         let mut file = file.map_err(|e| self.failed(&part, &e.to_string()))?;
-        if file.try_lock().is_err() {
+        // A file system without locks is no reason to refuse.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(self.failed(
                 &part,
                 "another program is downloading this file; wait for it",

@@ -121,11 +121,3 @@ pub fn run(args: &DataArgs) -> Result<(), Failure> {
         Data::Pack(args) => pack::run(args),
     }
 }
-
-/// A data error as the shell sees it.
-fn failure(error: anchorhood::data::DataError) -> Failure {
-    match error.is_usage() {
-        true => Failure::usage(error.to_string()),
-        false => Failure::failed(error.to_string()),
-    }
-}

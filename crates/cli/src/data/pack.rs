@@ -5,8 +5,8 @@ use std::time::Instant;
 use anchorhood::data::pack;
 use serde_json::json;
 
+use super::PackArgs;
 use super::meter::Meter;
-use super::{PackArgs, failure};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 
@@ -17,7 +17,7 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let progress = |done: usize, total: usize| meter.set(done as u64, total as u64);
     let packed = pack(&args.data, &args.output, args.size, args.force, &progress);
     drop(meter);
-    let packed = packed.map_err(failure)?;
+    let packed = packed?;
     for (file, why) in &packed.skipped {
         eprintln!("warning: {file}: left out: {why}");
     }

@@ -30,7 +30,7 @@ enum Word {
 #define TRIES 10
 #define COLOUR_BLOCK 16
 #define CHOICE_BLOCK 17
-#define THREADS 256
+#define THREADS 512
 #define PART 4096  // pixels whose greys lie in shared memory at once
 
 struct Params {
@@ -271,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 h = words[HEIGHT], w = words[WIDTH], pixels = h * w;
     const u32 index = order[counter[0] * gridDim.x + blockIdx.x];
     if (threadIdx.x < 32) draw(words, counter[1], index, &p);
-    units[threadIdx.x] = over((float)threadIdx.x, 255.f);
+    if (threadIdx.x < 256) units[threadIdx.x] = over((float)threadIdx.x, 255.f);
     __syncthreads();
     if (threadIdx.x < 4) operations[threadIdx.x] = operation(p.order, threadIdx.x);
     if (chosen && threadIdx.x == 0) chosen[blockIdx.x] = p;

@@ -23,7 +23,7 @@ pub const SOURCE: &str = include_str!("augment.cu");
 /// The kernel's name in [`SOURCE`].
 pub const NAME: &str = "augment";
 /// Threads of a block.
-pub const THREADS: u32 = 256;
+pub const THREADS: u32 = 512;
 /// How many words the kernel reads.
 pub const WORDS: usize = 25;
 
