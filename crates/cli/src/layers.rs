@@ -46,6 +46,19 @@ pub struct LayerArgs {
     pub linear_decay: f32,
 }
 
+impl LayerArgs {
+    fn options(&self, seed: u64) -> LinearOptions {
+        LinearOptions {
+            epochs: self.linear_epochs,
+            batch: self.linear_batch,
+            rate: self.linear_lr,
+            decay: self.linear_decay,
+            seed,
+            ..LinearOptions::default()
+        }
+    }
+}
+
 /// What came of one layer.
 #[derive(Default)]
 struct Figures {
@@ -103,6 +116,8 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
     if args.layers.seeds == 0 || args.layers.values == 0 {
         return Err(Failure::usage("--seeds and --values must be at least 1"));
     }
+    let options = args.layers.options(config.seed).check();
+    options.map_err(|e| Failure::usage(e.to_string()))?;
     if args.features == Some(FeatureSource::Memory) {
         return Err(Failure::usage(
             "--features memory: the memory holds no layers; leave it out",
@@ -301,17 +316,9 @@ impl Layers<'_> {
         set: &LinearSet,
         seed: u64,
     ) -> Result<(f64, Option<f64>), Failure> {
-        let l = &self.args.layers;
-        let options = LinearOptions {
-            epochs: l.linear_epochs,
-            batch: l.linear_batch,
-            rate: l.linear_lr,
-            decay: l.linear_decay,
-            seed,
-            ..LinearOptions::default()
-        };
+        let options = self.args.layers.options(seed);
         let what = format!("linear classifier on {name}, seed {seed}");
-        let meter = Meter::new(what, l.linear_epochs, self.args.json);
+        let meter = Meter::new(what, options.epochs, self.args.json);
         let tell = |epoch, loss: f64| meter.at(epoch, &format!("epochs, loss {loss:.4}"));
         let result = set.classify(device, &options, &tell)?;
         Ok((result.top1, result.top5))

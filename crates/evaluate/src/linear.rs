@@ -54,7 +54,8 @@ impl LinearOptions {
         self.rate * 0.1_f32.powi(falls as i32)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Says which setting cannot be, if one cannot.
+    pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::Plan(format!("linear classifier: {what}")));
         if self.epochs == 0 || self.batch == 0 {
             return wrong("needs at least one epoch, and one row in a batch".into());
