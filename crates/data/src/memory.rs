@@ -5,8 +5,12 @@ const GUESS: u64 = 8 << 30;
 
 /// Bytes that decoded pictures may take: half of what is free now. The rest is the network's, and everyone else's.
 pub(crate) fn for_pictures() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").ok();
-    told.as_deref().and_then(available).unwrap_or(GUESS) / 2
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|report| available(&report));
+    // A container may have less than its machine. What it uses is not asked: that counts cached files, which give way.
+    let group = read("/sys/fs/cgroup/memory.max").and_then(|most| most.trim().parse().ok());
+    let free = machine.into_iter().chain(group).min();
+    free.unwrap_or(GUESS) / 2
 }
 
 /// `MemAvailable` of Linux's report, in bytes.

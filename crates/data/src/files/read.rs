@@ -87,14 +87,22 @@ fn chosen_parts(
     };
     let choice = offer.choose(options);
     let test = match (choice.test, test) {
-        (Some(of), Some(test)) => Some(test.subset(&of)),
+        (Some(of), Some(test)) => Some(test.only(&of)),
         (Some(of), None) => Some(train.subset(&of)),
         (None, _) => None,
     };
-    (train.subset(&choice.train), test)
+    (train.only(&choice.train), test)
 }
 
 impl Part {
+    /// Those at ascending `indices`. There may be millions: all of them are not copied.
+    fn only(self, indices: &[usize]) -> Part {
+        match indices.len() == self.files.len() {
+            true => self,
+            false => self.subset(indices),
+        }
+    }
+
     fn subset(&self, indices: &[usize]) -> Part {
         Part {
             files: indices.iter().map(|&i| self.files[i].clone()).collect(),
@@ -119,10 +127,7 @@ impl Part {
                 Err(why) => skipped.push((self.files[i].name.clone(), why)),
             }
         }
-        match kept.len() == self.files.len() {
-            true => (self, sums),
-            false => (self.subset(&kept), sums),
-        }
+        (self.only(&kept), sums)
     }
 
     fn split(self, pictures: Pictures) -> Split {
