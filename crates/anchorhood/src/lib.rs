@@ -11,6 +11,8 @@
 //! | [`train`] | rounds and epochs, schedule, checkpoints, resume, events |
 //! | [`evaluate`] | how good are the features? |
 //! | [`report`] | how does a person see it? |
+//! | [`search`] | which pictures are alike? |
+//! | [`export`] | which other programs can go on with it? |
 //! | [`random`] | the draws that all of them share |
 //!
 //! A small run, from pictures to a judged model:
@@ -51,7 +53,9 @@ pub use anchorhood_data as data;
 pub use anchorhood_discover as discover;
 pub use anchorhood_engine as engine;
 pub use anchorhood_evaluate as evaluate;
+pub use anchorhood_export as export;
 pub use anchorhood_models as models;
 pub use anchorhood_random as random;
 pub use anchorhood_report as report;
+pub use anchorhood_search as search;
 pub use anchorhood_train as train;

@@ -1,0 +1,15 @@
+//! Which other programs can go on with it?
+//!
+//! [`onnx_model`] writes a network as ONNX, for any runtime; [`torchvision_weights`] writes its weights as PyTorch loads them,
+//! [`timm_config`] what timm wants to know beside them. [`TableWriter`] writes vectors of pictures as Parquet, NumPy, CSV or
+//! JSON lines.
+
+mod error;
+mod onnx;
+mod table;
+mod weights;
+
+pub use error::ExportError;
+pub use onnx::{OPSET, onnx_model};
+pub use table::{TableFormat, TableInfo, TableWriter, write_npy_names};
+pub use weights::{NamedTensor, Preprocessing, timm_config, torchvision_weights};

@@ -1,0 +1,380 @@
+//! A network as ONNX: pictures N×3×H×W in floats, any N; out comes a vector of unit length for each.
+//!
+//! Every layer becomes the operators it is made of, under torchvision's names for its weights; batch norms stay what they
+//! are, for runtimes fold them themselves. What must be done to a picture first stands in the file's metadata.
+
+mod messages;
+
+use anchorhood_engine::{Graph, Node, NodeId, Norm, Op, Window};
+use prost::Message;
+
+use crate::{ExportError, NamedTensor, Preprocessing};
+use messages::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorProto, ValueInfoProto,
+};
+
+/// The version of ONNX's operators that is used: of 2022, which every runtime in use has.
+pub const OPSET: i64 = 17;
+/// The version of the format that goes with it.
+const IR_VERSION: i64 = 8;
+const INPUT: &str = "pixels";
+const OUTPUT: &str = "embedding";
+/// The least length a vector is divided by, as in the engine.
+const LEAST_NORM: f32 = 1e-12;
+
+/// The bytes of an ONNX file. `tensors` are the graph's parameters, in its order; `notes` go into its metadata.
+pub fn onnx_model(
+    graph: &Graph,
+    tensors: &[NamedTensor],
+    preprocessing: &Preprocessing,
+    version: &str,
+    notes: &[(&str, String)],
+) -> Result<Vec<u8>, ExportError> {
+    let mut writer = Writer {
+        graph,
+        tensors,
+        nodes: vec![],
+        initializers: vec![],
+        values: vec![],
+    };
+    for node in graph.nodes() {
+        let value = writer.layer(node)?;
+        writer.values.push(value);
+    }
+    let result = &writer.values[graph.output_node().index()];
+    let (last, flat) = (result.name.clone(), result.flat);
+    if !flat {
+        return Err(ExportError::Layer {
+            layer: graph.node(graph.output_node()).name.clone(),
+            why: "the result is not a vector for each picture".into(),
+        });
+    }
+    writer.push("Identity", OUTPUT, &[&last], vec![]);
+    let dim = graph.shape(graph.output_node()).len();
+    let size = preprocessing.size;
+    let fields = preprocessing.fields().into_iter();
+    let layout = ("layout", "NCHW, float32".to_string());
+    let notes = notes.iter().map(|(k, v)| (*k, v.clone()));
+    let model = ModelProto {
+        ir_version: IR_VERSION,
+        producer_name: "anchorhood".into(),
+        producer_version: version.into(),
+        doc_string: "Image features learnt without labels by Anchor Neighbourhood Discovery; similarity of two pictures is \
+                     the product of their vectors."
+            .into(),
+        graph: Some(GraphProto {
+            name: "anchorhood".into(),
+            node: writer.nodes,
+            initializer: writer.initializers,
+            input: vec![ValueInfoProto::batch_of(INPUT, &[3, size, size])],
+            output: vec![ValueInfoProto::batch_of(OUTPUT, &[dim])],
+        }),
+        opset_import: vec![OperatorSetIdProto {
+            domain: String::new(),
+            version: OPSET,
+        }],
+        metadata_props: fields
+            .chain([layout])
+            .chain(notes)
+            .map(|(key, value)| StringStringEntryProto {
+                key: key.into(),
+                value,
+            })
+            .collect(),
+    };
+    Ok(model.encode_to_vec())
+}
+
+/// A layer's result in the ONNX graph.
+#[derive(Clone)]
+struct Value {
+    name: String,
+    /// N×C, no places.
+    flat: bool,
+}
+
+struct Writer<'a> {
+    graph: &'a Graph,
+    tensors: &'a [NamedTensor<'a>],
+    nodes: Vec<NodeProto>,
+    initializers: Vec<TensorProto>,
+    values: Vec<Value>,
+}
+
+impl Writer<'_> {
+    fn layer(&mut self, node: &Node) -> Result<Value, ExportError> {
+        let name = node.name.as_str();
+        let x = node.inputs.first().map(|id| self.value(*id));
+        let Some(x) = x else {
+            return Ok(Value {
+                name: INPUT.into(),
+                flat: false,
+            });
+        };
+        let places = |name: String| Value { name, flat: false };
+        let same = |name: String| Value { name, flat: x.flat };
+        Ok(match node.op {
+            Op::Input => x.clone(),
+            Op::Conv { spec, norm, relu } => {
+                if x.flat {
+                    return Err(flattened(name));
+                }
+                let mut parameters = node.parameters.clone();
+                let norms = parameters.split_off(1 + usize::from(spec.bias));
+                let mut inputs = vec![x.name.clone()];
+                inputs.extend(parameters.iter().map(|p| self.parameter(*p)));
+                let mut y = self.node("Conv", name, &inputs, window(&spec.window));
+                if let Some(norm) = norm {
+                    y = self.batch_norm(&format!("{name}/norm"), y, &norms, norm);
+                }
+                if let Some(residual) = node.inputs.get(1) {
+                    let residual = self.value(*residual).name;
+                    y = self.node("Add", &format!("{name}/add"), &[y, residual], vec![]);
+                }
+                if relu {
+                    y = self.node("Relu", &format!("{name}/relu"), &[y], vec![]);
+                }
+                places(y)
+            }
+            Op::BatchNorm(norm) => same(self.batch_norm(name, x.name, &node.parameters, norm)),
+            Op::Relu => same(self.node("Relu", name, &[x.name], vec![])),
+            Op::Add => {
+                let other = self.value(node.inputs[1]).name;
+                same(self.node("Add", name, &[x.name, other], vec![]))
+            }
+            Op::MaxPool(w) => places(self.node("MaxPool", name, &[x.name], window(&w))),
+            Op::GlobalAvgPool => places(self.node("GlobalAveragePool", name, &[x.name], vec![])),
+            Op::Linear { .. } => {
+                let mut inputs = vec![self.flat(node, x)?];
+                inputs.extend(node.parameters.iter().map(|p| self.parameter(*p)));
+                let attributes = vec![AttributeProto::int("transB", 1)];
+                Value {
+                    name: self.node("Gemm", name, &inputs, attributes),
+                    flat: true,
+                }
+            }
+            // In use it does nothing.
+            Op::Dropout(_) => x,
+            Op::L2Normalise => {
+                let x = self.flat(node, x)?;
+                Value {
+                    name: self.unit_length(name, x),
+                    flat: true,
+                }
+            }
+        })
+    }
+
+    fn value(&self, id: NodeId) -> Value {
+        self.values[id.index()].clone()
+    }
+
+    /// Adds an operator; its output is called as it is.
+    fn push(&mut self, op: &str, name: &str, inputs: &[&str], attribute: Vec<AttributeProto>) {
+        self.nodes.push(NodeProto {
+            input: inputs.iter().map(|i| i.to_string()).collect(),
+            output: vec![name.into()],
+            name: name.into(),
+            op_type: op.into(),
+            attribute,
+        });
+    }
+
+    fn node(
+        &mut self,
+        op: &str,
+        name: &str,
+        inputs: &[String],
+        attributes: Vec<AttributeProto>,
+    ) -> String {
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        self.push(op, name, &inputs, attributes);
+        name.into()
+    }
+
+    fn parameter(&mut self, index: usize) -> String {
+        let tensor = &self.tensors[index];
+        let tensor = TensorProto::floats(tensor.name, tensor.shape, tensor.values);
+        let name = tensor.name.clone();
+        self.initializers.push(tensor);
+        name
+    }
+
+    fn batch_norm(&mut self, name: &str, x: String, parameters: &[usize], norm: Norm) -> String {
+        let mut inputs = vec![x];
+        inputs.extend(parameters.iter().map(|p| self.parameter(*p)));
+        let attributes = vec![AttributeProto::float("epsilon", norm.epsilon)];
+        self.node("BatchNormalization", name, &inputs, attributes)
+    }
+
+    /// N×C from N×C×1×1. Over more places the orders of values would differ.
+    fn flat(&mut self, node: &Node, x: Value) -> Result<String, ExportError> {
+        if x.flat {
+            return Ok(x.name);
+        }
+        if self.graph.shape(node.inputs[0]).pixels() != 1 {
+            return Err(ExportError::Layer {
+                layer: node.name.clone(),
+                why: "it takes a vector, and is given more than one place".into(),
+            });
+        }
+        let name = format!("{}/flat", node.name);
+        Ok(self.node("Flatten", &name, &[x.name], vec![]))
+    }
+
+    /// x / max(‖x‖, 1e-12).
+    fn unit_length(&mut self, name: &str, x: String) -> String {
+        let part = |p: &str| format!("{name}/{p}");
+        let least = TensorProto::floats(&part("least"), &[], &[LEAST_NORM]);
+        self.initializers.push(least);
+        let axes = vec![
+            AttributeProto::ints("axes", [1]),
+            AttributeProto::int("keepdims", 1),
+        ];
+        let length = self.node("ReduceL2", &part("length"), &[x.clone()], axes);
+        let inputs = [length, part("least")];
+        let length = self.node("Max", &part("length_or_least"), &inputs, vec![]);
+        self.node("Div", name, &[x, length], vec![])
+    }
+}
+
+fn flattened(layer: &str) -> ExportError {
+    ExportError::Layer {
+        layer: layer.into(),
+        why: "it comes after a layer that has no places any more".into(),
+    }
+}
+
+fn window(w: &Window) -> Vec<AttributeProto> {
+    let [top, left] = w.padding;
+    vec![
+        AttributeProto::ints("kernel_shape", w.kernel),
+        AttributeProto::ints("strides", w.stride),
+        AttributeProto::ints("pads", [top, left, top, left]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_engine::ConvSpec;
+
+    const FORM: Preprocessing = Preprocessing {
+        size: 8,
+        mean: [0.5; 3],
+        std: [0.25; 3],
+    };
+
+    /// Every kind of layer.
+    fn graph() -> Graph {
+        let mut g = Graph::new();
+        let x = g.input(8, 8, 3);
+        let c = g
+            .conv("conv1", x, ConvSpec::square(4, 3, 1, 1).with_bias())
+            .unwrap();
+        let b = g.batch_norm("bn1", c).unwrap();
+        let r = g.relu("relu1", b).unwrap();
+        let p = g.max_pool("pool1", r, Window::square(3, 2, 1)).unwrap();
+        let spec = ConvSpec::square(4, 1, 1, 0);
+        let y = g.conv_norm("conv2", "bn2", p, spec, true, Some(p)).unwrap();
+        let a = g.add("add", y, p).unwrap();
+        let d = g.dropout("drop", a, 0.5).unwrap();
+        let v = g.global_avg_pool("avgpool", d).unwrap();
+        let f = g.linear("fc", v, 5, true).unwrap();
+        let n = g.l2_normalise("normalise", f).unwrap();
+        g.output(n);
+        g
+    }
+
+    fn model(graph: &Graph) -> Result<ModelProto, ExportError> {
+        let values: Vec<Vec<f32>> = graph
+            .parameters()
+            .iter()
+            .map(|p| vec![0.5; p.len()])
+            .collect();
+        let tensors: Vec<NamedTensor> = graph
+            .parameters()
+            .iter()
+            .zip(&values)
+            .map(|(p, values)| NamedTensor {
+                name: &p.name,
+                shape: &p.shape,
+                values,
+            })
+            .collect();
+        let bytes = onnx_model(graph, &tensors, &FORM, "0", &[("network", "x".into())])?;
+        Ok(ModelProto::decode(&bytes[..]).unwrap())
+    }
+
+    /// What onnxruntime makes of it is tested with the program; here, that the graph hangs together.
+    #[test]
+    fn every_input_was_made_before() {
+        let model = model(&graph()).unwrap();
+        let graph = model.graph.unwrap();
+        let mut known: Vec<&str> = vec![INPUT];
+        known.extend(graph.initializer.iter().map(|t| t.name.as_str()));
+        for node in &graph.node {
+            for input in &node.input {
+                assert!(known.contains(&input.as_str()), "{}: {input}", node.name);
+            }
+            assert!(!known.contains(&node.output[0].as_str()), "{}", node.name);
+            known.push(&node.output[0]);
+        }
+        assert!(known.contains(&OUTPUT));
+        let ops: Vec<&str> = graph.node.iter().map(|n| n.op_type.as_str()).collect();
+        let first = [
+            "Conv",
+            "BatchNormalization",
+            "Relu",
+            "MaxPool",
+            "Conv",
+            "BatchNormalization",
+            "Add",
+            "Relu",
+            "Add",
+        ];
+        assert_eq!(ops[..9], first);
+        let last = [
+            "GlobalAveragePool",
+            "Flatten",
+            "Gemm",
+            "ReduceL2",
+            "Max",
+            "Div",
+            "Identity",
+        ];
+        assert_eq!(ops[9..], last);
+        let notes: Vec<&str> = model
+            .metadata_props
+            .iter()
+            .map(|p| p.key.as_str())
+            .collect();
+        assert!(
+            ["mean", "std", "input_size", "colour_order", "network"]
+                .iter()
+                .all(|k| notes.contains(k))
+        );
+    }
+
+    #[test]
+    fn a_result_with_places_is_refused() {
+        let mut g = Graph::new();
+        let x = g.input(8, 8, 3);
+        let c = g.conv("conv1", x, ConvSpec::square(4, 3, 1, 1)).unwrap();
+        g.output(c);
+        let error = model(&g).unwrap_err().to_string();
+        assert!(
+            error.starts_with("conv1: the result is not a vector"),
+            "{error}"
+        );
+        let n = g.l2_normalise("normalise", c).unwrap();
+        g.output(n);
+        assert!(
+            model(&g)
+                .unwrap_err()
+                .to_string()
+                .contains("more than one place")
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! k-means on the sphere: clusters around centres, by cosine similarity.
+//!
+//! Each vector belongs to the most similar centre, each centre is the mean of its vectors at unit length, in turn until
+//! nothing moves. The first centres are drawn as k-means++ draws them: each with a probability that grows with its squared
+//! distance from those before, the best of a few draws. A cluster that runs empty is given the vector that its own centre represents worst.
+
+use anchorhood_engine::{Device, Scan};
+use anchorhood_random::{Draws, Stream};
+use rayon::prelude::*;
+
+use crate::SearchError;
+use crate::exact::products;
+
+/// Beyond this, vectors hardly move any more.
+const MOST_ROUNDS: usize = 50;
+/// k-means++ looks at so many vectors for each centre at most; a sample does as well as all.
+const SEEDS_FROM: usize = 200;
+/// Candidates for each first centre, as in scikit-learn.
+const CANDIDATES: usize = 4;
+
+/// A division of vectors into clusters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clusters {
+    /// The cluster of each vector.
+    pub of: Vec<u32>,
+    /// Each vector's similarity to its centre.
+    pub similarity: Vec<f32>,
+    /// The centres, of unit length, one after the other.
+    pub centres: Vec<f32>,
+    /// Rounds it took.
+    pub rounds: usize,
+}
+
+impl Clusters {
+    /// The members of each cluster, the most typical first.
+    pub fn members(&self) -> Vec<Vec<usize>> {
+        let count = self.of.iter().max().map_or(0, |m| *m as usize + 1);
+        let mut members = vec![vec![]; count];
+        for (i, cluster) in self.of.iter().enumerate() {
+            members[*cluster as usize].push(i);
+        }
+        for list in &mut members {
+            list.sort_by(|a, b| self.similarity[*b].total_cmp(&self.similarity[*a]));
+        }
+        members
+    }
+}
+
+/// Divides vectors of unit length into `k` clusters; the seed decides where they begin. `progress` hears of each round.
+pub fn kmeans<D: Device>(
+    device: &D,
+    vectors: &[f32],
+    dim: usize,
+    k: usize,
+    seed: u64,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Clusters, SearchError> {
+    let n = vectors.len() / dim;
+    if k == 0 || k > n {
+        return Err(SearchError::Impossible(format!(
+            "{k} clusters of {n} pictures cannot be; give between 1 and {n}"
+        )));
+    }
+    let mut centres = first_centres(vectors, dim, k, seed);
+    let queries = device.upload(vectors)?;
+    let mut of = vec![u32::MAX; n];
+    for round in 1.. {
+        let keys = device.upload(&centres)?;
+        let scan = Scan {
+            dim,
+            entropy_temperature: None,
+            k: 1,
+            same: false,
+        };
+        let found = device.scan(&queries, &keys, &scan, &|_| {})?.neighbours;
+        let moved = of.iter().zip(&found.indices).filter(|(a, b)| a != b);
+        let moved = moved.count();
+        of = found.indices;
+        let similarity = found.similarities;
+        progress(round);
+        // One in ten thousand that still changes its mind is not worth another look at all.
+        if moved <= n / 10_000 || round == MOST_ROUNDS {
+            return Ok(Clusters {
+                of,
+                similarity,
+                centres,
+                rounds: round,
+            });
+        }
+        centres = means(vectors, dim, k, &of, &similarity);
+    }
+    unreachable!("the rounds end")
+}
+
+/// k-means++ on a sample.
+fn first_centres(vectors: &[f32], dim: usize, k: usize, seed: u64) -> Vec<f32> {
+    let n = vectors.len() / dim;
+    let draws = Draws::new(seed, Stream::Search, 0, 0);
+    let mut sample = draws.permutation(n);
+    sample.truncate((SEEDS_FROM * k).clamp(10_000, 50_000).max(k));
+    let rows: Vec<f32> = sample
+        .iter()
+        .flat_map(|i| vectors[*i as usize * dim..][..dim].iter().copied())
+        .collect();
+    let luck = Draws::new(seed, Stream::Search, 0, 1);
+    let mut centres = rows[..dim].to_vec();
+    let mut apart = vec![f32::INFINITY; sample.len()];
+    closer(&mut apart, &rows, dim, 0);
+    for number in 1..k {
+        let total: f64 = apart.iter().map(|a| f64::from(*a)).sum();
+        let drawn = (0..CANDIDATES).map(|try_| {
+            let word = luck.word((number * CANDIDATES + try_) as u64);
+            let mut left = f64::from(word) / 2f64.powi(32) * total;
+            let at = apart.iter().position(|a| {
+                left -= f64::from(*a);
+                left < 0.0
+            });
+            let at = at.unwrap_or(number % sample.len());
+            let mut then = apart.clone();
+            closer(&mut then, &rows, dim, at);
+            let total: f64 = then.iter().map(|a| f64::from(*a)).sum();
+            (total, at, then)
+        });
+        // Of a few, the one after which all vectors are nearest to some centre: a bad draw would not be undone later.
+        let best = drawn.min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, at, then)) = best {
+            centres.extend_from_slice(&rows[at * dim..][..dim]);
+            apart = then;
+        }
+    }
+    centres
+}
+
+/// How far each row is from the nearest centre, once row `at` is one too: half the squared distance.
+fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
+    let centre = &rows[at * dim..][..dim];
+    let blocks = apart.par_chunks_mut(1024).zip(rows.par_chunks(1024 * dim));
+    blocks.for_each(|(apart, rows)| {
+        let mut similar = vec![0.0; apart.len()];
+        products(rows, dim, centre, &mut similar);
+        for (a, s) in apart.iter_mut().zip(similar) {
+            *a = a.min((1.0 - s).max(0.0));
+        }
+    });
+}
+
+fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) -> Vec<f32> {
+    let mut sums = vec![0.0_f64; k * dim];
+    let mut counts = vec![0_usize; k];
+    for (row, cluster) in vectors.chunks_exact(dim).zip(of) {
+        let cluster = *cluster as usize;
+        counts[cluster] += 1;
+        for (sum, v) in sums[cluster * dim..].iter_mut().zip(row) {
+            *sum += f64::from(*v);
+        }
+    }
+    // The worst represented vectors, for clusters that have none.
+    let empty = counts.iter().filter(|c| **c == 0).count();
+    let mut worst: Vec<usize> = (0..of.len()).collect();
+    if empty > 0 {
+        worst.sort_by(|a, b| similarity[*a].total_cmp(&similarity[*b]));
+    }
+    let mut worst = worst.into_iter();
+    let mut centres = Vec::with_capacity(k * dim);
+    for (sum, count) in sums.chunks_exact(dim).zip(counts) {
+        let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
+        match worst.next().filter(|_| count == 0 || length < 1e-12) {
+            Some(i) => centres.extend_from_slice(&vectors[i * dim..][..dim]),
+            None => centres.extend(sum.iter().map(|v| (v / length.max(1e-12)) as f32)),
+        }
+    }
+    centres
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_engine::Cpu;
+
+    /// Vectors near four directions, in turn.
+    pub(crate) fn four_groups(n: usize) -> Vec<f32> {
+        let mut vectors = vec![0.0; n * 8];
+        Draws::new(1, Stream::Test, 0, 0).fill_symmetric(&mut vectors, 0.1);
+        for (i, row) in vectors.chunks_exact_mut(8).enumerate() {
+            row[i % 4] += 1.0;
+            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+            row.iter_mut().for_each(|v| *v /= length);
+        }
+        vectors
+    }
+
+    #[test]
+    fn groups_are_found_whatever_the_seed() {
+        let vectors = four_groups(400);
+        for seed in 0..5 {
+            let found = kmeans(&Cpu::new(1), &vectors, 8, 4, seed, &mut |_| {}).unwrap();
+            for i in 4..400 {
+                assert_eq!(found.of[i], found.of[i % 4], "seed {seed}");
+            }
+            let members = found.members();
+            assert_eq!(members.len(), 4);
+            let first = &members[0];
+            assert!(found.similarity[first[0]] >= found.similarity[first[99]]);
+        }
+    }
+
+    #[test]
+    fn as_many_clusters_as_vectors_and_no_more() {
+        let vectors = four_groups(6);
+        let found = kmeans(&Cpu::new(1), &vectors, 8, 6, 0, &mut |_| {}).unwrap();
+        let mut of = found.of.clone();
+        of.sort();
+        of.dedup();
+        assert_eq!(of.len(), 6);
+        let error = kmeans(&Cpu::new(1), &vectors, 8, 7, 0, &mut |_| {}).unwrap_err();
+        assert!(
+            error.to_string().contains("7 clusters of 6 pictures"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn vectors_that_are_all_alike() {
+        let vectors = [1.0, 0.0].repeat(10);
+        let found = kmeans(&Cpu::new(1), &vectors, 2, 3, 0, &mut |_| {}).unwrap();
+        assert_eq!(found.of.len(), 10);
+    }
+}

@@ -1,0 +1,122 @@
+//! Pictures to vectors: a model on a device.
+
+use std::path::Path;
+
+use anchorhood_data::{Picture, normalise};
+use anchorhood_engine::{Device, Network, NodeId};
+use anchorhood_train::InputForm;
+
+use crate::SearchError;
+
+/// A model on a device.
+///
+/// The vector of a picture is the network's result, of unit length; of another layer it is the mean of each channel over
+/// all places, as it is.
+pub struct Embedder<D: Device> {
+    network: D::Network,
+    input: InputForm,
+    tap: Option<NodeId>,
+    dim: usize,
+    pixels: Vec<f32>,
+    result: Vec<f32>,
+}
+
+impl<D: Device> Embedder<D> {
+    pub(crate) fn new(network: D::Network, input: InputForm, tap: Option<NodeId>) -> Self {
+        let graph = network.graph();
+        let result = graph.shape(graph.output_node()).len() * network.batch();
+        let dim = match tap {
+            Some(tap) => graph.shape(tap).channels,
+            None => graph.shape(graph.output_node()).len(),
+        };
+        Embedder {
+            pixels: vec![0.0; network.batch() * input.size * input.size * 3],
+            result: vec![0.0; result],
+            network,
+            input,
+            tap,
+            dim,
+        }
+    }
+
+    /// Length of a vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Pictures at a time.
+    pub fn batch(&self) -> usize {
+        self.network.batch()
+    }
+
+    /// Pixels a side of what it is given.
+    pub fn size(&self) -> usize {
+        self.input.size
+    }
+
+    /// Appends to `vectors` one for each of up to a batch of pictures, `size`×`size`×3 bytes each.
+    pub fn embed(&mut self, squares: &[u8], vectors: &mut Vec<f32>) -> Result<(), SearchError> {
+        let one = self.input.size * self.input.size * 3;
+        let count = squares.len() / one;
+        let pixels = &mut self.pixels[..squares.len()];
+        normalise(squares, self.input.mean, self.input.std, pixels);
+        let graph = self.network.graph();
+        let width = graph.shape(graph.output_node()).len();
+        let result = &mut self.result[..count * width];
+        self.network.infer(pixels, result)?;
+        match self.tap {
+            None => vectors.extend_from_slice(result),
+            Some(tap) => {
+                let values = self.network.kept(tap, count)?;
+                for picture in values.chunks_exact(values.len() / count.max(1)) {
+                    mean_over_places(picture, self.dim, vectors);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The vector of one picture.
+    pub fn embed_picture(&mut self, picture: &Picture) -> Result<Vec<f32>, SearchError> {
+        let size = self.input.size;
+        let mut square = vec![0; size * size * 3];
+        let cut = picture.square(size, &mut square);
+        cut.map_err(SearchError::Impossible)?;
+        let mut vector = Vec::with_capacity(self.dim);
+        self.embed(&square, &mut vector)?;
+        Ok(vector)
+    }
+
+    /// The vector of one picture file.
+    pub fn embed_file(&mut self, path: &Path) -> Result<Vec<f32>, SearchError> {
+        let picture = Picture::read(path).map_err(|why| SearchError::BadPicture {
+            path: path.into(),
+            why,
+        })?;
+        self.embed_picture(&picture)
+    }
+}
+
+fn mean_over_places(picture: &[f32], channels: usize, out: &mut Vec<f32>) {
+    let places = (picture.len() / channels) as f32;
+    let start = out.len();
+    out.resize(start + channels, 0.0);
+    for place in picture.chunks_exact(channels) {
+        for (sum, v) in out[start..].iter_mut().zip(place) {
+            *sum += v;
+        }
+    }
+    out[start..].iter_mut().for_each(|v| *v /= places);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_averaged_channel_by_channel() {
+        let mut out = vec![9.0];
+        mean_over_places(&[1.0, 10.0, 3.0, 30.0], 2, &mut out);
+        assert_eq!(out, [9.0, 2.0, 20.0]);
+    }
+}

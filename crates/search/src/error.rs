@@ -1,0 +1,126 @@
+//! Why pictures cannot be searched. Each message names the thing, the reason and the way out.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::DataError;
+use anchorhood_train::CheckpointError;
+
+/// An error of searching.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The pictures cannot be had.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The model cannot be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+    /// A checkpoint that does not say what its network is given of a picture, and whose data set is gone.
+    #[error(
+        "{}: this checkpoint was written before checkpoints kept the pictures' mean and deviation, and the data set it was \
+         trained on cannot be opened ({reason}); put the data set back, or train again",
+        .path.display()
+    )]
+    NoInputForm {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Why the data set cannot be opened.
+        reason: String,
+    },
+    /// An index that another model made.
+    #[error(
+        "{}: this index was made with another model (its fingerprint is {index}, that of {} is {}); give the model it was \
+         made with, or make the index again with `anchorhood index`",
+        .path.display(), .model_path.display(), .model
+    )]
+    OtherModel {
+        /// The index.
+        path: PathBuf,
+        /// The fingerprint in it.
+        index: String,
+        /// The model given.
+        model_path: PathBuf,
+        /// Its fingerprint.
+        model: String,
+    },
+    /// The bytes are no index, or not a whole one.
+    #[error("{}: not a whole index: {reason}. Make it again with `anchorhood index`", .path.display())]
+    DamagedIndex {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
+    /// An interrupted job with other settings lies where this one would keep its own.
+    #[error(
+        "{}: an interrupted job is kept here, but {what}; finish it as it was begun, or give --restart to throw it away",
+        .path.display()
+    )]
+    OtherJob {
+        /// The journal.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// Not one picture could be read.
+    #[error("{}: none of its {count} pictures can be read; the first is {first} ({why})", .folder.display())]
+    NothingReadable {
+        /// The folder.
+        folder: PathBuf,
+        /// How many files there are.
+        count: usize,
+        /// The first.
+        first: String,
+        /// Why it cannot be read.
+        why: String,
+    },
+    /// One picture that was asked for cannot be read.
+    #[error("{}: cannot be used as a picture: {why}", .path.display())]
+    BadPicture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A file of labels that cannot be used.
+    #[error("{}: {reason}", .path.display())]
+    BadLabels {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Something that cannot be asked for.
+    #[error("{0}")]
+    Impossible(String),
+    /// The system refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl SearchError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SearchError {
+        let path = path.to_path_buf();
+        move |source| SearchError::Io { path, source }
+    }
+
+    /// Whether the user asked for something that cannot be, rather than something having failed.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            SearchError::Data(e) => e.is_usage(),
+            SearchError::OtherModel { .. }
+            | SearchError::OtherJob { .. }
+            | SearchError::BadLabels { .. }
+            | SearchError::Impossible(_)
+            | SearchError::Engine(anchorhood_engine::Error::UnknownLayer { .. }) => true,
+            _ => false,
+        }
+    }
+}

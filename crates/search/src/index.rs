@@ -1,0 +1,232 @@
+//! The vectors of a folder of pictures, in one file, ready to be searched.
+
+mod format;
+mod thumbnails;
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::PictureFile;
+use anchorhood_engine::Device;
+
+use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
+
+pub use thumbnails::Thumbnails;
+
+/// Up to so many vectors a search looks at all of them: some 40 ms on two cores.
+const EXACT_UP_TO: usize = 1_000_000;
+/// Queries by which the recall of an approximate index is measured.
+const TRIED: usize = 200;
+
+/// What an index is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexParts {
+    /// The model's fingerprint.
+    pub model: String,
+    /// The layer, where it is not the last.
+    pub layer: Option<String>,
+    /// The folder of pictures, as it was named when the index was made, from the root of the file system.
+    pub folder: PathBuf,
+    /// Each picture relative to the folder, parts joined by `/`.
+    pub names: Vec<String>,
+    /// Each picture's class, where the folder has classes.
+    pub classes: Vec<Option<String>>,
+    /// Length of a vector.
+    pub dim: usize,
+    /// The vectors, of unit length, one after the other.
+    pub vectors: Vec<f32>,
+    /// Small copies of the pictures.
+    pub thumbnails: Option<Thumbnails>,
+    /// Clusters for approximate search, with their recall.
+    pub lists: Option<(Lists, f64)>,
+}
+
+/// An index in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PictureIndex {
+    path: PathBuf,
+    parts: IndexParts,
+}
+
+impl PictureIndex {
+    /// An index of what a journal holds of these files; those that could not be read are left out. `path` is where it will
+    /// be saved.
+    pub fn collect(
+        path: &Path,
+        model: &Model,
+        layer: Option<&str>,
+        folder: &Path,
+        dim: usize,
+        files: &[PictureFile],
+        journal: &mut Journal,
+    ) -> Result<PictureIndex, SearchError> {
+        let mut parts = IndexParts {
+            model: model.fingerprint().into(),
+            layer: layer.map(str::to_owned),
+            folder: std::path::absolute(folder).map_err(SearchError::io(folder))?,
+            dim,
+            ..IndexParts::default()
+        };
+        let mut thumbnails = Thumbnails::default();
+        let mut failed = None;
+        for file in files {
+            let Some(entry) = journal.read(&file.name)? else {
+                continue;
+            };
+            match entry.vector {
+                Ok(vector) => {
+                    parts.names.push(entry.name);
+                    parts.classes.push(file.class.clone());
+                    extend_unit(&mut parts.vectors, &vector);
+                    thumbnails.push(&entry.thumbnail);
+                }
+                Err(why) => {
+                    failed.get_or_insert((entry.name, why));
+                }
+            }
+        }
+        if let (true, Some((first, why))) = (parts.names.is_empty(), failed) {
+            return Err(SearchError::NothingReadable {
+                folder: folder.into(),
+                count: files.len(),
+                first,
+                why,
+            });
+        }
+        parts.thumbnails = thumbnails.non_empty();
+        Ok(PictureIndex {
+            path: path.into(),
+            parts,
+        })
+    }
+
+    /// An index from its parts; `path` names it in errors. The reason says which parts do not fit.
+    pub fn from_parts(path: &Path, parts: IndexParts) -> Result<PictureIndex, SearchError> {
+        format::check(&parts).map_err(|reason| SearchError::DamagedIndex {
+            path: path.into(),
+            reason,
+        })?;
+        Ok(PictureIndex {
+            path: path.into(),
+            parts,
+        })
+    }
+
+    /// Reads an index.
+    pub fn load(path: &Path) -> Result<PictureIndex, SearchError> {
+        let bytes = std::fs::read(path).map_err(SearchError::io(path))?;
+        let damaged = |reason| SearchError::DamagedIndex {
+            path: path.into(),
+            reason,
+        };
+        let parts = format::decode(&bytes, path).map_err(damaged)?;
+        PictureIndex::from_parts(path, parts)
+    }
+
+    /// Writes it, whole or not at all.
+    pub fn save(&self) -> Result<(), SearchError> {
+        format::write(&self.parts, &self.path).map_err(SearchError::io(&self.path))
+    }
+
+    /// Where it is kept.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is made of.
+    pub fn parts(&self) -> &IndexParts {
+        &self.parts
+    }
+
+    /// How many pictures.
+    pub fn len(&self) -> usize {
+        self.parts.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.parts.names.is_empty()
+    }
+
+    /// A picture's name, relative to the folder.
+    pub fn name(&self, i: usize) -> &str {
+        &self.parts.names[i]
+    }
+
+    /// Where a picture lies.
+    pub fn picture(&self, i: usize) -> PathBuf {
+        self.parts.folder.join(&self.parts.names[i])
+    }
+
+    /// A picture's vector.
+    pub fn vector(&self, i: usize) -> &[f32] {
+        &self.parts.vectors[i * self.parts.dim..][..self.parts.dim]
+    }
+
+    /// Takes the pictures to be in another folder than when it was made.
+    pub fn moved_to(&mut self, folder: &Path) {
+        self.parts.folder = folder.into();
+    }
+
+    /// An index made with another model would compare what cannot be compared.
+    pub fn check_model(&self, model: &Model) -> Result<(), SearchError> {
+        if self.parts.model == model.fingerprint() {
+            return Ok(());
+        }
+        Err(SearchError::OtherModel {
+            path: self.path.clone(),
+            index: self.parts.model.clone(),
+            model_path: model.path().into(),
+            model: model.fingerprint().into(),
+        })
+    }
+
+    /// Whether there are so many pictures that it should have clusters to search by.
+    pub fn is_large(&self) -> bool {
+        self.len() > EXACT_UP_TO
+    }
+
+    /// Makes clusters to search by, and measures how much of the truth is found with them.
+    pub fn divide<D: Device>(
+        &mut self,
+        device: &D,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Recall, SearchError> {
+        let parts = &mut self.parts;
+        let lists = Lists::build(device, &parts.vectors, parts.dim, 0, progress)?;
+        let probes = lists.default_probes();
+        let recall = lists.measure(&parts.vectors, parts.dim, 10, TRIED, probes, 0);
+        parts.lists = Some((lists, recall.share));
+        Ok(recall)
+    }
+
+    /// The share of the true nearest that a search finds: 1 where all pictures are looked at.
+    pub fn recall(&self) -> f64 {
+        self.parts.lists.as_ref().map_or(1.0, |(_, recall)| *recall)
+    }
+
+    /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer. All are looked at, or
+    /// in a divided index the nearest clusters alone.
+    pub fn nearest(&self, vector: &[f32], k: usize) -> Vec<Hit> {
+        let (vectors, dim) = (&self.parts.vectors, self.parts.dim);
+        let mut query = vec![];
+        extend_unit(&mut query, vector);
+        match &self.parts.lists {
+            Some((lists, _)) => lists.nearest(vectors, dim, &query, k, lists.default_probes()),
+            None => nearest(vectors, dim, &query, k),
+        }
+    }
+
+    /// The same with all looked at, in any index.
+    pub fn nearest_exactly(&self, vector: &[f32], k: usize) -> Vec<Hit> {
+        let mut query = vec![];
+        extend_unit(&mut query, vector);
+        nearest(&self.parts.vectors, self.parts.dim, &query, k)
+    }
+}
+
+/// Appends a vector at unit length; zeros stay zeros.
+fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
+    let square: f64 = vector.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+    let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
+    to.extend(vector.iter().map(|v| v * scale));
+}

@@ -1,0 +1,179 @@
+//! Labels that a person gave to some pictures: a CSV file of paths and labels.
+//!
+//! The first row may name its columns; then `path` (or `file`, `name`, `picture`) and `label` (or `class`) are taken by name,
+//! else the first two columns are meant. A row without a label is passed over, so that a list of pictures to label can be
+//! filled in part and given back.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::SearchError;
+
+/// Labels by picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labels {
+    path: PathBuf,
+    rows: Vec<(String, String)>,
+}
+
+impl Labels {
+    /// Reads a CSV file.
+    pub fn read(path: &Path) -> Result<Labels, SearchError> {
+        let text = std::fs::read(path).map_err(SearchError::io(path))?;
+        let bad = |reason: String| SearchError::BadLabels {
+            path: path.into(),
+            reason,
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .from_reader(text.as_slice());
+        let mut columns = None;
+        let mut rows = vec![];
+        for record in reader.records() {
+            let record = record.map_err(|e| bad(format!("not a CSV file: {e}")))?;
+            let line = record.position().map_or(0, |p| p.line());
+            if columns.is_none() {
+                let named = named_columns(&record);
+                columns = Some(named.unwrap_or((0, 1)));
+                if named.is_some() {
+                    continue;
+                }
+            }
+            let (path_at, label_at) = columns.unwrap_or((0, 1));
+            let Some(picture) = record.get(path_at).filter(|p| !p.is_empty()) else {
+                continue;
+            };
+            match record.get(label_at) {
+                None => {
+                    let reason = format!(
+                        "line {line} has no label; each line is a picture's path, a comma and its label"
+                    );
+                    return Err(bad(reason));
+                }
+                Some("") => continue,
+                Some(label) => rows.push((picture.to_string(), label.to_string())),
+            }
+        }
+        if rows.is_empty() {
+            let reason = "no labels in it; each line is a picture's path, a comma and its label";
+            return Err(bad(reason.into()));
+        }
+        Ok(Labels {
+            path: path.into(),
+            rows,
+        })
+    }
+
+    /// The label of each of the named pictures, where it has one. Paths are relative to the folder of the pictures, or lead
+    /// there from here. A path that is none of the pictures, and a picture with two labels, are errors.
+    pub fn of(&self, names: &[String], folder: &Path) -> Result<Vec<Option<String>>, SearchError> {
+        let bad = |reason: String| SearchError::BadLabels {
+            path: self.path.clone(),
+            reason,
+        };
+        let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let mut found: Vec<Option<String>> = vec![None; names.len()];
+        let mut unknown = vec![];
+        for (path, label) in &self.rows {
+            let Some(i) = place(&places, path, &folder) else {
+                unknown.push(path.as_str());
+                continue;
+            };
+            match &found[i] {
+                Some(other) if other != label => {
+                    return Err(bad(format!("{path} is labelled both {other} and {label}")));
+                }
+                _ => found[i] = Some(label.clone()),
+            }
+        }
+        if !unknown.is_empty() {
+            let shown = unknown[..unknown.len().min(3)].join(", ");
+            return Err(bad(format!(
+                "{} of its {} pictures are not among those in {} ({shown}{}); give paths relative to that folder",
+                unknown.len(),
+                self.rows.len(),
+                folder.display(),
+                if unknown.len() > 3 { ", …" } else { "" }
+            )));
+        }
+        Ok(found)
+    }
+}
+
+fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {
+    let find = |names: &[&str]| {
+        let is = |field: &str| names.contains(&field.to_lowercase().as_str());
+        record.iter().position(is)
+    };
+    find(&["path", "file", "name", "picture"]).zip(find(&["label", "class"]))
+}
+
+fn place(places: &HashMap<&str, usize>, path: &str, folder: &Path) -> Option<usize> {
+    let plain = path.trim_start_matches("./").replace('\\', "/");
+    let known = |name: &str| places.get(name).copied();
+    let absolute = || {
+        let full = Path::new(path).canonicalize().ok()?;
+        let name = full.strip_prefix(folder).ok()?.to_str()?.to_owned();
+        known(&name)
+    };
+    known(path).or_else(|| known(&plain)).or_else(absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Labels, SearchError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.csv");
+        std::fs::write(&path, text).unwrap();
+        Labels::read(&path)
+    }
+
+    fn names() -> Vec<String> {
+        ["a.png", "b/ü, x.jpg", "c.png"].map(String::from).into()
+    }
+
+    fn of(text: &str) -> Result<Vec<Option<String>>, String> {
+        let labels = read(text).map_err(|e| e.to_string())?;
+        let found = labels.of(&names(), Path::new("nowhere"));
+        found.map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn with_and_without_names_of_columns() {
+        let expected = Ok(vec![Some("cat".into()), Some("dog".into()), None]);
+        assert_eq!(of("a.png,cat\n\"b/ü, x.jpg\",dog\n"), expected);
+        assert_eq!(
+            of("label,score,path\ncat,1,./a.png\ndog,2,\"b/ü, x.jpg\"\n,3,c.png"),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, part) in [
+            ("", "no labels in it"),
+            ("a.png\n", "line 1 has no label"),
+            ("a.png,\n", "no labels in it"),
+            ("a.png,cat\na.png,dog", "both cat and dog"),
+            ("z.png,cat\na.png,dog", "1 of its 2 pictures are not among"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(part), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn paths_from_here_are_understood() {
+        let folder = tempfile::tempdir().unwrap();
+        let picture = folder.path().join("c.png");
+        std::fs::write(&picture, "").unwrap();
+        let labels = read(&format!("{},cat", picture.display())).unwrap();
+        let found = labels.of(&names(), folder.path()).unwrap();
+        assert_eq!(found, [None, None, Some("cat".into())]);
+    }
+}

@@ -1,0 +1,42 @@
+//! Which pictures are alike?
+//!
+//! A [`Model`] is a trained network ready for use: it knows which pixels it wants. An [`Embedder`] runs it; [`embed_files`]
+//! takes a folder of any size through it, and goes on where it was interrupted. A [`PictureIndex`] keeps the vectors of a
+//! folder in one file, and answers: which pictures are [`nearest`](PictureIndex::nearest) to this one, which are
+//! [`duplicates`], which [clusters](kmeans) or [groups](components) do they form, and, given [`Labels`] for a few, what are
+//! the others ([`classify`]) and which should be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
+//!
+//! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
+
+mod ahead;
+mod classify;
+mod clusters;
+mod duplicates;
+mod embedder;
+mod error;
+mod exact;
+mod graph;
+mod index;
+mod journal;
+mod labels;
+mod lists;
+mod model;
+mod sheet;
+mod stream;
+mod whole_file;
+
+pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
+pub use clusters::{Clusters, kmeans};
+pub use duplicates::{Pair, duplicates, groups};
+pub use embedder::Embedder;
+pub use error::SearchError;
+pub use exact::{Hit, nearest};
+pub use graph::components;
+pub use index::{IndexParts, PictureIndex, Thumbnails};
+pub use journal::{Entry, Journal, JournalHeader, Recovered};
+pub use labels::Labels;
+pub use lists::{Lists, Recall};
+pub use model::Model;
+pub use sheet::{Sheet, Tile};
+pub use stream::{EmbedOptions, Embedded, embed_files};
+pub use whole_file::WholeFile;

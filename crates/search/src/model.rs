@@ -1,0 +1,134 @@
+//! A trained network, ready for use: its graph, its weights, and what it is given of a picture.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_engine::{Device, Graph, NetworkOptions, Tensors};
+use anchorhood_train::{Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor};
+use twox_hash::XxHash3_128;
+
+use crate::{Embedder, SearchError};
+
+/// A model, from a checkpoint.
+#[derive(Clone, Debug)]
+pub struct Model {
+    path: PathBuf,
+    network: NetworkConfig,
+    input: InputForm,
+    graph: Graph,
+    weights: Vec<Tensor>,
+    fingerprint: String,
+}
+
+impl Model {
+    /// Reads a checkpoint. One that does not say what its network is given (as the first ones did not) is completed from
+    /// the data set it was trained on.
+    pub fn load(path: &Path) -> Result<Model, SearchError> {
+        let checkpoint = Checkpoint::load(path)?;
+        let input = match checkpoint.input {
+            Some(input) => input,
+            None => input_of_data(&checkpoint, path)?,
+        };
+        let network = checkpoint.config.network.clone();
+        let graph = (network.architecture).graph(input.size, network.width, network.features)?;
+        for (i, p) in graph.parameters().iter().enumerate() {
+            let held = checkpoint.weights.get(i);
+            if !held.is_some_and(|t| t.name == p.name && t.shape == p.shape) {
+                let reason = format!(
+                    "it has no {} of {:?}, which its network needs",
+                    p.name, p.shape
+                );
+                let path = path.into();
+                return Err(CheckpointError::Mismatch { path, reason }.into());
+            }
+        }
+        Ok(Model {
+            path: path.into(),
+            fingerprint: fingerprint(&network, &input, &checkpoint.weights),
+            network,
+            input,
+            graph,
+            weights: checkpoint.weights,
+        })
+    }
+
+    /// The checkpoint it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which network.
+    pub fn network(&self) -> &NetworkConfig {
+        &self.network
+    }
+
+    /// What it is given of a picture.
+    pub fn input(&self) -> &InputForm {
+        &self.input
+    }
+
+    /// Its graph, for pictures of its size.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Its weights and running statistics, in the graph's order.
+    pub fn weights(&self) -> &[Tensor] {
+        &self.weights
+    }
+
+    /// 32 hexadecimal digits of everything that decides what it makes of a picture. Two checkpoints of one fingerprint
+    /// give the same vectors.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The model on a device, for up to `batch` pictures at a time; of `layer`, or of its last one.
+    pub fn embedder<D: Device>(
+        &self,
+        device: &D,
+        batch: usize,
+        layer: Option<&str>,
+    ) -> Result<Embedder<D>, SearchError> {
+        let tap = layer.map(|name| self.graph.find(name)).transpose()?;
+        let options = NetworkOptions {
+            keep: tap.into_iter().collect(),
+            ..NetworkOptions::new(batch.max(1))
+        };
+        let mut network = device.network(&self.graph, &options)?;
+        for (i, tensor) in self.weights.iter().enumerate() {
+            anchorhood_engine::Network::write(&mut network, Tensors::Values, i, &tensor.values)?;
+        }
+        Ok(Embedder::new(network, self.input, tap))
+    }
+}
+
+fn input_of_data(checkpoint: &Checkpoint, path: &Path) -> Result<InputForm, SearchError> {
+    let config = &checkpoint.config;
+    let opened = anchorhood_data::open(&config.data.set, &config.data.load_options(config.seed));
+    let data = opened.map_err(|e| SearchError::NoInputForm {
+        path: path.into(),
+        reason: e.to_string(),
+    })?;
+    Ok(InputForm {
+        size: data.train.pictures.height(),
+        mean: data.mean,
+        std: data.std,
+    })
+}
+
+fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor]) -> String {
+    let mut hasher = XxHash3_128::new();
+    hasher.write(network.architecture.name().as_bytes());
+    hasher.write(&(input.size as u64).to_le_bytes());
+    for value in input.mean.iter().chain(&input.std) {
+        hasher.write(&value.to_le_bytes());
+    }
+    for tensor in weights {
+        hasher.write(tensor.name.as_bytes());
+        for block in tensor.values.chunks(1024) {
+            let bytes: Vec<u8> = block.iter().flat_map(|v| v.to_le_bytes()).collect();
+            hasher.write(&bytes);
+        }
+    }
+    format!("{:032x}", hasher.finish_128())
+}

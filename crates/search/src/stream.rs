@@ -1,0 +1,123 @@
+//! A folder of any size through the network: decoding runs ahead, what is done is kept, an interrupted job goes on.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
+
+use anchorhood_data::PictureFile;
+use anchorhood_engine::Device;
+
+use crate::ahead::{Ahead, Chunk, Wanted};
+use crate::{Embedder, Entry, Journal, SearchError};
+
+/// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
+const LEAST_CHUNK: usize = 64;
+
+/// How files are embedded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbedOptions {
+    /// Threads that decode.
+    pub threads: usize,
+    /// Pixels a side of a thumbnail, where there is to be one.
+    pub thumbnail: Option<usize>,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// Pictures embedded now.
+    pub new: usize,
+    /// Pictures that were done already.
+    pub kept: usize,
+    /// Whether it was asked to stop before the end; what is done is kept.
+    pub stopped: bool,
+}
+
+/// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with the reason. `progress`
+/// is told how many of all files are done, and of each one that failed. `stop` is looked at between batches.
+pub fn embed_files<D: Device>(
+    embedder: &mut Embedder<D>,
+    files: &[PictureFile],
+    journal: &mut Journal,
+    options: &EmbedOptions,
+    progress: &mut dyn FnMut(usize, Option<(&str, &str)>),
+    stop: &AtomicBool,
+) -> Result<Embedded, SearchError> {
+    let stamps = files.iter().map(|file| stamp(&file.path));
+    let todo: Vec<(&PictureFile, u64)> = files
+        .iter()
+        .zip(stamps)
+        .filter(|(file, stamp)| !journal.has(&file.name, *stamp))
+        .collect();
+    let mut result = Embedded {
+        kept: files.len() - todo.len(),
+        ..Embedded::default()
+    };
+    let wanted = Wanted {
+        size: embedder.size(),
+        thumbnail: options.thumbnail,
+    };
+    let chunk = LEAST_CHUNK.next_multiple_of(embedder.batch());
+    let paths = todo.iter().map(|(file, _)| file.path.clone()).collect();
+    let ahead = Ahead::start(paths, wanted, chunk, options.threads)?;
+    let mut left = &todo[..];
+    progress(result.kept, None);
+    while let Some(decoded) = ahead.next() {
+        let (now, later) = left.split_at(decoded.len());
+        left = later;
+        for entry in embed_chunk(embedder, now, decoded)? {
+            let failure = entry.vector.as_ref().err();
+            result.new += 1;
+            let done = result.kept + result.new;
+            progress(done, failure.map(|why| (entry.name.as_str(), why.as_str())));
+            journal.append(&entry)?;
+        }
+        journal.flush()?;
+        if stop.load(Ordering::Relaxed) && !left.is_empty() {
+            result.stopped = true;
+            break;
+        }
+    }
+    Ok(result)
+}
+
+fn embed_chunk<D: Device>(
+    embedder: &mut Embedder<D>,
+    files: &[(&PictureFile, u64)],
+    decoded: Chunk,
+) -> Result<Vec<Entry>, SearchError> {
+    let one = embedder.size() * embedder.size() * 3;
+    let good = decoded.iter().flatten();
+    let squares: Vec<u8> = good.flat_map(|d| d.square.iter().copied()).collect();
+    let mut vectors = vec![];
+    for batch in squares.chunks(one * embedder.batch()) {
+        embedder.embed(batch, &mut vectors)?;
+    }
+    let mut vectors = vectors.chunks_exact(embedder.dim());
+    let entry = |((file, stamp), decoded): (&(&PictureFile, u64), _)| {
+        let decoded: Result<crate::ahead::Decoded, String> = decoded;
+        let (vector, thumbnail) = match decoded {
+            Ok(d) => {
+                let vector = vectors.next().expect("a vector for each picture read");
+                (Ok(vector.to_vec()), d.thumbnail)
+            }
+            Err(why) => (Err(why), vec![]),
+        };
+        Entry {
+            name: file.name.clone(),
+            stamp: *stamp,
+            vector,
+            thumbnail,
+        }
+    };
+    Ok(files.iter().zip(decoded).map(entry).collect())
+}
+
+/// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.
+fn stamp(path: &Path) -> u64 {
+    let Ok(meta) = path.metadata() else { return 0 };
+    let written = meta.modified().ok();
+    let since = written.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    let nanos = since.map_or(0, |d| d.as_nanos() as u64);
+    nanos.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ meta.len()
+}
