@@ -17,6 +17,7 @@ Examples:
   anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
   anchorhood evaluate shapes-1             judge a run again, with its floors beside it
   anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
+  anchorhood index shapes-1 ~/pictures -o my.index && anchorhood neighbours shapes-1 my.index query.jpg
   anchorhood info                          what this machine and this program offer")]
 pub struct Args {
     #[command(subcommand)]
@@ -31,6 +32,20 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Draw where a run's network looked, round after round.
     Attention(crate::attention::AttentionArgs),
+    /// The vectors of a folder of pictures, as Parquet, NumPy, CSV or JSON lines.
+    Embed(Box<crate::embed::EmbedArgs>),
+    /// Make a folder of pictures searchable.
+    Index(Box<crate::index::IndexArgs>),
+    /// Which pictures are like this one?
+    Neighbours(Box<crate::neighbours::NeighboursArgs>),
+    /// Which pictures are nearly the same?
+    Duplicates(Box<crate::duplicates::DuplicatesArgs>),
+    /// Which groups do the pictures form?
+    Cluster(Box<crate::cluster::ClusterArgs>),
+    /// Carry a few labels to a whole folder.
+    Classify(Box<crate::classify::ClassifyArgs>),
+    /// The model for other programs: ONNX, torchvision, timm.
+    Export(crate::export::ExportArgs),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.

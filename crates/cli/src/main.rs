@@ -6,15 +6,25 @@
 
 mod args;
 mod attention;
+mod bar;
 mod bench;
+mod classify;
+mod cluster;
 mod data;
 mod device;
 mod draw;
+mod duplicates;
+mod embed;
 mod evaluate;
+mod export;
 mod failure;
+mod folder_job;
+mod index;
 mod info;
 mod layers;
 mod meter;
+mod model;
+mod neighbours;
 mod output;
 mod resolve;
 mod subject;
@@ -31,6 +41,13 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attention(args) => attention::run(&args),
+        Command::Embed(args) => embed::run(&args),
+        Command::Index(args) => index::run(&args),
+        Command::Neighbours(args) => neighbours::run(&args),
+        Command::Duplicates(args) => duplicates::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
+        Command::Classify(args) => classify::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Data(args) => data::run(&args),

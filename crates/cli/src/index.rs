@@ -1,0 +1,117 @@
+//! `anchorhood index`: the vectors of a folder of pictures, ready to be searched.
+
+use std::path::PathBuf;
+
+use anchorhood::engine::Device;
+use anchorhood::search::{Journal, Model, PictureIndex};
+use clap::Parser;
+
+use crate::device::{self, Work};
+use crate::failure::Failure;
+use crate::folder_job::{Job, JobArgs};
+use crate::model::{MachineArgs, ModelArgs, check_output};
+use crate::output::{self, grouped};
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood index mine ~/pictures -o pictures.index
+  anchorhood index mine ~/pictures -o pictures.index --thumbnails      with small copies of the pictures in it
+  anchorhood neighbours mine pictures.index query.jpg                  … and then search it
+
+Up to a million pictures a search looks at all of them; above, the index is divided into clusters and a search looks at the
+nearest, and the share of true neighbours it finds is measured and told.")]
+pub struct IndexArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The folder of pictures.
+    pub folder: PathBuf,
+    /// The index to write.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Replace the index if there is one.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag alone: 96].
+    #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96", value_parser = clap::value_parser!(u16).range(8..=512))]
+    pub thumbnails: Option<u16>,
+    /// Divide the index into clusters whatever its size: searches look at the nearest alone.
+    #[arg(long)]
+    pub approximate: bool,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &IndexArgs) -> Result<(), Failure> {
+    check_output(&args.output, args.overwrite)?;
+    let model = args.model.load()?;
+    let machine = args.machine.machine()?;
+    let indexing = Indexing {
+        args,
+        model: &model,
+        threads: machine.thread_count(),
+    };
+    let index = device::run(&machine, indexing)?;
+    output::line(&format!(
+        "{}: {} pictures, vectors of {}{}",
+        args.output.display(),
+        grouped(index.len()),
+        index.parts().dim,
+        match &index.parts().lists {
+            Some((lists, recall)) => format!(
+                ", {} clusters; a search finds {:.1}% of the true ten nearest",
+                grouped(lists.len()),
+                recall * 100.0
+            ),
+            None => String::new(),
+        }
+    ))
+}
+
+struct Indexing<'a> {
+    args: &'a IndexArgs,
+    model: &'a Model,
+    threads: usize,
+}
+
+impl Work for Indexing<'_> {
+    type Output = PictureIndex;
+
+    fn on<D: Device>(self, device: &D) -> Result<PictureIndex, Failure> {
+        let Indexing {
+            args,
+            model,
+            threads,
+        } = self;
+        let job = Job {
+            model,
+            folder: &args.folder,
+            journal: Journal::place(&args.output),
+            thumbnail: args.thumbnails.map(usize::from),
+            threads,
+            args: &args.job,
+        };
+        let mut done = job.run(device)?;
+        let mut index = PictureIndex::collect(
+            &args.output,
+            model,
+            args.job.layer.as_deref(),
+            &args.folder,
+            done.dim,
+            &done.files,
+            &mut done.journal,
+        )?;
+        if args.approximate || index.is_large() {
+            if !args.job.quiet {
+                eprintln!("dividing {} vectors into clusters", grouped(index.len()));
+            }
+            index.divide(device, &mut |_| {})?;
+        }
+        index.save()?;
+        done.journal.remove()?;
+        Ok(index)
+    }
+}
