@@ -75,7 +75,12 @@ impl Download<'_> {
                 had / 1_000_000
             );
         }
-        self.fill(&mut file)?;
+        if let Err(failure) = self.fill(&mut file) {
+            if length(&file) == 0 {
+                let _ = fs::remove_file(&part); // nothing to go on from
+            }
+            return Err(failure);
+        }
         let mut sum = md5_of(&mut file).map_err(|e| self.failed(&part, &e.to_string()))?;
         if sum != self.md5 && had > 0 {
             // What was there before may have been of another file.

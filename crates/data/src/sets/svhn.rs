@@ -37,14 +37,24 @@ pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
             });
         }
     }
-    let (mut pixels, mut values) = read(&folder.join(TRAIN))?;
-    if extra {
-        let more = read(&folder.join(EXTRA))?;
+    // Unpacking a file is one thread's work, so the files are read side by side.
+    let (train, (test, more)) = rayon::join(
+        || read(&folder.join(TRAIN)),
+        || {
+            rayon::join(
+                || read(&folder.join(TEST)),
+                || extra.then(|| read(&folder.join(EXTRA))),
+            )
+        },
+    );
+    let (mut pixels, mut values) = train?;
+    if let Some(more) = more {
+        let more = more?;
         pixels.extend(more.0);
         values.extend(more.1);
     }
     let train = split(pixels, values)?;
-    let (pixels, values) = read(&folder.join(TEST))?;
+    let (pixels, values) = test?;
     Ok(Dataset {
         name: SVHN.name.into(),
         train,
