@@ -271,6 +271,18 @@ fn a_part_that_is_whole_or_of_another_file() {
 }
 
 #[test]
+fn two_downloads_of_one_file_do_not_mix() {
+    let ((bytes, sum), sandbox) = (body(), Sandbox::new());
+    fs::create_dir_all(sandbox.path("data/svhn")).unwrap();
+    let part = fs::File::create(sandbox.path("data/svhn/train_32x32.mat.part")).unwrap();
+    part.lock().unwrap();
+    let server = Server::start(bytes, &[Manner::Good]);
+    fetch(&sandbox, &server.address, &sum).failed(1, &["train_32x32.mat.part", "another program"]);
+    drop(part);
+    fetch(&sandbox, &server.address, &sum).succeeded();
+}
+
+#[test]
 fn wrong_bytes_are_thrown_away() {
     let ((bytes, _), sandbox) = (body(), Sandbox::new());
     let server = Server::start(bytes, &[Manner::Good]);
