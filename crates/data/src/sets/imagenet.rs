@@ -206,3 +206,36 @@ fn synsets_by_id(path: &Path) -> Result<HashMap<u32, String>, DataError> {
         false => Ok(found),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LoadOptions;
+    use crate::files::open_within;
+
+    /// A published set is not decoded when it is opened; what is decoded later is what memory would have held.
+    #[test]
+    fn too_large_for_memory() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
+        let options = LoadOptions {
+            size: Some(24),
+            ..LoadOptions::default()
+        };
+        let load = |most| {
+            let read = std::sync::atomic::AtomicUsize::new(0);
+            let count = |done, _| read.store(done, std::sync::atomic::Ordering::Relaxed);
+            let listing = open(Path::new(folder)).unwrap();
+            let data = open_within(listing, &options, &count, most).unwrap();
+            (data, read.into_inner())
+        };
+        let ((memory, read), (disk, untouched)) = (load(u64::MAX), load(0));
+        assert_eq!((read, untouched), (10, 0));
+        assert_eq!(
+            (memory.mean, &memory.train.names),
+            (disk.mean, &disk.train.names)
+        );
+        assert_eq!(memory.train.labels, disk.train.labels);
+        assert_eq!(memory.train.pictures.raw(), disk.train.pictures.raw());
+        assert!(!disk.train.pictures.is_resident());
+    }
+}
