@@ -9,7 +9,7 @@
 //! | `centres`, `list_starts`, `list_members` | F32, U32, U32 | clusters × dim; clusters + 1; pictures (where divided) |
 //!
 //! Metadata: `format` (anchorhood-index), `version`, `model` (fingerprint), `layer` (where it is not the last), `folder`,
-//! `folder_from_here` (the same relative to the index's own folder, tried first, so that both can be moved together),
+//! `folder_from_here` (the same relative to the index's own folder, for when both were moved together),
 //! `classes` (JSON), `recall` (where divided).
 
 use std::collections::{BTreeMap, HashMap};
@@ -165,7 +165,7 @@ pub(super) fn decode(data: &[u8], path: &Path) -> Result<IndexParts, String> {
     })
 }
 
-/// Where the pictures are now: beside the index as they were, else where they were.
+/// Where the pictures are now: where they were, else where they lie as seen from the index.
 fn folder_now(path: &Path, from_here: Option<String>, then: PathBuf) -> PathBuf {
     let here = std::path::absolute(path).ok();
     let here = here.as_deref().and_then(Path::parent);

@@ -1,0 +1,87 @@
+//! `anchorhood export`: other people's programs run the model and agree with ours.
+
+mod clients;
+mod common;
+mod folders;
+
+use std::fs;
+use std::path::Path;
+
+use common::Sandbox;
+use folders::{fill, trained};
+
+/// Our own vectors of 12 pictures of the network's size.
+fn embedded(sandbox: &Sandbox) {
+    fill(&sandbox.path("pictures"), 12);
+    let args = ["embed", "a", "pictures", "-o", "v.jsonl", "--device", "cpu"];
+    sandbox.run(&args).succeeded();
+}
+
+fn onnx_agrees(more: &[&str]) {
+    let sandbox = trained(more);
+    embedded(&sandbox);
+    let ran = sandbox
+        .run(&["export", "a", "--onnx", "m.onnx"])
+        .succeeded();
+    assert!(ran.stdout.contains("opset 17"), "{}", ran.stdout);
+    let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
+    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
+    clients::python(
+        "onnx_agrees.py",
+        &["onnx", "onnxruntime", "numpy", "PIL"],
+        &paths,
+    );
+}
+
+#[test]
+fn onnxruntime_runs_a_resnet() {
+    onnx_agrees(&[]);
+}
+
+#[test]
+fn onnxruntime_runs_an_alexnet() {
+    onnx_agrees(&["--network", "alexnet"]);
+}
+
+/// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the same vectors.
+#[test]
+fn torchvision_and_timm_load_the_weights() {
+    let sandbox = trained(&["--width", "64", "--rounds", "0", "--shapes-train", "16"]);
+    embedded(&sandbox);
+    let args = [
+        "export",
+        "a",
+        "--safetensors",
+        "w.safetensors",
+        "--timm",
+        "timm",
+    ];
+    let ran = sandbox.run(&args).succeeded();
+    assert!(
+        ran.stdout.contains("model.maxpool = torch.nn.Identity()"),
+        "{}",
+        ran.stdout
+    );
+    let paths = ["w.safetensors", "pictures", "v.jsonl", "timm"].map(|n| sandbox.path(n));
+    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
+    let modules = ["torch", "torchvision", "safetensors", "numpy", "PIL"];
+    clients::python("torchvision_agrees.py", &modules, &paths);
+}
+
+#[test]
+fn what_cannot_be_exported() {
+    let sandbox = trained(&[]);
+    sandbox
+        .run(&["export", "a", "--timm", "t"])
+        .failed(2, &["64 channels", "2", "--onnx"]);
+    assert!(!sandbox.path("t").exists());
+    assert_eq!(sandbox.run(&["export", "a"]).code, Some(2));
+    fs::write(sandbox.path("m.onnx"), "mine").unwrap();
+    sandbox
+        .run(&["export", "a", "--onnx", "m.onnx"])
+        .failed(2, &["m.onnx", "exists already", "--overwrite"]);
+    assert_eq!(fs::read(sandbox.path("m.onnx")).unwrap(), b"mine");
+    sandbox
+        .run(&["export", "b", "--onnx", "x.onnx"])
+        .failed(2, &["no run called `b`"]);
+}

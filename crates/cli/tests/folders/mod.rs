@@ -1,0 +1,38 @@
+//! Folders of pictures, and a run to put them through.
+#![allow(dead_code)] // each test binary uses its own part
+
+use std::fs;
+use std::path::Path;
+
+use image::{Rgb, RgbImage};
+
+use crate::common::Sandbox;
+
+/// A picture of 16×16, the size of the tiny run, that differs from others by its number.
+pub fn picture(number: u32) -> RgbImage {
+    RgbImage::from_fn(16, 16, |x, y| {
+        let (a, b) = (number % 7 + 1, number / 7 % 5 + 1);
+        Rgb([
+            (x * 5 * a + number * 3) as u8,
+            (y * 7 * b) as u8,
+            (number * 37 + x * y) as u8,
+        ])
+    })
+}
+
+/// `0.png`, `1.png` … in a folder.
+pub fn fill(folder: &Path, count: u32) {
+    fs::create_dir_all(folder).unwrap();
+    for number in 0..count {
+        let name = folder.join(format!("{number}.png"));
+        picture(number).save(name).unwrap();
+    }
+}
+
+/// A sandbox with a tiny run called `a`.
+pub fn trained(more: &[&str]) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let args = [&["--name", "a", "--quiet"], more].concat();
+    sandbox.train(&args).succeeded();
+    sandbox
+}
