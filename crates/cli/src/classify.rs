@@ -22,12 +22,14 @@ use crate::output::{self, grouped};
 #[command(after_help = "\
 Examples:
   anchorhood classify mine --labels labels.csv ~/pictures -o classes.csv
-  anchorhood classify mine --labels labels.csv pictures.index -o classes.csv     from an index: no picture is read again
-  anchorhood classify mine --labels labels.csv pictures.index --next 30 --next-to next.csv --next-sheet next.png
+  anchorhood classify mine --labels labels.csv pictures.index -o classes.csv
+  anchorhood classify mine --labels labels.csv pictures.index --next 30 --next-to next.csv
 
-labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its label. The result has, for
-every picture, the label that the nearest labelled ones vote for, its share of the votes, the runner-up, and the similarity
-to the nearest labelled picture. Fill in the labels in next.csv, append it to labels.csv, and run again.")]
+labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
+label. The result has, for every picture, the label that the nearest labelled ones vote for, its
+share of the votes, the runner-up, and the similarity to the nearest labelled picture. From an
+index, no picture is read again. Fill in the labels in next.csv, append its lines to labels.csv,
+and run again.")]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub model: ModelArgs,

@@ -21,9 +21,10 @@ Examples:
   anchorhood cluster pictures.index -k 20 -o clusters
   anchorhood cluster pictures.index --method graph --above 0.8 -o groups
 
-The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for each cluster, with its most
-typical pictures first. kmeans puts every picture into one of k clusters; graph finds groups of pictures that are each other's
-neighbours, however many there are, and leaves the rest alone.")]
+The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for
+each cluster, with its most typical pictures first. kmeans puts every picture into one of k
+clusters; graph finds groups of pictures that are each other's neighbours, however many there
+are, and leaves the rest alone.")]
 pub struct ClusterArgs {
     /// The index, made by `anchorhood index`.
     pub index: PathBuf,

@@ -22,10 +22,10 @@ const COLUMNS: usize = 10;
 Examples:
   anchorhood duplicates pictures.index
   anchorhood duplicates pictures.index --above 0.999 --groups
-  anchorhood duplicates pictures.index --sheet pairs.png      look at them before you delete anything
+  anchorhood duplicates pictures.index --sheet pairs.png    look before you delete anything
   anchorhood duplicates pictures.index --json | jq -r '.paths[1:][]'
 
-A line is a similarity and two paths, most similar first. No pair above the similarity is missed.")]
+A line is a similarity and two paths, most similar first. No pair above --above is missed.")]
 pub struct DuplicatesArgs {
     /// The index, made by `anchorhood index`.
     pub index: PathBuf,

@@ -16,14 +16,15 @@ use crate::output::{self, grouped};
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood embed mine ~/pictures -o vectors.parquet         for pandas, polars, DuckDB
-  anchorhood embed mine ~/pictures -o vectors.npy             for NumPy; paths are in vectors.paths.csv
+  anchorhood embed mine ~/pictures -o vectors.parquet    for pandas, polars, DuckDB
+  anchorhood embed mine ~/pictures -o v.npy              for NumPy; paths are in v.paths.csv
   anchorhood embed mine ~/pictures -o vectors.csv
   anchorhood embed runs/mine/checkpoints/round-0.safetensors ~/pictures -o early.jsonl
   anchorhood embed mine ~/pictures -o conv4.parquet --layer conv4
 
-A row has the picture's path relative to the folder, its label where the folder has a sub-folder for each class, and its
-vector: of unit length, so that the product of two is their similarity. Interrupted, the same command goes on.")]
+A row has the picture's path relative to the folder, its label where the folder has a sub-folder
+for each class, and its vector: of unit length, so that the product of two is their similarity.
+Interrupted, the same command goes on.")]
 pub struct EmbedArgs {
     #[command(flatten)]
     pub model: ModelArgs,

@@ -21,8 +21,8 @@ Examples:
   anchorhood export mine --safetensors weights.safetensors
   anchorhood export mine --onnx model.onnx --timm timm-folder
 
-An ONNX model takes float pictures N×3×size×size and gives vectors of unit length; what must be done to a picture first (size,
-mean, std, colour order) stands in its metadata.")]
+An ONNX model takes float pictures N×3×size×size and gives vectors of unit length; what must be
+done to a picture first (size, mean, std, colour order) stands in its metadata.")]
 pub struct ExportArgs {
     #[command(flatten)]
     pub model: ModelArgs,

@@ -16,11 +16,11 @@ use crate::output::{self, grouped};
 #[command(after_help = "\
 Examples:
   anchorhood index mine ~/pictures -o pictures.index
-  anchorhood index mine ~/pictures -o pictures.index --thumbnails      with small copies of the pictures in it
-  anchorhood neighbours mine pictures.index query.jpg                  … and then search it
+  anchorhood index mine ~/pictures -o pictures.index --thumbnails    with small copies in it
+  anchorhood neighbours mine pictures.index query.jpg                … and then search it
 
-Up to a million pictures a search looks at all of them; above, the index is divided into clusters and a search looks at the
-nearest, and the share of true neighbours it finds is measured and told.")]
+Up to a million pictures a search looks at all of them; above, the index is divided into clusters
+and a search looks at the nearest, and the share of true neighbours it finds is measured and told.")]
 pub struct IndexArgs {
     #[command(flatten)]
     pub model: ModelArgs,

@@ -7,7 +7,7 @@ mod folders;
 use std::fs;
 use std::path::Path;
 
-use common::{Sandbox, names};
+use common::names;
 use folders::{fill, trained};
 
 fn lines(path: &Path) -> Vec<serde_json::Value> {

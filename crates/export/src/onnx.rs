@@ -232,7 +232,7 @@ impl Writer<'_> {
             AttributeProto::ints("axes", [1]),
             AttributeProto::int("keepdims", 1),
         ];
-        let length = self.node("ReduceL2", &part("length"), &[x.clone()], axes);
+        let length = self.node("ReduceL2", &part("length"), std::slice::from_ref(&x), axes);
         let inputs = [length, part("least")];
         let length = self.node("Max", &part("length_or_least"), &inputs, vec![]);
         self.node("Div", name, &[x, length], vec![])

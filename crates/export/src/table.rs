@@ -87,7 +87,7 @@ pub struct TableWriter<W: Write + Send> {
 enum Kind<W: Write + Send> {
     Parquet(Box<parquet_table::ParquetTable<W>>),
     Npy(W),
-    Csv(csv_table::CsvTable<W>),
+    Csv(Box<csv_table::CsvTable<W>>),
     Jsonl(W),
 }
 
@@ -102,7 +102,7 @@ impl<W: Write + Send> TableWriter<W> {
                 npy::write_header(&mut to, info.rows, info.dim)?;
                 Kind::Npy(to)
             }
-            TableFormat::Csv => Kind::Csv(csv_table::CsvTable::new(to, info.dim)?),
+            TableFormat::Csv => Kind::Csv(Box::new(csv_table::CsvTable::new(to, info.dim)?)),
             TableFormat::Jsonl => Kind::Jsonl(to),
         };
         Ok(TableWriter {

@@ -1,6 +1,6 @@
 //! Pictures decoded ahead of the network, in their order, and never more than a few chunks of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
@@ -83,7 +83,7 @@ impl Drop for Ahead {
     }
 }
 
-fn decode(path: &PathBuf, wanted: Wanted) -> Result<Decoded, String> {
+fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
     let picture = Picture::read(path)?;
     let mut square = vec![0; wanted.size * wanted.size * 3];
     picture.square(wanted.size, &mut square)?;

@@ -59,8 +59,8 @@ fn best_of(hits: impl Iterator<Item = Hit>, k: usize) -> Vec<Hit> {
     let mut best: Vec<Hit> = Vec::with_capacity(2 * k + 1);
     let mut least = f32::NEG_INFINITY;
     for hit in hits {
-        // Not `<`: a similarity that is no number must not become a neighbour of everything.
-        if k == 0 || !(hit.similarity >= least) {
+        // What is no number must not become a neighbour of everything.
+        if k == 0 || hit.similarity.is_nan() || hit.similarity < least {
             continue;
         }
         best.push(hit);

@@ -38,5 +38,5 @@ pub use labels::Labels;
 pub use lists::{Lists, Recall};
 pub use model::Model;
 pub use sheet::{Sheet, Tile};
-pub use stream::{EmbedOptions, Embedded, embed_files};
+pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};
 pub use whole_file::WholeFile;

@@ -22,6 +22,9 @@ pub struct EmbedOptions {
     pub thumbnail: Option<usize>,
 }
 
+/// Is told how many of all files are done, and of a file that failed its name and why.
+pub type EmbedProgress<'a> = dyn FnMut(usize, Option<(&str, &str)>) + 'a;
+
 /// What became of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
@@ -40,7 +43,7 @@ pub fn embed_files<D: Device>(
     files: &[PictureFile],
     journal: &mut Journal,
     options: &EmbedOptions,
-    progress: &mut dyn FnMut(usize, Option<(&str, &str)>),
+    progress: &mut EmbedProgress,
     stop: &AtomicBool,
 ) -> Result<Embedded, SearchError> {
     let stamps = files.iter().map(|file| stamp(&file.path));
