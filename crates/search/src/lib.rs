@@ -7,6 +7,23 @@
 //! the others ([`classify`]) and which should be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
 //! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use anchorhood_engine::Cpu;
+//! use anchorhood_search::{Model, PictureIndex};
+//!
+//! let model = Model::load(Path::new("runs/mine/checkpoints/last.safetensors"))?;
+//! let index = PictureIndex::load(Path::new("pictures.index"))?;
+//! index.check_model(&model)?;
+//! let mut embedder = model.embedder(&Cpu::new(2), 1, None)?;
+//! let vector = embedder.embed_file(Path::new("query.jpg"))?;
+//! for hit in index.nearest(&vector, 20) {
+//!     println!("{:.4}  {}", hit.similarity, index.name(hit.index));
+//! }
+//! # Ok::<(), anchorhood_search::SearchError>(())
+//! ```
 
 mod ahead;
 mod classify;
