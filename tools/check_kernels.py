@@ -351,14 +351,14 @@ def augmentation(folder):
         pictures, order = cupy.asarray(pictures), cupy.asarray(order)
         got, drawn = cupy.full(values, numpy.nan, numpy.float32), cupy.zeros(params, numpy.uint32)
         arguments = (cupy.asarray(words), pictures, order, counter, got, drawn)
-        kernel((batch,), (256,), arguments)
+        kernel((batch,), (512,), arguments)
         check(f"augmentation {file.stem}, words of draws that differ", float((drawn.get() != chosen).sum()), 0)
         wrong = numpy.abs(got.get() - expected.view(numpy.float32)).max()
         check(f"augmentation {file.stem}, largest difference", float(wrong), 0)
         # bf16: the same values, rounded once.
         words[3] = 1
         half = cupy.zeros(values, numpy.uint16)
-        kernel((batch,), (256,), (cupy.asarray(words), pictures, order, counter, half, numpy.intp(0)))
+        kernel((batch,), (512,), (cupy.asarray(words), pictures, order, counter, half, numpy.intp(0)))
         rounded = torch.from_numpy(expected.view(numpy.float32).copy()).bfloat16().view(torch.int16).numpy()
         check(f"augmentation {file.stem}, bf16 bits that differ", float((half.get().view(numpy.int16) != rounded).sum()), 0)
         # The batch's pictures alone, in its order.
@@ -366,9 +366,9 @@ def augmentation(folder):
         taken = pictures[: n * h * w * 3].reshape(n, -1)[order[step * batch : (step + 1) * batch].astype(numpy.int64)]
         again = cupy.zeros(values, numpy.float32)
         gathered = (cupy.asarray(words), cupy.ascontiguousarray(taken), order, counter, again, numpy.intp(0))
-        kernel((batch,), (256,), gathered)
+        kernel((batch,), (512,), gathered)
         check(f"augmentation {file.stem}, gathered", float((again != got).sum()), 0)
-        time = graphed(lambda: kernel((batch,), (256,), arguments))
+        time = graphed(lambda: kernel((batch,), (512,), arguments))
         print(f"time   augmentation of {batch} pictures of {h}x{w}: {time * 1000:.1f} us")
 
 

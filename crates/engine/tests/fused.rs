@@ -12,7 +12,8 @@ use common::{any_parameters, assert_close, every_device, output, set_output_grad
 every_device!(
     against_the_naive_loops,
     against_the_layers_apart,
-    where_everything_is_cut
+    where_everything_is_cut,
+    over_many_rows
 );
 
 /// A graph of one fused node, after a stem so that the residual is not the pictures themselves.
@@ -84,6 +85,25 @@ fn against_the_naive_loops<D: Device>(device: &D, tolerance: f64) {
 fn where_everything_is_cut<D: Device>(device: &D, tolerance: f64) {
     let graph = fused(Shape::new(16, 17, 16), 40, 1, false, true, true);
     compare(device, &graph, 5, 3, 2.0 * tolerance);
+}
+
+/// Batch norms over more and more rows, which a GPU spreads over its whole chip, up to those that it cannot hold.
+fn over_many_rows<D: Device>(device: &D, tolerance: f64) {
+    let cases = [
+        (2, 40, 64, true, true),
+        (5, 41, 128, true, false),
+        (12, 70, 64, true, true),
+        (30, 63, 64, false, true),
+        (9, 150, 16, true, true),
+    ];
+    for (batch, side, out, relu, residual) in cases {
+        let spec = ConvSpec::square(out, 1, 1, 0);
+        let graph = one_layer(Shape::new(side, side, 4), |g, x| {
+            let around = residual.then(|| shortcut(g, x, out, 1)).transpose()?;
+            g.conv_norm("conv", "bn", x, spec, relu, around)
+        });
+        compare(device, &graph, batch, out as u64, 2.0 * tolerance);
+    }
 }
 
 fn against_the_layers_apart<D: Device>(device: &D, tolerance: f64) {

@@ -1,15 +1,20 @@
-//! The first 20 losses of a training, against PyTorch's from the same weights and batches.
+//! The first 20 losses of a training, against PyTorch's from the same weights and batches; and 50 of them, on a GPU against
+//! the CPU.
 //!
 //! The numbers are made by tools/golden/trajectory.py, which says what they mean, how far f32 rounding takes them
 //! (below 1e-6) and how far small mistakes do (above 1e-2).
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives, Sgd, SimdLevel, Tensors};
+use anchorhood_engine::{
+    Cpu, Cuda, Device, Network, NetworkOptions, Positives, Precision, Sgd, SimdLevel, Tensors,
+};
 use anchorhood_models::resnet18;
 use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("golden/trajectory.safetensors");
 const FEATURES: usize = 128;
 const TOLERANCE: f32 = 1e-3;
+/// Of a GPU that computes in bf16.
+const BF16_TOLERANCE: f32 = 2e-2;
 
 fn bytes(name: &str) -> Vec<u8> {
     let file = SafeTensors::deserialize(FILE).unwrap();
@@ -27,9 +32,9 @@ fn integers(name: &str) -> Vec<u32> {
     bytes(name).chunks_exact(4).map(value).collect()
 }
 
-fn follows<D: Device>(device: &D) {
-    let expected = floats("losses");
-    let steps = expected.len();
+/// The losses of so many steps, over the recorded batches again and again.
+fn losses_of<D: Device>(device: &D, count: usize) -> Vec<f32> {
+    let steps = floats("losses").len();
     let (indices, neighbours) = (integers("indices"), integers("neighbours"));
     let batch = indices.len() / steps;
     let pictures = bytes("pictures");
@@ -44,10 +49,11 @@ fn follows<D: Device>(device: &D) {
     }
     let mut bank = device.upload(&floats("bank")).unwrap();
     let mut losses = vec![0.0; batch];
-    for (step, indices) in indices.chunks(batch).enumerate() {
+    let mut means = vec![];
+    for (step, indices) in indices.chunks(batch).cycle().take(count).enumerate() {
         let mut positives = Positives::with_capacity(batch, 2 * batch);
         for i in indices {
-            let instances = step < steps / 2;
+            let instances = step % steps < steps / 2;
             let other = if instances {
                 *i
             } else {
@@ -79,13 +85,17 @@ fn follows<D: Device>(device: &D) {
             .blend_rows(&mut bank, FEATURES, indices, features, 0.5)
             .unwrap();
 
-        let loss = losses.iter().sum::<f32>() / batch as f32;
-        let off = (loss - expected[step]).abs() / expected[step];
-        let device = device.describe();
+        means.push(losses.iter().sum::<f32>() / batch as f32);
+    }
+    means
+}
+
+fn assert_follows(who: &str, losses: &[f32], expected: &[f32], tolerance: f32) {
+    for (step, (loss, expected)) in losses.iter().zip(expected).enumerate() {
+        let off = (loss - expected).abs() / expected;
         assert!(
-            off <= TOLERANCE,
-            "{device}, step {step}: loss {loss}, PyTorch {}, off by {off:.1e}",
-            expected[step]
+            off <= tolerance,
+            "{who}, step {step}: loss {loss}, expected {expected}, off by {off:.1e}"
         );
     }
 }
@@ -93,6 +103,26 @@ fn follows<D: Device>(device: &D) {
 #[test]
 fn cpu_follows_pytorch() {
     for level in SimdLevel::available() {
-        follows(&Cpu::with_level(2, level).unwrap());
+        let device = Cpu::with_level(2, level).unwrap();
+        let expected = floats("losses");
+        let losses = losses_of(&device, expected.len());
+        assert_follows(&device.describe(), &losses, &expected, TOLERANCE);
+    }
+}
+
+#[test]
+fn a_gpu_follows_the_cpu_for_fifty_steps() {
+    if !Cuda::available() {
+        eprintln!("skipped: no GPU");
+        return;
+    }
+    let expected = losses_of(&Cpu::new(2), 50);
+    for (precision, tolerance) in [
+        (Precision::F32, TOLERANCE),
+        (Precision::Bf16, BF16_TOLERANCE),
+    ] {
+        let device = Cuda::new(0, precision).unwrap();
+        let losses = losses_of(&device, 50);
+        assert_follows(&device.describe(), &losses, &expected, tolerance);
     }
 }

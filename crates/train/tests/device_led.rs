@@ -83,14 +83,15 @@ fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing() {
     assert!(losses(&cuda, Lead::Within(0), 3) == expected);
 }
 
-/// From fresh weights rounding grows fast, so only the first epoch is compared.
+/// The first batch and its loss. From fresh weights rounding grows too fast to compare more; trained weights are followed
+/// for fifty steps by the test of the golden trajectory.
 #[test]
-fn the_first_losses_are_the_cpus() {
-    for (precision, tolerance) in [(Precision::F32, 1e-3), (Precision::Bf16, 2e-2)] {
+fn the_first_loss_is_the_cpus() {
+    for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 1e-2)] {
         let Some(cuda) = gpu(precision) else { return };
         let (on_gpu, _) = losses(&cuda, Lead::Any, 7);
         let (on_cpu, _) = losses(&Cpu::new(2), Lead::Any, 1);
-        for (step, (a, b)) in on_gpu.iter().zip(&on_cpu).take(7).enumerate() {
+        for (step, (a, b)) in on_gpu.iter().zip(&on_cpu).take(1).enumerate() {
             assert!(
                 (a - b).abs() <= tolerance * b.abs(),
                 "{precision}, step {step}: {a}, {b}"

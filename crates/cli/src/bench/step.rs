@@ -14,6 +14,7 @@ use super::{at_least_one, median};
 use crate::args::BenchStepArgs;
 use crate::device::{self, Work};
 use crate::failure::Failure;
+use crate::output;
 
 /// Runs the benchmark.
 pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
@@ -25,11 +26,13 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         ("dim", args.dim),
         ("steps", args.steps),
     ])?;
-    device::run(&args.common.machine(), Steps { args })
+    let begun = Instant::now();
+    device::run(&args.common.machine(), Steps { args, begun })
 }
 
 struct Steps<'a> {
     args: &'a BenchStepArgs,
+    begun: Instant,
 }
 
 impl Work for Steps<'_> {
@@ -39,6 +42,11 @@ impl Work for Steps<'_> {
         let args = self.args;
         if D::LEADS_STEPS {
             let mut trainer = trainer(args, device)?;
+            trainer.advance((0, 0), 1, &Sgd::new(0.03))?;
+            if !args.common.json {
+                let seconds = self.begun.elapsed().as_secs_f64();
+                output::line(&format!("first step done {seconds:.1} s after the start"))?;
+            }
             let (seconds, loss) = device_steps(args, &mut trainer)?;
             show(args, device, "augmentation included", seconds, loss)?;
             if !args.profile {
@@ -91,7 +99,7 @@ fn device_steps<D: Device>(
 ) -> Result<(f64, f64), Failure> {
     let sgd = Sgd::new(0.03);
     let batches = trainer.batches();
-    let (mut at, mut last) = ((0, 0), f64::NAN);
+    let (mut at, mut last) = ((0, 1), f64::NAN);
     let mut run = |count: usize| -> Result<(), Failure> {
         let mut left = count;
         while left > 0 {

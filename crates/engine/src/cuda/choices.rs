@@ -4,13 +4,24 @@
 use std::collections::BTreeMap;
 
 use super::cache;
-use super::cudnn::{self, Algorithm, Direction, Problem};
+use super::cudnn::{self, Algorithm};
+use super::plans::PlanName;
+use super::ways::Task;
 
-/// What was chosen, by problem and direction in words; nothing where cuDNN cannot do it.
+/// What was chosen for a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Choice {
+    /// cuDNN cannot do it.
+    None,
+    Algorithm(Algorithm),
+    Plan(PlanName),
+}
+
+/// What was chosen, by task in words.
 pub(super) struct Choices {
     file: String,
-    made: BTreeMap<String, Option<Algorithm>>,
-    saved: usize,
+    made: BTreeMap<String, Choice>,
+    saved: bool,
 }
 
 impl Choices {
@@ -21,55 +32,66 @@ impl Choices {
         let file = format!("choices-{gpu}-cudnn{}", cudnn::version());
         let kept = cache::read(&file).and_then(|bytes| String::from_utf8(bytes).ok());
         let made = kept.map(|text| parse(&text)).unwrap_or_default();
-        let saved = made.len();
-        Choices { file, made, saved }
+        Choices {
+            file,
+            made,
+            saved: true,
+        }
     }
 
-    /// What was chosen for a problem, if it was met before.
-    pub(super) fn get(&self, p: &Problem, direction: Direction) -> Option<Option<Algorithm>> {
-        self.made.get(&words(p, direction)).copied()
+    /// What was chosen for a task, if it was met before.
+    pub(super) fn get(&self, task: &Task) -> Option<Choice> {
+        self.made.get(&words(task)).copied()
     }
 
-    pub(super) fn set(&mut self, p: &Problem, direction: Direction, choice: Option<Algorithm>) {
-        self.made.insert(words(p, direction), choice);
+    pub(super) fn set(&mut self, task: &Task, choice: Choice) {
+        self.made.insert(words(task), choice);
+        self.saved = false;
     }
 
     /// Forgets a choice that turned out not to work.
-    pub(super) fn forget(&mut self, p: &Problem, direction: Direction) {
-        self.made.remove(&words(p, direction));
+    pub(super) fn forget(&mut self, task: &Task) {
+        self.made.remove(&words(task));
     }
 
     /// Writes the choices down if there are new ones.
     pub(super) fn keep(&mut self) {
-        if self.made.len() == self.saved {
+        if self.saved {
             return;
         }
-        let line = |(problem, choice): (&String, &Option<Algorithm>)| {
-            let choice = choice.map_or("none".into(), |a| a.to_words());
-            format!("{problem} = {choice}\n")
+        let line = |(task, choice): (&String, &Choice)| {
+            let choice = match choice {
+                Choice::None => "none".into(),
+                Choice::Algorithm(a) => format!("algorithm {}", a.to_words()),
+                Choice::Plan(name) => format!("plan {}", name.to_words()),
+            };
+            format!("{task} = {choice}\n")
         };
         let text: String = self.made.iter().map(line).collect();
         cache::write(&self.file, text.as_bytes());
-        self.saved = self.made.len();
+        self.saved = true;
     }
 }
 
-fn words(p: &Problem, direction: Direction) -> String {
-    let w = &p.window;
+fn words(task: &Task) -> String {
+    let (p, w) = (&task.problem, &task.problem.window);
+    let added = if task.accumulate { " added" } else { "" };
     format!(
-        "{direction:?} {} batch {} {} to {} kernel {:?} stride {:?} padding {:?}",
-        p.precision, p.batch, p.input, p.output, w.kernel, w.stride, w.padding
+        "{:?}{added} {} batch {} {} to {} kernel {:?} stride {:?} padding {:?}",
+        task.direction, p.precision, p.batch, p.input, p.output, w.kernel, w.stride, w.padding
     )
 }
 
-fn parse(text: &str) -> BTreeMap<String, Option<Algorithm>> {
+fn parse(text: &str) -> BTreeMap<String, Choice> {
     let line = |line: &str| {
-        let (problem, choice) = line.split_once(" = ")?;
-        let choice = match choice {
-            "none" => None,
-            words => Some(Algorithm::from_words(words)?),
+        let (task, choice) = line.split_once(" = ")?;
+        let choice = match choice.split_once(' ') {
+            None if choice == "none" => Choice::None,
+            Some(("algorithm", words)) => Choice::Algorithm(Algorithm::from_words(words)?),
+            Some(("plan", words)) => Choice::Plan(PlanName::from_words(words)?),
+            _ => return None,
         };
-        Some((problem.to_string(), choice))
+        Some((task.to_string(), choice))
     };
     text.lines().filter_map(line).collect()
 }
@@ -78,31 +100,46 @@ fn parse(text: &str) -> BTreeMap<String, Option<Algorithm>> {
 mod tests {
     use super::*;
     use crate::cuda::Precision;
+    use crate::cuda::cudnn::{Direction, Problem};
     use crate::{Shape, Window};
 
     #[test]
     fn choices_are_read_as_they_were_written() {
-        let p = Problem {
+        let problem = Problem {
             batch: 128,
             input: Shape::new(32, 32, 8),
             output: Shape::new(32, 32, 64),
             window: Window::square(3, 1, 1),
             precision: Precision::Bf16,
         };
-        let (forward, back) = (Direction::Forward, Direction::InputGradient);
-        let algorithm = Algorithm::from_words("1 1 4096").unwrap();
+        let task = |direction, accumulate| Task {
+            problem,
+            direction,
+            accumulate,
+        };
+        let forward = task(Direction::Forward, false);
+        let back = task(Direction::InputGradient, false);
+        let added = task(Direction::InputGradient, true);
         let text = format!(
-            "{} = {}\n{} = none\nsomething else\nx = 9 9 9\n",
-            words(&p, forward),
-            algorithm.to_words(),
-            words(&p, back)
+            "{} = algorithm 1 1 4096\n{} = none\n{} = plan a 3\nsomething else\nx = algorithm 9 9 9\n",
+            words(&forward),
+            words(&back),
+            words(&added)
         );
         let made = parse(&text);
-        assert_eq!(made.len(), 2);
-        let found = made[&words(&p, forward)].unwrap();
-        assert_eq!(found.to_words(), "1 1 4096");
-        assert!(made[&words(&p, back)].is_none());
-        let other = Problem { batch: 64, ..p };
-        assert!(!made.contains_key(&words(&other, forward)));
+        assert_eq!(made.len(), 3);
+        let found = |task| &made[&words(task)];
+        assert!(matches!(found(&forward), Choice::Algorithm(a) if a.to_words() == "1 1 4096"));
+        assert!(matches!(found(&back), Choice::None));
+        assert!(matches!(found(&added), Choice::Plan(p) if p.to_words() == "a 3"));
+        let other = Problem {
+            batch: 64,
+            ..problem
+        };
+        let other = Task {
+            problem: other,
+            ..forward
+        };
+        assert!(!made.contains_key(&words(&other)));
     }
 }

@@ -6,33 +6,25 @@
 //! input gradient    dx (+)= dy ∗ᵀ w
 //! weight gradient   dw = x ⋆ dy
 //! ```
-//!
-//! Of cuDNN's deterministic candidates the fastest is taken, measured in recordings, since call by call the host is what
-//! would be measured. Small problems take the first that runs. A choice is made once for a problem and kept, so that two
-//! networks compute the same bits.
 
 use super::Cuda;
-use super::cudnn::{Algorithm, Call, Descriptors, Direction, Problem};
+use super::cudnn::{Call, Direction, Problem};
 use super::lane::Lane;
 use super::launch::Pointer;
 use super::memory::Scratch;
-use crate::Result;
-
-/// An algorithm that wants more working memory than this is left aside.
-const WORKSPACE_LIMIT: usize = 1 << 30;
-
-/// Multiplications and additions from which on measuring pays.
-const WORTH_MEASURING: usize = 100_000_000;
-
-/// Calls in a recording that is measured.
-const CALLS: usize = 10;
+use super::ways::{Task, Way};
+use crate::{Result, Shape, Window};
 
 pub(super) struct Convolution {
     problem: Problem,
-    descriptors: Descriptors,
-    forward: Option<Algorithm>,
-    input_gradient: Option<Algorithm>,
-    weight_gradient: Option<Algorithm>,
+    /// Bytes that a 1×1 window with a stride puts together before anything else, since cuDNN's ways with strides are
+    /// slow; else nothing.
+    gathered: Option<usize>,
+    forward: Option<Way>,
+    input_gradient: Option<Way>,
+    weight_gradient: Option<Way>,
+    /// Whether the input's gradient is added to what is there.
+    accumulate: bool,
     wants_input_gradient: bool,
 }
 
@@ -45,41 +37,67 @@ pub(super) struct Places {
     pub(super) dx: Pointer,
     pub(super) dw: Pointer,
     pub(super) dy: Pointer,
+    /// Whether the input's gradient is added to what is there.
+    pub(super) accumulate: bool,
+}
+
+/// The same convolution over what it reads put together, if that can be done.
+fn gathered(p: &Problem) -> Option<Problem> {
+    let one = p.window.kernel == [1, 1] && p.window.padding == [0, 0];
+    let useful = one && p.window.stride != [1, 1] && p.input.channels.is_multiple_of(8);
+    useful.then(|| Problem {
+        input: Shape::new(p.output.height, p.output.width, p.input.channels),
+        window: Window::square(1, 1, 0),
+        ..*p
+    })
 }
 
 impl Convolution {
-    /// Chooses an algorithm for each direction by running cuDNN's candidates over `places`, whose values are lost. The
-    /// second working memory is for weight gradients, which run beside the rest.
+    /// Chooses a way for each direction by running cuDNN's candidates over `places`, whose values are lost. The second
+    /// working memory is for weight gradients, which run beside the rest.
     pub(super) fn new(
         cuda: &Cuda,
         problem: Problem,
         places: &Places,
         [scratch, beside]: &mut [Scratch; 2],
     ) -> Result<Self> {
-        let descriptors = Descriptors::new(&problem)?;
-        let chosen = |direction, [first, second, result]: [Pointer; 3], scratch: &mut Scratch| {
-            let call = Call {
-                first,
-                second,
-                result,
-                accumulate: false,
-                workspace: 0,
-            };
-            choose(cuda, &problem, &descriptors, direction, call, scratch)
+        let task = |problem, direction| Task {
+            problem,
+            direction,
+            accumulate: direction == Direction::InputGradient && places.accumulate,
+        };
+        let call = |first, second, result| Call {
+            first,
+            second,
+            result,
+            workspace: 0,
         };
         let p = places;
-        let forward = chosen(Direction::Forward, [p.x, p.w, p.y], scratch)?;
-        let weight_gradient = chosen(Direction::WeightGradient, [p.x, p.dy, p.dw], beside)?;
+        let dense = gathered(&problem);
+        let forward = task(dense.unwrap_or(problem), Direction::Forward);
+        let forward = Way::choose(cuda, forward, call(p.x, p.w, p.y), scratch)?;
+        let gathered = dense.filter(|_| forward.is_some()).map(|dense| {
+            let values = dense.batch * dense.input.len();
+            (values * dense.precision.bytes()).next_multiple_of(256)
+        });
+        if let (Some(bytes), Some(way)) = (gathered, &forward) {
+            let bytes = bytes + way.workspace();
+            scratch.reserve(cuda, bytes, "a convolution's working memory")?;
+        }
+        let weights = task(problem, Direction::WeightGradient);
+        let weight_gradient = Way::choose(cuda, weights, call(p.x, p.dy, p.dw), beside)?;
+        let input = task(problem, Direction::InputGradient);
         let input_gradient = match p.dx {
             0 => None,
-            dx => chosen(Direction::InputGradient, [p.w, p.dy, dx], scratch)?,
+            dx => Way::choose(cuda, input, call(p.w, p.dy, dx), scratch)?,
         };
         Ok(Convolution {
             problem,
-            descriptors,
+            gathered,
             forward,
             input_gradient,
             weight_gradient,
+            accumulate: p.accumulate,
             wants_input_gradient: p.dx != 0,
         })
     }
@@ -99,22 +117,27 @@ impl Convolution {
         [x, w]: [Pointer; 2],
         y: Pointer,
     ) -> Result<()> {
-        let p = &self.problem;
-        let Some(algorithm) = &self.forward else {
-            let shapes = [p.input, p.output];
-            return lane
-                .kernels
-                .direct_forward([x, w], shapes, p.window, p.batch, y);
+        let (p, k) = (&self.problem, &lane.kernels);
+        let shapes = [p.input, p.output];
+        let Some(way) = &self.forward else {
+            return k.direct_forward([x, w], shapes, p.window, p.batch, y);
         };
         let call = Call {
             first: x,
             second: w,
             result: y,
-            accumulate: false,
             workspace,
         };
-        lane.cudnn
-            .run(&self.descriptors, Direction::Forward, algorithm, &call)
+        let Some(bytes) = self.gathered else {
+            return way.run(lane, &call);
+        };
+        k.gather(x, shapes, p.window, p.batch, workspace)?;
+        let call = Call {
+            first: workspace,
+            workspace: workspace + bytes as u64,
+            ..call
+        };
+        way.run(lane, &call)
     }
 
     /// dx (+)= the gradient of the input.
@@ -123,24 +146,27 @@ impl Convolution {
         lane: &Lane,
         workspace: Pointer,
         [w, dy]: [Pointer; 2],
-        accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
-        let Some(algorithm) = &self.input_gradient else {
+        let Some(way) = &self.input_gradient else {
             let (k, shapes) = (&lane.kernels, [p.input, p.output]);
-            return k.direct_input_gradient([w, dy], shapes, p.window, p.batch, accumulate, dx);
+            return k.direct_input_gradient(
+                [w, dy],
+                shapes,
+                p.window,
+                p.batch,
+                self.accumulate,
+                dx,
+            );
         };
         let call = Call {
             first: w,
             second: dy,
             result: dx,
-            accumulate,
             workspace,
         };
-        let direction = Direction::InputGradient;
-        lane.cudnn
-            .run(&self.descriptors, direction, algorithm, &call)
+        way.run(lane, &call)
     }
 
     /// dw = the gradient of the weights.
@@ -152,7 +178,7 @@ impl Convolution {
         dw: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
-        let Some(algorithm) = &self.weight_gradient else {
+        let Some(way) = &self.weight_gradient else {
             let (k, shapes) = (&lane.kernels, [p.input, p.output]);
             return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
         };
@@ -160,79 +186,8 @@ impl Convolution {
             first: x,
             second: dy,
             result: dw,
-            accumulate: false,
             workspace,
         };
-        let direction = Direction::WeightGradient;
-        lane.cudnn
-            .run(&self.descriptors, direction, algorithm, &call)
+        way.run(lane, &call)
     }
-}
-
-/// The choice for a problem: one made before, else one made now and remembered.
-fn choose(
-    cuda: &Cuda,
-    problem: &Problem,
-    descriptors: &Descriptors,
-    direction: Direction,
-    call: Call,
-    scratch: &mut Scratch,
-) -> Result<Option<Algorithm>> {
-    let made = &cuda.shared.choices;
-    let mut made = made.lock().unwrap_or_else(|e| e.into_inner());
-    let lane = cuda.lane()?;
-    match made.get(problem, direction) {
-        Some(None) => return Ok(None),
-        Some(Some(algorithm)) if algorithm.workspace <= WORKSPACE_LIMIT => {
-            scratch.reserve(cuda, algorithm.workspace, "cuDNN's working memory")?;
-            let workspace = scratch.pointer(cuda);
-            let call = Call { workspace, ..call };
-            // What was kept on disk is tried before it is trusted.
-            let tried = lane.cudnn.run(descriptors, direction, &algorithm, &call);
-            if tried.is_ok() {
-                return Ok(Some(algorithm));
-            }
-            made.forget(problem, direction);
-        }
-        _ => {}
-    }
-    let [kh, kw] = problem.window.kernel;
-    let work = problem.batch * problem.output.len() * kh * kw * problem.input.channels;
-    let mut best: Option<(f32, Algorithm)> = None;
-    for algorithm in lane.cudnn.algorithms(problem, descriptors, direction) {
-        if algorithm.workspace > WORKSPACE_LIMIT {
-            continue;
-        }
-        scratch.reserve(cuda, algorithm.workspace, "cuDNN's working memory")?;
-        let workspace = scratch.pointer(cuda);
-        let call = Call { workspace, ..call };
-        let run = |lane: &Lane| lane.cudnn.run(descriptors, direction, &algorithm, &call);
-        // What cuDNN offers is not always what it can do.
-        if run(&lane).is_err() {
-            continue;
-        }
-        if work < WORTH_MEASURING {
-            best = Some((0.0, algorithm));
-            break;
-        }
-        let limit = best.map_or(f32::INFINITY, |(least, _)| 4.0 * least);
-        let time = time(cuda, &run, limit)?;
-        if best.is_none_or(|(least, _)| time < least) {
-            best = Some((time, algorithm));
-        }
-    }
-    let algorithm = best.map(|(_, a)| a);
-    made.set(problem, direction, algorithm);
-    Ok(algorithm)
-}
-
-/// Milliseconds of a call, without the host's part; one that takes longer than `limit` is not measured further.
-fn time(cuda: &Cuda, run: &dyn Fn(&Lane) -> Result<()>, limit: f32) -> Result<f32> {
-    let recorder = cuda.recorder()?;
-    let once = recorder.record(|| run(&recorder))?.time(cuda)?;
-    if once > limit {
-        return Ok(once);
-    }
-    let mut recording = recorder.record(|| (0..CALLS).try_for_each(|_| run(&recorder)))?;
-    Ok(recording.time(cuda)? / CALLS as f32)
 }

@@ -83,14 +83,13 @@ pub(super) struct Call {
     pub(super) first: Pointer,
     pub(super) second: Pointer,
     pub(super) result: Pointer,
-    pub(super) accumulate: bool,
     pub(super) workspace: Pointer,
 }
 
 /// cuDNN's handle, bound to a stream; used by one thread at a time.
 pub(super) struct Handle(Mutex<RawHandle>);
 
-struct RawHandle(sys::cudnnHandle_t);
+pub(super) struct RawHandle(pub(super) sys::cudnnHandle_t);
 
 // SAFETY: a handle may move between threads as long as one at a time uses it, which the mutex sees to.
 unsafe impl Send for RawHandle {}
@@ -108,7 +107,7 @@ impl Handle {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RawHandle> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RawHandle> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
@@ -272,9 +271,10 @@ impl Handle {
         direction: Direction,
         a: &Algorithm,
         call: &Call,
+        accumulate: bool,
     ) -> Result<()> {
         let handle = self.lock();
-        let (alpha, beta) = (1.0_f32, f32::from(u8::from(call.accumulate)));
+        let (alpha, beta) = (1.0_f32, f32::from(u8::from(accumulate)));
         let (one, add) = ((&raw const alpha).cast(), (&raw const beta).cast());
         let [first, second] = [call.first, call.second].map(|p| p as *const std::ffi::c_void);
         let [result, space] = [call.result, call.workspace].map(|p| p as *mut std::ffi::c_void);
@@ -325,7 +325,7 @@ fn plain_sums(direction: Direction, number: u32) -> bool {
     }
 }
 
-fn check(doing: &str, status: Status) -> Result<()> {
+pub(super) fn check(doing: &str, status: Status) -> Result<()> {
     match status {
         Status::CUDNN_STATUS_SUCCESS => Ok(()),
         _ => Err(Error::Device(format!("cuDNN, {doing}: {status:?}"))),

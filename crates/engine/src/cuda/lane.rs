@@ -108,20 +108,25 @@ impl Recording {
 
     /// Milliseconds of one run: the least of a few, since the chip may wake up only now.
     pub(super) fn time(&mut self, cuda: &Cuda) -> Result<f32> {
+        self.launch(cuda)?;
+        let mut least = f32::INFINITY;
+        for _ in 0..RUNS {
+            least = least.min(self.time_once(cuda)?);
+        }
+        Ok(least)
+    }
+
+    /// Milliseconds of the next run.
+    pub(super) fn time_once(&mut self, cuda: &Cuda) -> Result<f32> {
         let failed = |e| failed("measuring", e);
         let event = || {
             let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
             cuda.stream().record_event(Some(flags)).map_err(failed)
         };
+        let begun = event()?;
         self.launch(cuda)?;
-        let mut least = f32::INFINITY;
-        for _ in 0..RUNS {
-            let begun = event()?;
-            self.launch(cuda)?;
-            let ended = event()?;
-            ended.synchronize().map_err(failed)?;
-            least = least.min(begun.elapsed_ms(&ended).map_err(failed)?);
-        }
-        Ok(least)
+        let ended = event()?;
+        ended.synchronize().map_err(failed)?;
+        begun.elapsed_ms(&ended).map_err(failed)
     }
 }

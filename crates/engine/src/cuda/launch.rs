@@ -32,9 +32,11 @@ macro_rules! launch {
 }
 
 mod norm;
+mod on_chip;
 mod windows;
 
-pub(super) use norm::{Applied, MOST_CHANNELS, NormTensors, Reduction, Sums};
+pub(super) use norm::{Applied, Gradients, MOST_CHANNELS, NormTensors, Reduction, Sums};
+pub(super) use on_chip::{Meeting, OnChip};
 
 macro_rules! kernels {
     ($($file:literal: $($name:ident),+;)+) => {
@@ -42,6 +44,7 @@ macro_rules! kernels {
         pub(super) struct Kernels {
             stream: Arc<CudaStream>,
             multiprocessors: usize,
+            on_chip: Vec<CudaFunction>,
             $($($name: CudaFunction,)+)+
         }
 
@@ -50,6 +53,7 @@ macro_rules! kernels {
                 Ok(Kernels {
                     stream: stream.clone(),
                     multiprocessors: cuda.multiprocessors()?,
+                    on_chip: Kernels::load_on_chip(cuda)?,
                     $($($name: cuda.function($file, stringify!($name))?,)+)+
                 })
             }
@@ -62,7 +66,7 @@ kernels! {
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, sums_finish;
     "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
-    "convolution": direct_forward, direct_input_gradient, direct_weight_gradient;
+    "convolution": gather, direct_forward, direct_input_gradient, direct_weight_gradient;
     "sgd": set_settings, set_step, sgd;
 }
 

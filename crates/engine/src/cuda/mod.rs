@@ -14,8 +14,10 @@ mod libraries;
 mod memory;
 mod network;
 mod parameters;
+mod plans;
 mod similarity;
 mod steps;
+mod ways;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,6 +36,10 @@ use crate::{
     BatchKernel, BatchMaker, Device, Error, Graph, NetworkOptions, Positives, Result, Scan,
     ScanResult,
 };
+
+/// Priorities of streams: less is more urgent.
+const FIRST: i32 = -1;
+const LAST: i32 = 0;
 
 /// What numbers a GPU computes with. Parameters, statistics, the loss and the memory bank are f32 in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,7 +114,7 @@ impl Cuda {
         // SAFETY: all work of this context's owner goes to one stream, so nothing needs events to be ordered.
         unsafe { context.disable_event_tracking() };
         let stream = context
-            .new_stream()
+            .new_stream_with_priority(FIRST)
             .map_err(|e| failed("making a stream", e))?;
         let (major, minor) = context
             .compute_capability()
@@ -211,20 +217,21 @@ impl Cuda {
 
     /// The lane that records, for one thread at a time.
     fn recorder(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
-        self.shared_lane(&self.shared.recorder)
+        self.shared_lane(&self.shared.recorder, FIRST)
     }
 
-    /// The lane for work beside another's, for one thread at a time.
+    /// The lane for work beside another's, for one thread at a time. It takes what the other leaves of the GPU.
     fn side(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
-        self.shared_lane(&self.shared.side)
+        self.shared_lane(&self.shared.side, LAST)
     }
 
     fn shared_lane<'a>(
         &self,
         lane: &'a OnceLock<Mutex<Arc<Lane>>>,
+        priority: i32,
     ) -> Result<MutexGuard<'a, Arc<Lane>>> {
         if lane.get().is_none() {
-            let stream = self.shared.context.new_stream();
+            let stream = self.shared.context.new_stream_with_priority(priority);
             let stream = stream.map_err(|e| failed("making a stream", e))?;
             let made = Arc::new(Lane::new(self, &stream)?);
             lane.get_or_init(|| Mutex::new(made));

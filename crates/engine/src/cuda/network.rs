@@ -13,7 +13,9 @@ use cudarc::driver::CudaSlice;
 
 use super::convolution::Convolution;
 use super::lane::Lane;
-use super::launch::{Kernels, MOST_CHANNELS, NormTensors, Pointer, Reduction, Sums};
+use super::launch::{
+    Kernels, MOST_CHANNELS, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums,
+};
 use super::memory::{Scratch, Staging};
 use super::parameters::{Parameters, from_bf16};
 use super::{Cuda, CudaBuffer, Precision, failed};
@@ -53,10 +55,13 @@ struct State {
     /// Four rows of channels for each batch norm, and where each layer's begin.
     norms: CudaSlice<f32>,
     norm_starts: Vec<usize>,
+    /// How the chip holds each norm's tensor, if it can, and counters for its blocks to meet.
+    on_chip: Vec<Option<OnChip>>,
+    arrivals: CudaSlice<u64>,
     /// cuDNN's working memory, for the lane and for the one beside it.
     workspaces: [Scratch; 2],
-    /// Sums over rows.
-    sums: SumMemory,
+    /// Sums over rows, for the lane and for the one beside it.
+    sums: [SumMemory; 2],
     staging: Staging,
     output: CudaBuffer,
     output_gradient: CudaBuffer,
@@ -91,11 +96,16 @@ impl CudaNetwork {
             parameters: Parameters::new(cuda, graph, input_channels)?,
             norms: cuda.zeros(norms, "batch statistics")?,
             norm_starts,
+            on_chip: on_chip(cuda, graph, options.batch)?,
+            arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
                 Scratch::new(cuda, 0, "cuDNN's working memory")?,
                 Scratch::new(cuda, 0, "cuDNN's working memory")?,
             ],
-            sums: SumMemory::new(cuda, graph, options.batch)?,
+            sums: [
+                SumMemory::new(cuda, graph, options.batch)?,
+                SumMemory::new(cuda, graph, options.batch)?,
+            ],
             staging: Staging::new(cuda, pixels)?,
             output: cuda.buffer(output, "the output")?,
             output_gradient: cuda.buffer(output, "the output's gradient")?,
@@ -200,7 +210,21 @@ impl State {
     }
 
     fn sums(&self) -> Sums {
-        self.sums.places(&self.cuda)
+        self.sums[0].places(&self.cuda)
+    }
+
+    fn sums_beside(&self) -> Sums {
+        self.sums[1].places(&self.cuda)
+    }
+
+    /// Where the blocks of a layer's norm meet, in one of its directions.
+    fn meeting(&self, i: usize, node: &Node, backward: bool) -> Meeting {
+        let first = self.norm_starts[i] / 16;
+        let first = first + usize::from(backward) * node.shape.channels / 8;
+        Meeting {
+            partials: self.sums().chunks,
+            arrivals: self.cuda.pointer(&self.arrivals) + 8 * first as u64,
+        }
     }
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
@@ -245,8 +269,9 @@ impl Network for CudaNetwork {
 
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
+        let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
         let working: usize = s.workspaces.iter().map(Scratch::bytes).sum();
-        let scratch = working + s.sums.bytes() + s.staging.bytes();
+        let scratch = working + sums + s.staging.bytes();
         let f32s = s.norms.len() + s.output.len() + s.output_gradient.len();
         let padded = s.padded.as_ref().map_or(0, |p| p.len());
         s.parameters.bytes() + s.arena.len() + padded + scratch + 4 * f32s
@@ -289,7 +314,8 @@ impl Network for CudaNetwork {
         self.state.bind()?;
         let state = &mut self.state;
         state.parameters.set(&state.lane.kernels, sgd)?;
-        state.parameters.update(&state.lane.kernels)
+        let all = 0..state.parameters.len();
+        state.parameters.update(&state.lane.kernels, all)
     }
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
@@ -370,11 +396,22 @@ fn norm_starts(graph: &Graph) -> (Vec<usize>, usize) {
     let start = |node: &Node| {
         let start = end;
         if has_norm(&node.op).is_some() {
-            end += (4 * node.shape.channels).next_multiple_of(8);
+            end += (4 * node.shape.channels).next_multiple_of(16);
         }
         start
     };
     (graph.nodes().iter().map(start).collect(), end)
+}
+
+/// Which layers' norms are done on the chip, and how.
+fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip>>> {
+    let multiprocessors = cuda.multiprocessors()?;
+    let cut = |node: &Node| {
+        has_norm(&node.op)?;
+        let (rows, channels) = (batch * node.shape.pixels(), node.shape.channels);
+        OnChip::new(rows, channels, multiprocessors, cuda.precision())
+    };
+    Ok(graph.nodes().iter().map(cut).collect())
 }
 
 /// Memory for the sums of the most demanding norm or bias.
@@ -397,6 +434,9 @@ impl SumMemory {
             }
             let sizes = Reduction::new(batch * node.shape.pixels(), channels).sizes();
             most = std::array::from_fn(|i| sizes[i].max(most[i]));
+        }
+        for cut in on_chip(cuda, graph, batch)?.into_iter().flatten() {
+            most[0] = most[0].max(cut.partials());
         }
         Ok(SumMemory {
             chunks: cuda.zeros(most[0], "sums over rows")?,

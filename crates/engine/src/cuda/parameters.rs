@@ -167,23 +167,45 @@ impl Parameters {
         Ok(())
     }
 
-    /// Moves the weights by the settings told.
-    pub(super) fn update(&self, kernels: &Kernels) -> Result<()> {
-        let len = self.weights.len() / ALIGN * ALIGN;
-        if len == 0 {
+    /// Values in the vector of all weights.
+    pub(super) fn len(&self) -> usize {
+        self.weights.len() / ALIGN * ALIGN
+    }
+
+    pub(super) fn is_matrix(&self, parameter: usize) -> bool {
+        self.places[parameter].matrix.is_some()
+    }
+
+    /// Where a matrix ends among all weights; in the order of parameters, matrices are the first of them.
+    pub(super) fn matrix_end(&self, parameter: usize) -> usize {
+        self.places[parameter].range.end.next_multiple_of(ALIGN)
+    }
+
+    /// Moves some of the weights by the settings told.
+    pub(super) fn update(&self, kernels: &Kernels, some: Range<usize>) -> Result<()> {
+        if some.is_empty() {
             return Ok(());
         }
         let settings = self.base(&self.settings);
+        let wide = 4 * some.start as u64;
         let ([copies, narrow], matrices) = match &self.narrow {
-            Some([copies, gradients]) => ([self.base(copies), self.base(gradients)], self.matrices),
+            Some([copies, gradients]) => {
+                let at = 2 * some.start as u64;
+                let places = [self.base(copies) + at, self.base(gradients) + at];
+                (places, self.matrices.saturating_sub(some.start))
+            }
             None => ([0; 2], 0),
         };
         kernels.sgd(
             settings,
-            [self.base(&self.gradients), narrow],
+            [self.base(&self.gradients) + wide, narrow],
             matrices,
-            len,
-            [self.base(&self.weights), self.base(&self.momentum), copies],
+            some.len(),
+            [
+                self.base(&self.weights) + wide,
+                self.base(&self.momentum) + wide,
+                copies,
+            ],
         )
     }
 

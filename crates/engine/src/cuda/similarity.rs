@@ -148,7 +148,7 @@ fn shape(grid: [u32; 3], threads: u32, shared_bytes: usize) -> LaunchConfig {
 }
 
 /// Lets a kernel have more shared memory than the 48 KB every kernel may.
-fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
+pub(super) fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let set = kernel.set_attribute(which, bytes as i32);
     set.map_err(|e| failed(&format!("asking for {bytes} bytes of shared memory"), e))

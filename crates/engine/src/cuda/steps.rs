@@ -128,7 +128,6 @@ impl CudaSteps {
         self.make_only(network)?;
         network.forward_calls()?;
         self.loss_only(network, keys, rule)?;
-        network.backward_calls()?;
         let blend = Blend {
             keys,
             queries: network.output_place(),
@@ -139,9 +138,10 @@ impl CudaSteps {
             counter: self.cuda.pointer(&self.counter),
             repeated: false,
         };
-        similarity::enqueue_blend(&network.lane().stream, &self.blend, &blend)?;
-        network.update_calls()?;
-        self.advance(network.lane(), network.step_place())
+        network.backward_and_update(
+            |beside| similarity::enqueue_blend(&beside.stream, &self.blend, &blend),
+            |lane| self.advance(lane, network.step_place()),
+        )
     }
 
     fn loss_only(&self, network: &CudaNetwork, keys: Pointer, rule: &StepRule) -> Result<()> {

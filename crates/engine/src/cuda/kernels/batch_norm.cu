@@ -15,17 +15,6 @@
 
 #define GROUP 32
 
-// What a norm has beside the activations. `saved` holds four rows of channels for the backward pass.
-struct Norm {
-    const double *sums; // [group][2][channels]
-    u32 groups, rows;
-    float epsilon, momentum;
-    const float *gamma, *beta;
-    float *running_mean, *running_variance, *saved;
-};
-
-enum { MEAN, INVERSE, SCALE, SHIFT };
-
 template <int V, typename T> static __device__ __forceinline__ void load(const T *p, float v[V]) {
     if constexpr (V == 8)
         load8(p, v);

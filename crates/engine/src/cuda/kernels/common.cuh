@@ -115,3 +115,14 @@ static __device__ __forceinline__ float4 load4(const float* matrix, int row, int
     if (column + 3 < dim) v.w = from[3];
     return v;
 }
+
+// What a norm has beside the activations. `saved` holds four rows of channels for the backward pass.
+struct Norm {
+    const double *sums; // [group][2][channels]
+    u32 groups, rows;
+    float epsilon, momentum;
+    const float *gamma, *beta;
+    float *running_mean, *running_variance, *saved;
+};
+
+enum { MEAN, INVERSE, SCALE, SHIFT };

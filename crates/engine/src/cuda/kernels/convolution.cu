@@ -7,6 +7,20 @@ struct Window {
     u32 kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
 };
 
+// The places that a 1×1 window of some stride reads, one after the other. Eight channels a thread.
+extern "C" __global__ void gather(const element *x, Window s, u64 eights, element *y) {
+    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= eights) return;
+    u32 across = s.channels / 8, c = (u32)(at % across) * 8;
+    u64 place = at / across;
+    u32 ox = (u32)(place % s.out_width), oy = (u32)(place / s.out_width % s.out_height);
+    u64 picture = place / s.out_width / s.out_height;
+    u64 from = (picture * s.height + oy * s.stride_h) * s.width + ox * s.stride_w;
+    float v[8];
+    load8(x + from * s.channels + c, v);
+    store8(y + 8 * at, v);
+}
+
 extern "C" __global__ void direct_forward(const element *x, const element *w, Window s, u64 len, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;

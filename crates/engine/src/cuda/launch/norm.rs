@@ -93,7 +93,7 @@ pub(in crate::cuda) struct NormTensors {
 /// The same, as batch_norm.cu has it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Norm {
+pub(super) struct Norm {
     sums: Pointer,
     groups: u32,
     rows: u32,
@@ -102,17 +102,40 @@ struct Norm {
     tensors: [Pointer; 5],
 }
 
+/// A norm over so many rows, whose sums nobody has made yet.
+pub(super) fn arguments_of(norm: crate::Norm, rows: u32, t: &NormTensors) -> Norm {
+    Norm {
+        sums: 0,
+        groups: 0,
+        rows,
+        epsilon: norm.epsilon,
+        momentum: norm.momentum,
+        tensors: [t.gamma, t.beta, t.running_mean, t.running_variance, t.saved],
+    }
+}
+
 impl Norm {
     fn new(norm: crate::Norm, r: &Reduction, t: &NormTensors, sums: Pointer) -> Self {
         Norm {
             sums,
             groups: r.groups(),
-            rows: r.rows,
-            epsilon: norm.epsilon,
-            momentum: norm.momentum,
-            tensors: [t.gamma, t.beta, t.running_mean, t.running_variance, t.saved],
+            ..arguments_of(norm, r.rows, t)
         }
     }
+}
+
+/// What goes backwards through a norm: x and dy, which becomes x's gradient in place; y where a residual was added before
+/// a ReLU; the parameters' gradients; and the residual's, if it is wanted, (+)=.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct Gradients {
+    pub(in crate::cuda) x: Pointer,
+    pub(in crate::cuda) y: Pointer,
+    pub(in crate::cuda) dy: Pointer,
+    pub(in crate::cuda) relu: bool,
+    pub(in crate::cuda) dgamma: Pointer,
+    pub(in crate::cuda) dbeta: Pointer,
+    pub(in crate::cuda) residual: Pointer,
+    pub(in crate::cuda) accumulate: bool,
 }
 
 /// What a norm is applied to: x, and y = norm(x) (+ residual), then ReLU.
@@ -168,25 +191,23 @@ impl Kernels {
         self.launch(&self.apply, grid, [BLOCK, 1], 8 * c, &mut { arguments })
     }
 
-    /// dγ and dβ, then dy in place and the residual's gradient, if it is wanted, (+)=. With a ReLU y is asked whether it
-    /// was cut off, and may be left away where nothing was added to the norm's result.
+    /// dγ and dβ, then dy in place and the residual's gradient.
     pub(in crate::cuda) fn norm_backward(
         &self,
         r: &Reduction,
         norm: crate::Norm,
         t: &NormTensors,
         s: &Sums,
-        [x, y, dy]: [Pointer; 3],
-        relu: bool,
-        [dgamma, dbeta]: [Pointer; 2],
-        (residual, accumulate): (Pointer, bool),
+        g: &Gradients,
     ) -> Result<()> {
         let functions = [&self.backward_sums_8, &self.backward_sums_1];
-        self.sum_rows(functions, r, [x, y, dy], relu, t.saved, s)?;
+        self.sum_rows(functions, r, [g.x, g.y, g.dy], g.relu, t.saved, s)?;
         let n = Norm::new(norm, r, t, s.groups);
-        let (relu, add) = (i32::from(relu), i32::from(accumulate));
+        let (relu, add) = (i32::from(g.relu), i32::from(g.accumulate));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
-        let arguments = arguments!(x, y, n, relu, c, len, add, residual, dy, dgamma, dbeta);
+        let arguments = arguments!(
+            g.x, g.y, n, relu, c, len, add, g.residual, g.dy, g.dgamma, g.dbeta
+        );
         let (grid, shared) = (self.pairs_of_tiles(len), 4 * SHARED_ROWS as u32 * c);
         let function = &self.backward_values;
         self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })

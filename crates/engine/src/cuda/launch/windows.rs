@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::{BLOCK, Kernels, Pointer, ones};
+use super::{BLOCK, Kernels, Pointer, eights, ones};
 use crate::{Result, Shape, Window};
 
 /// A window over pictures, as pool.cu has it.
@@ -97,7 +97,7 @@ impl Kernels {
         let (n, add) = (len as u64, i32::from(accumulate));
         launch!(
             self.global_average_backward,
-            ones(len),
+            eights(len),
             [BLOCK, 1],
             dy,
             pixels,
@@ -106,6 +106,20 @@ impl Kernels {
             add,
             dx
         )
+    }
+
+    /// The places that a 1×1 window reads; a multiple of eight channels.
+    pub(in crate::cuda) fn gather(
+        &self,
+        x: Pointer,
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let eights = batch * output.pixels() * input.channels / 8;
+        let (s, n) = (windows(input, output, window), eights as u64);
+        launch!(self.gather, ones(eights), [BLOCK, 1], x, s, n, y)
     }
 
     pub(in crate::cuda) fn direct_forward(

@@ -5,25 +5,61 @@
 
 use super::profile::Part;
 use super::{LAG, State, bias_parameter, norm_parameters};
-use crate::cuda::lane::Beside;
+use crate::cuda::lane::{Beside, Lane};
+use crate::cuda::launch::Gradients;
 use crate::{GradientWrite, Graph, Node, Norm, Op, Result};
 
 impl State {
     pub(super) fn backward_pass(&self, graph: &Graph) -> Result<()> {
         let side = self.cuda.side()?;
         let mut beside = Beside::new(&self.lane, &side);
+        self.backward_layers(graph, &mut beside)?;
+        beside.wait_for(0)
+    }
+
+    /// The same, and the weights moved: all but the first layer's while that one's gradient is still computed. `meanwhile`
+    /// goes to the lane beside, `after` to this one when no layer needs it any more.
+    pub(super) fn backward_and_update(
+        &self,
+        graph: &Graph,
+        meanwhile: impl FnOnce(&Lane) -> Result<()>,
+        after: impl FnOnce(&Lane) -> Result<()>,
+    ) -> Result<()> {
+        let side = self.cuda.side()?;
+        let mut beside = Beside::new(&self.lane, &side);
+        beside.run(graph.nodes().len(), meanwhile)?;
+        self.backward_layers(graph, &mut beside)?;
+        after(&self.lane)?;
+        let (p, k) = (&self.parameters, self.kernels());
+        let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
+        let first = graph.nodes().iter().position(trained).unwrap_or(0);
+        beside.wait_for(first + 1)?;
+        let end = match graph.nodes()[first].parameters.first() {
+            Some(matrix) => p.matrix_end(*matrix),
+            None => 0,
+        };
+        p.update(k, end..p.len())?;
+        beside.wait_for(0)?;
+        p.update(k, 0..end)
+    }
+
+    fn backward_layers(&self, graph: &Graph, beside: &mut Beside) -> Result<()> {
         self.part(Part::Rest, || self.give_gradient(graph))?;
         for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
             beside.wait_for(i + LAG + 1)?;
-            self.backward(i, node, graph, &mut beside)?;
+            self.backward(i, node, graph, beside)?;
         }
-        beside.wait_for(0)
+        Ok(())
     }
 
     /// The output's gradient in the precision of activations.
     fn give_gradient(&self, graph: &Graph) -> Result<()> {
+        let output = graph.output_node();
+        if self.takes_wide_gradient(graph, output.index()) {
+            return Ok(());
+        }
         let from = self.cuda.pointer(&self.output_gradient.values);
-        let to = self.gradient(graph.output_node().index());
+        let to = self.gradient(output.index());
         self.kernels().narrow(from, self.output.len(), to)
     }
 
@@ -90,8 +126,7 @@ impl State {
                 k.dropout(dy, i, step, p, accumulate, len, dx)
             }
             Op::L2Normalise if !skip => {
-                // The loss's gradient, where this is the result, unrounded.
-                let wide = match graph.output_node().index() == i && self.readers(graph, i) == 0 {
+                let wide = match self.takes_wide_gradient(graph, i) {
                     true => self.cuda.pointer(&self.output_gradient.values),
                     false => 0,
                 };
@@ -99,6 +134,14 @@ impl State {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a layer reads the loss's gradient itself, unrounded: a result that is normalised, and that no layer reads.
+    fn takes_wide_gradient(&self, graph: &Graph, i: usize) -> bool {
+        let is_result = graph.output_node().index() == i && self.readers(graph, i) == 0;
+        is_result
+            && matches!(graph.nodes()[i].op, Op::L2Normalise)
+            && self.training.writes[i][0] != GradientWrite::Skip
     }
 
     fn readers(&self, graph: &Graph, i: usize) -> usize {
@@ -123,17 +166,24 @@ impl State {
             false => 0,
         };
         let first = norm_parameters(node);
-        let gradients = [first, first + 1].map(|p| self.parameters.gradient(p));
-        self.kernels().norm_backward(
-            &self.reduction(node),
-            norm,
-            &self.norm_tensors(i, node),
-            &self.sums(),
-            [before, y, self.gradient(i)],
+        let (residual, accumulate) = self.residual_gradient(i, node);
+        let gradients = Gradients {
+            x: before,
+            y,
+            dy: self.gradient(i),
             relu,
-            gradients,
-            self.residual_gradient(i, node),
-        )
+            dgamma: self.parameters.gradient(first),
+            dbeta: self.parameters.gradient(first + 1),
+            residual,
+            accumulate,
+        };
+        let (k, t) = (self.kernels(), self.norm_tensors(i, node));
+        if let Some(cut) = &self.on_chip[i] {
+            let meeting = self.meeting(i, node, true);
+            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients);
+        }
+        let (r, s) = (self.reduction(node), self.sums());
+        k.norm_backward(&r, norm, &t, &s, &gradients)
     }
 
     /// Where the second input's gradient goes, 0 if nobody wants it, and whether it is added.
@@ -167,15 +217,14 @@ impl State {
         let convolution = convolution.expect("a convolution was prepared");
         let from = node.inputs[0].index();
         let (x, dy) = (self.value(from), self.gradient(i));
-        if let Some(bias) = bias_parameter(node) {
-            let sums = self.parameters.gradient(bias);
-            self.kernels()
-                .sums(&self.reduction(node), dy, &self.sums(), sums)?;
-        }
         let dw = self.parameters.matrix_gradient(node.parameters[0]);
         let workspace = self.workspaces[1].pointer(&self.cuda);
         self.part(Part::WeightGradient, || {
             beside.run(i, |lane| {
+                if let Some(bias) = bias_parameter(node) {
+                    let (r, sums) = (self.reduction(node), self.parameters.gradient(bias));
+                    lane.kernels.sums(&r, dy, &self.sums_beside(), sums)?;
+                }
                 convolution.weight_gradient(lane, workspace, [x, dy], dw)
             })
         })?;
@@ -184,10 +233,9 @@ impl State {
             return Ok(());
         }
         let w = self.parameters.matrix(node.parameters[0]);
-        let accumulate = write == GradientWrite::Accumulate;
         let dx = self.gradient(from);
         self.part(Part::InputGradient, || {
-            convolution.input_gradient(&self.lane, self.workspace(), [w, dy], accumulate, dx)
+            convolution.input_gradient(&self.lane, self.workspace(), [w, dy], dx)
         })
     }
 }

@@ -88,15 +88,20 @@ impl State {
         residual: u64,
         relu: bool,
     ) -> Result<()> {
-        let (r, s, k) = (self.reduction(node), self.sums(), self.kernels());
-        k.statistics(&r, before, &s)?;
+        let (k, t) = (self.kernels(), self.norm_tensors(i, node));
         let applied = Applied {
             x: before,
             residual,
             relu,
             y: self.value(i),
         };
-        k.apply(&r, norm, &self.norm_tensors(i, node), Some(&s), &applied)
+        if let Some(cut) = &self.on_chip[i] {
+            let meeting = self.meeting(i, node, false);
+            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied);
+        }
+        let (r, s) = (self.reduction(node), self.sums());
+        k.statistics(&r, before, &s)?;
+        k.apply(&r, norm, &t, Some(&s), &applied)
     }
 
     /// The f32 output, for a layer that is the graph's result and can write it unrounded.

@@ -111,7 +111,18 @@ impl CudaNetwork {
     }
 
     pub(in crate::cuda) fn update_calls(&self) -> Result<()> {
-        self.state.parameters.update(self.state.kernels())
+        let parameters = &self.state.parameters;
+        parameters.update(self.state.kernels(), 0..parameters.len())
+    }
+
+    /// Backwards, then the weights moved; `meanwhile` and `after` as the passes have it.
+    pub(in crate::cuda) fn backward_and_update(
+        &self,
+        meanwhile: impl FnOnce(&Lane) -> Result<()>,
+        after: impl FnOnce(&Lane) -> Result<()>,
+    ) -> Result<()> {
+        self.state
+            .backward_and_update(&self.graph, meanwhile, after)
     }
 
     /// Bytes the optimiser reads and writes.

@@ -55,6 +55,7 @@ impl State {
             dx,
             dw: self.parameters.matrix_gradient(node.parameters[0]),
             dy: self.gradient(i),
+            accumulate: self.training.writes[i][0] == GradientWrite::Accumulate,
         };
         Convolution::new(&self.cuda, problem, &places, &mut self.workspaces).map(Some)
     }

@@ -1,12 +1,11 @@
 //! How long each part of a step takes alone, and what the GPU can do at best.
 
 use super::CudaSteps;
-use crate::cuda::convolution::{Convolution, Places};
-use crate::cuda::cudnn::Problem;
-use crate::cuda::lane::Lane;
+use crate::cuda::cudnn::{Call, Direction, Problem};
 use crate::cuda::memory::Scratch;
-use crate::cuda::{Cuda, CudaBuffer, CudaNetwork, failed};
-use crate::{Network, PartTime, Profile, Result, Shape, StepRule, Window};
+use crate::cuda::ways::{Task, Way};
+use crate::cuda::{Cuda, CudaBuffer, CudaNetwork};
+use crate::{Error, Network, PartTime, Profile, Result, Shape, StepRule, Window};
 
 impl CudaSteps {
     pub(super) fn parts(
@@ -76,43 +75,45 @@ fn most_flops(cuda: &Cuda) -> Result<f64> {
         tensor(batch * shape.len())?,
         tensor(batch * shape.len())?,
         tensor(channels * channels)?,
-        tensor(channels * channels)?,
     ];
     let lane = cuda.lane()?;
-    let [x, y, w, dw] = memory.each_ref().map(|m| cuda.pointer(m));
+    let [x, y, w] = memory.each_ref().map(|m| cuda.pointer(m));
     // Zeros would be multiplied faster than numbers are.
     lane.kernels.noise(batch * shape.len(), x)?;
     lane.kernels.noise(channels * channels, w)?;
-    let places = Places {
-        x,
-        w,
-        y,
-        dx: 0,
-        dw,
-        dy: y,
+    let task = Task {
+        problem,
+        direction: Direction::Forward,
+        accumulate: false,
     };
-    let nothing = || Scratch::new(cuda, 0, "cuDNN's working memory");
-    let mut scratch = [nothing()?, nothing()?];
-    let product = Convolution::new(cuda, problem, &places, &mut scratch)?;
-    let workspace = scratch[0].pointer(cuda);
-    let run = |lane: &Lane| product.forward(lane, workspace, [x, w], y);
+    let call = Call {
+        first: x,
+        second: w,
+        result: y,
+        workspace: 0,
+    };
+    let mut scratch = Scratch::new(cuda, 0, "cuDNN's working memory")?;
+    let way = Way::choose(cuda, task, call, &mut scratch)?;
+    let none = || Error::Device("cuDNN multiplies no large matrices".into());
+    let way = way.ok_or_else(none)?;
+    let workspace = scratch.pointer(cuda);
+    let call = Call { workspace, ..call };
     let recorder = cuda.recorder()?;
-    let mut recording = recorder.record(|| (0..4).try_for_each(|_| run(&recorder)))?;
+    let mut recording = recorder.record(|| (0..4).try_for_each(|_| way.run(&recorder, &call)))?;
     let seconds = f64::from(recording.time(cuda)?) / 4e3;
     let flops = 2 * batch * shape.pixels() * channels * channels;
     Ok(flops as f64 / seconds)
 }
 
-/// A copy far larger than the caches.
+/// A copy far larger than the caches, by a kernel of ours: it is faster than the driver's.
 fn most_bytes(cuda: &Cuda) -> Result<f64> {
-    let bytes = 1 << 30;
-    let from = cuda.zeros::<u8>(bytes, "a large copy")?;
-    let mut to = cuda.zeros::<u8>(bytes, "a large copy")?;
+    let values = 1 << 28;
+    let bytes = cuda.precision().bytes();
+    let source = cuda.zeros::<f32>(values, "a large copy")?;
+    let target = cuda.zeros::<u8>(values * bytes, "a large copy")?;
+    let (from, to) = (cuda.pointer(&source), cuda.pointer(&target));
     let recorder = cuda.recorder()?;
-    let mut recording = recorder.record(|| {
-        let copied = recorder.stream.memcpy_dtod(&from, &mut to);
-        copied.map_err(|e| failed("copying", e))
-    })?;
+    let mut recording = recorder.record(|| recorder.kernels.narrow(from, values, to))?;
     let seconds = f64::from(recording.time(cuda)?) / 1e3;
-    Ok(2.0 * bytes as f64 / seconds)
+    Ok(((4 + bytes) * values) as f64 / seconds)
 }

@@ -1,0 +1,210 @@
+//! Launches of norm_on_chip.cu: which tensors the chip can hold, and how they are cut.
+
+use std::ffi::c_void;
+
+use super::norm::{Applied, Gradients, NormTensors, arguments_of};
+use super::{Kernels, Pointer};
+use crate::Result;
+use crate::cuda::Precision;
+
+/// Threads of a block.
+const THREADS: u32 = 512;
+
+/// Channels of a slice, where a tensor has more.
+const MOST_WIDTH: u32 = 64;
+
+/// Rows a thread can hold of bf16 tensors: a kernel for each.
+const TURNS: [u32; 4] = [2, 4, 8, 16];
+
+/// Values of which the backward kernel keeps the gradients in shared memory too, of the most turns.
+const ASIDE: u32 = 8;
+
+/// How a tensor is cut into blocks that are on the chip all at once.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cuda) struct OnChip {
+    rows: u32,
+    channels: u32,
+    width: u32,
+    chunk_rows: u32,
+    /// Slices of channels, chunks of rows.
+    grid: [u32; 2],
+    /// Index among the kernels.
+    kernel: usize,
+    shared: u32,
+}
+
+impl OnChip {
+    /// Nothing if the chip cannot hold it, or its channels do not fall into slices.
+    pub(in crate::cuda) fn new(
+        rows: usize,
+        channels: usize,
+        multiprocessors: usize,
+        precision: Precision,
+    ) -> Option<Self> {
+        let (rows, channels) = (u32::try_from(rows).ok()?, channels as u32);
+        let width = match channels {
+            8 | 16 | 32 => channels,
+            c if c > 0 && c.is_multiple_of(MOST_WIDTH) => MOST_WIDTH,
+            _ => return None,
+        };
+        let slices = channels / width;
+        let most_chunks = multiprocessors as u32 / slices;
+        let down = THREADS / (width / 8);
+        if most_chunks == 0 || rows == 0 {
+            return None;
+        }
+        let chunk_rows = rows.div_ceil(most_chunks).max(down);
+        let bf16 = precision == Precision::Bf16;
+        let turns = if bf16 { &TURNS[..] } else { &TURNS[..2] };
+        let kernel = (turns.iter()).position(|t| chunk_rows <= t * down)?;
+        let aside = if TURNS[kernel] == 16 { ASIDE } else { 0 };
+        let held = if bf16 { 16 } else { 32 };
+        Some(OnChip {
+            rows,
+            channels,
+            width,
+            chunk_rows,
+            grid: [slices, rows.div_ceil(chunk_rows)],
+            kernel,
+            shared: (TURNS[kernel] + aside) * THREADS * held,
+        })
+    }
+
+    /// Sums of blocks that it keeps in memory.
+    pub(in crate::cuda) fn partials(&self) -> usize {
+        2 * self.grid[1] as usize * self.channels as usize
+    }
+}
+
+/// Where blocks meet: their sums, and counters that nobody else uses.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct Meeting {
+    pub(in crate::cuda) partials: Pointer,
+    pub(in crate::cuda) arrivals: Pointer,
+}
+
+impl Kernels {
+    /// Statistics, then y = x·scale + shift (+ residual), then ReLU; moves the running statistics.
+    pub(in crate::cuda) fn norm_forward_on_chip(
+        &self,
+        o: &OnChip,
+        norm: crate::Norm,
+        t: &NormTensors,
+        m: Meeting,
+        a: &Applied,
+    ) -> Result<()> {
+        let n = arguments_of(norm, o.rows, t);
+        let (relu, c) = (i32::from(a.relu), o.channels);
+        let arguments = arguments!(
+            a.x,
+            a.residual,
+            n,
+            relu,
+            c,
+            o.width,
+            o.chunk_rows,
+            m.partials,
+            m.arrivals,
+            a.y
+        );
+        let function = self.on_chip(o, false);
+        self.launch(function, o.grid, [THREADS, 1], 0, &mut { arguments })
+    }
+
+    /// See [`Kernels::norm_backward`].
+    pub(in crate::cuda) fn norm_backward_on_chip(
+        &self,
+        o: &OnChip,
+        norm: crate::Norm,
+        t: &NormTensors,
+        m: Meeting,
+        g: &Gradients,
+    ) -> Result<()> {
+        let n = arguments_of(norm, o.rows, t);
+        let (relu, add, c) = (i32::from(g.relu), i32::from(g.accumulate), o.channels);
+        let arguments = arguments!(
+            g.x,
+            g.y,
+            n,
+            relu,
+            c,
+            o.width,
+            o.chunk_rows,
+            add,
+            g.residual,
+            g.dy,
+            g.dgamma,
+            g.dbeta,
+            m.partials,
+            m.arrivals
+        );
+        let function = self.on_chip(o, true);
+        self.launch(function, o.grid, [THREADS, 1], o.shared, &mut { arguments })
+    }
+
+    fn on_chip(&self, o: &OnChip, backward: bool) -> &cudarc::driver::CudaFunction {
+        &self.on_chip[2 * o.kernel + usize::from(backward)]
+    }
+
+    /// The kernels, each direction for each number of turns that the precision has.
+    pub(super) fn load_on_chip(
+        cuda: &crate::cuda::Cuda,
+    ) -> Result<Vec<cudarc::driver::CudaFunction>> {
+        let bf16 = cuda.precision() == Precision::Bf16;
+        let turns = if bf16 { &TURNS[..] } else { &TURNS[..2] };
+        let mut functions = vec![];
+        for turns in turns {
+            for direction in ["forward", "backward"] {
+                let name = format!("norm_{direction}_{turns}");
+                let function = cuda.function("norm_on_chip", &name)?;
+                let held = if bf16 { 16 } else { 32 };
+                let aside = if *turns == 16 { ASIDE } else { 0 };
+                if direction == "backward" {
+                    let bytes = (turns + aside) * THREADS * held;
+                    crate::cuda::similarity::allow_shared(&function, bytes as usize)?;
+                }
+                functions.push(function);
+            }
+        }
+        Ok(functions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_covers_every_row_and_channel_once_and_fits() {
+        let bf16 = Precision::Bf16;
+        for (rows, channels) in [
+            (1, 8),
+            (131_072, 64),
+            (32_768, 128),
+            (8192, 256),
+            (2048, 512),
+            (513, 32),
+        ] {
+            let o = OnChip::new(rows, channels, 132, bf16).unwrap();
+            assert!(o.grid[0] * o.grid[1] <= 132, "{o:?}");
+            assert_eq!(o.grid[0] * o.width, channels as u32, "{o:?}");
+            assert!((o.grid[1] * o.chunk_rows) as usize >= rows, "{o:?}");
+            assert!((o.grid[1] - 1) * o.chunk_rows < rows as u32, "{o:?}");
+            let held = TURNS[o.kernel] * THREADS / (o.width / 8);
+            assert!(o.chunk_rows <= held, "{o:?}");
+            assert!(o.shared <= 200 << 10, "{o:?}");
+        }
+        assert!(OnChip::new(10, 24, 132, bf16).is_none());
+        assert!(OnChip::new(10, 64 * 200, 132, bf16).is_none());
+        assert!(OnChip::new(1 << 20, 64, 132, bf16).is_none());
+        assert!(OnChip::new(131_072, 64, 132, Precision::F32).is_none());
+    }
+
+    #[test]
+    fn numbers_are_the_kernels() {
+        let source = include_str!("../kernels/norm_on_chip.cu");
+        assert!(source.contains(&format!("#define THREADS {THREADS}\n")));
+        assert!(source.contains(&format!("K == 16 ? {ASIDE} : 0")));
+        assert!(source.contains(&format!("#define MOST_ACROSS {} ", MOST_WIDTH / 8)));
+    }
+}
