@@ -12,7 +12,7 @@ use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
 
 pub use thumbnails::Thumbnails;
 
-/// Up to so many vectors a search looks at all of them: some 40 ms on two cores.
+/// Up to so many vectors a search looks at all of them: some 20 ms on two cores.
 const EXACT_UP_TO: usize = 1_000_000;
 /// Queries by which the recall of an approximate index is measured.
 const TRIED: usize = 200;
