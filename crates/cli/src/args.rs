@@ -46,6 +46,8 @@ pub enum Command {
     Classify(Box<crate::classify::ClassifyArgs>),
     /// The model for other programs: ONNX, torchvision, timm.
     Export(crate::export::ExportArgs),
+    /// One page about a run, to look at and to send.
+    Report(crate::report::ReportArgs),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.

@@ -26,6 +26,7 @@ mod meter;
 mod model;
 mod neighbours;
 mod output;
+mod report;
 mod resolve;
 mod subject;
 mod train;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Data(args) => data::run(&args),

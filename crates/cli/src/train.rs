@@ -41,7 +41,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     drawer.finish();
     let (run, outcome) = outcome?;
     match outcome {
-        Outcome::Finished(ended) => finished(args, &run, &ended),
+        Outcome::Finished(ended) => finished(args, &run, &ended, &data),
         Outcome::Stopped(position) => {
             eprintln!(
                 "stopped at {position}, saved in {}; go on with\n  {}",
@@ -137,10 +137,11 @@ fn open(config: &RunConfig, drawer: &mut Drawer) -> Result<Dataset, Failure> {
     Ok(data)
 }
 
-fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded) -> Result<(), Failure> {
+fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> Result<(), Failure> {
     let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?);
     let curve = run.join("curve.svg");
     write_curve(&summary, &curve)?;
+    crate::report::after_training(run, data);
     let text = format!(
         "{}\n\n{}\n{}",
         summary.table(),
@@ -171,9 +172,9 @@ fn headline(ended: &RunEnded) -> String {
 
 fn whereabouts(args: &TrainArgs, run: &Path) -> String {
     format!(
-        "The model is {}, the curve {}.\nJudge it again with\n  anchorhood evaluate {}",
+        "The model is {}, the report {}.\nJudge it again with\n  anchorhood evaluate {}",
         run.join("checkpoints").join("last.safetensors").display(),
-        run.join("curve.svg").display(),
+        run.join("report.html").display(),
         run_and_place(&args.runs, run)
     )
 }

@@ -14,11 +14,13 @@ const ACCURACY: RGBColor = RGBColor(0, 94, 162);
 const LOSS: RGBColor = RGBColor(176, 70, 0);
 const FLOOR: RGBColor = RGBColor(110, 110, 110);
 const ROUND: RGBColor = RGBColor(205, 205, 205);
+const RATE: RGBColor = RGBColor(110, 70, 150);
+pub(crate) const GRID: RGBColor = RGBColor(235, 235, 235);
 
 /// More points than this make a line by themselves.
 const MOST_DOTS: usize = 60;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Writes `curve.svg`.
@@ -62,7 +64,10 @@ fn title(summary: &Summary) -> String {
     }
 }
 
-fn draw_accuracy(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn draw_accuracy(
+    summary: &Summary,
+    area: &Area,
+) -> Result<(), Box<dyn std::error::Error>> {
     let floors = summary
         .floors
         .iter()
@@ -100,7 +105,7 @@ fn draw_accuracy(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::erro
     curve(&mut chart, &points, ACCURACY)
 }
 
-fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
     let points: Vec<(f64, f64)> = summary
         .epochs
         .iter()
@@ -114,6 +119,18 @@ fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::E
     let y = (low - room)..(high + room);
     let mut chart = axes(summary, area, y, "loss", true)?;
     curve(&mut chart, &points, LOSS)
+}
+
+pub(crate) fn draw_rate(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+    let points: Vec<(f64, f64)> = summary
+        .epochs
+        .iter()
+        .map(|e| (epoch_number(summary, e.round, e.epoch), e.rate))
+        .collect();
+    let high = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let y = 0.0..(high * 1.1).max(1e-6);
+    let mut chart = axes(summary, area, y, "learning rate", true)?;
+    curve(&mut chart, &points, RATE)
 }
 
 fn axes<'a, 'b>(
@@ -130,13 +147,15 @@ fn axes<'a, 'b>(
         .set_label_area_size(LabelAreaPosition::Left, 58)
         .set_label_area_size(LabelAreaPosition::Bottom, if epochs { 44 } else { 26 })
         .build_cartesian_2d(0.0..last_epoch(summary), y)?;
-    let value = |v: &f64| match range > 8.0 {
-        true => format!("{v:.0}"),
-        false => format!("{v:.2}"),
+    let value = |v: &f64| match range {
+        8.0.. => format!("{v:.0}"),
+        0.2.. => format!("{v:.2}"),
+        0.002.. => format!("{v:.4}"),
+        _ => format!("{v:.1e}"),
     };
     let mut mesh = chart.configure_mesh();
     mesh.disable_x_mesh()
-        .bold_line_style(RGBColor(235, 235, 235))
+        .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .x_labels((last_epoch(summary) as usize + 1).min(10)) // whole epochs only
         .y_labels(6)

@@ -1,17 +1,33 @@
-//! How does a person see a run? Its event log read back, a table of its rounds, a curve over its epochs.
+//! How does a person see a run? Its event log read back, a table of its rounds, curves over its epochs, and one page with
+//! all of it.
 //!
 //! ```no_run
-//! let events = anchorhood_report::read_metrics("runs/shapes-1/metrics.jsonl".as_ref())?;
-//! let summary = anchorhood_report::Summary::of(&events);
-//! println!("{}", summary.table());
+//! use std::path::Path;
+//!
+//! let run = Path::new("runs/shapes-1");
+//! let record = anchorhood_report::RunRecord::read(run)?;
+//! println!("{}", anchorhood_report::Summary::of(&record.events).table());
+//! anchorhood_report::write_report(run, &record, Err("they were not opened".into()))?;
 //! # Ok::<(), anchorhood_report::ReportError>(())
 //! ```
 
+mod charts;
 mod curve;
+mod gallery;
+mod html;
+mod layout;
 mod metrics;
+mod record;
+mod sprite;
 mod summary;
 mod table;
+mod whole_file;
 
+pub use charts::{Chart, charts, entropy_svg};
 pub use curve::{curve_svg, write_curve};
+pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};
+pub use layout::{Layout, layout};
 pub use metrics::{ReportError, read_metrics};
+pub use record::{Embedding, Findings, RunRecord, Strip};
+pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};

@@ -25,9 +25,19 @@ pub enum ReportError {
         /// What was met.
         reason: String,
     },
+    /// A checkpoint cannot be read.
+    #[error(transparent)]
+    Checkpoint(Box<anchorhood_train::CheckpointError>),
     /// The curve cannot be drawn.
     #[error("the curve cannot be drawn: {0}")]
     Drawing(String),
+}
+
+impl ReportError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ReportError {
+        let path = path.to_path_buf();
+        move |source| ReportError::Io { path, source }
+    }
 }
 
 /// The events of a run, in order. A last line without its end, as a killed run leaves it, is left out.

@@ -1,0 +1,71 @@
+//! `anchorhood report`: one page about a run, to look at and to send.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::data::{self, Dataset};
+use anchorhood::report::{ReportError, RunRecord, write_report};
+use anchorhood::train::RunDir;
+use clap::Parser;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::resolve::find_run;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood report shapes-1                    writes runs/shapes-1/report.html
+  anchorhood report mine --data ~/elsewhere     if the pictures have moved
+  anchorhood attention mine --pictures 1,5,9 -o runs/mine/attention && anchorhood report mine
+
+The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
+strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
+in the run's folder charts/, as SVG.")]
+pub struct ReportArgs {
+    /// A run's name or folder; it may still be training.
+    pub run: String,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Where the data set is now, if it has moved.
+    #[arg(long)]
+    pub data: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let run = find_run(&args.runs, &args.run)?;
+    let mut config = RunDir::config_of(&run)?;
+    if let Some(set) = &args.data {
+        config.data.set = set.clone();
+    }
+    let opened = data::open(&config.data.set, &config.data.load_options(config.seed));
+    if let (Some(_), Err(e)) = (&args.data, &opened) {
+        return Err(Failure::usage(format!("--data: {e}")));
+    }
+    let opened = opened.map_err(|e| format!("the data set cannot be opened: {e}"));
+    if let Err(why) = &opened {
+        eprintln!("warning: the report will show no pictures, because {why}");
+    }
+    let path = write(&run, &opened)?;
+    output::line(&path.display().to_string())
+}
+
+/// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
+pub fn after_training(run: &Path, data: &Dataset) {
+    if let Err(why) = write(run, &Ok(data)) {
+        eprintln!("warning: no report was written: {why}");
+    }
+}
+
+fn write(
+    run: &Path,
+    data: &Result<impl std::borrow::Borrow<Dataset>, String>,
+) -> Result<PathBuf, ReportError> {
+    let record = RunRecord::read(run)?;
+    let pictures = match data {
+        Ok(data) => Ok(&data.borrow().train),
+        Err(why) => Err(why.clone()),
+    };
+    write_report(run, &record, pictures)
+}

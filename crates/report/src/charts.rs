@@ -1,0 +1,214 @@
+//! The charts of a page: one idea each, without a title (the page has that), in colours that the page's style replaces.
+//!
+//! A chart's SVG has no background and few colours. `page/style.css` names each of them and gives it one for light and one
+//! for dark, so that a page drawn once is right in both.
+
+use plotters::prelude::*;
+
+use crate::curve::{self, Area};
+use crate::{Findings, ReportError, Summary};
+
+const SIZE: (u32, u32) = (520, 260);
+/// Bars of a histogram.
+const BARS: usize = 48;
+const CHOSEN: RGBColor = RGBColor(0, 94, 162);
+const LEFT: RGBColor = RGBColor(170, 178, 186);
+const CUT: RGBColor = RGBColor(176, 70, 0);
+const CONSISTENT: RGBColor = RGBColor(46, 125, 80);
+
+/// A chart with the name of its file, without `.svg`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// `loss`, `knn`, `rate`, `anchors`.
+    pub file: &'static str,
+    /// What it shows, in words.
+    pub title: &'static str,
+    /// The drawing.
+    pub svg: String,
+}
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// The curves of a run: loss, accuracy where there are labels, learning rate, anchors and their consistency.
+pub fn charts(summary: &Summary) -> Result<Vec<Chart>, ReportError> {
+    let mut charts = vec![];
+    let mut add = |file, title, draw: &dyn Fn(&Area) -> Drawn| {
+        let svg = svg(draw)?;
+        charts.push(Chart { file, title, svg });
+        Ok::<(), ReportError>(())
+    };
+    if summary.has_accuracy() {
+        add("knn", "kNN accuracy", &|a| curve::draw_accuracy(summary, a))?;
+    }
+    add("loss", "Loss", &|a| curve::draw_loss(summary, a))?;
+    add("rate", "Learning rate", &|a| curve::draw_rate(summary, a))?;
+    if summary.rounds.iter().any(|r| r.anchors.is_some()) {
+        let title = "Anchors and their consistency";
+        add("anchors", title, &|a| draw_anchors(summary, a))?;
+    }
+    Ok(charts)
+}
+
+/// How the entropies of a round lie, and which of them the curriculum chose.
+pub fn entropy_svg(found: &Findings) -> Result<String, ReportError> {
+    svg(&|area| draw_entropy(found, area))
+}
+
+fn svg(draw: &dyn Fn(&Area) -> Drawn) -> Result<String, ReportError> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let drawn = draw(&area).and_then(|()| Ok(area.present()?));
+        drawn.map_err(|e| ReportError::Drawing(e.to_string()))?;
+    }
+    Ok(svg)
+}
+
+fn draw_anchors(summary: &Summary, area: &Area) -> Drawn {
+    let pictures = summary.started.as_ref().map_or(0, |s| s.pictures);
+    let later = summary.rounds.iter().filter(|r| r.round > 0);
+    let share = later.clone().filter_map(|r| {
+        let anchors = r.anchors?;
+        Some((
+            r.round as f64,
+            100.0 * anchors as f64 / pictures.max(anchors).max(1) as f64,
+        ))
+    });
+    let consistent = later.filter_map(|r| {
+        let share = r.consistency?.share()?;
+        Some((r.round as f64, 100.0 * share))
+    });
+    let (share, consistent): (Vec<_>, Vec<_>) = (share.collect(), consistent.collect());
+    let last = share.iter().map(|p| p.0).fold(1.0, f64::max);
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .margin_right(16)
+        .set_label_area_size(LabelAreaPosition::Left, 54)
+        .set_label_area_size(LabelAreaPosition::Bottom, 44)
+        .build_cartesian_2d(0.5..last + 0.5, 0.0..108.0)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(curve::GRID)
+        .light_line_style(TRANSPARENT)
+        .x_labels(last as usize + 1)
+        .x_label_formatter(&|x| match x.fract() == 0.0 {
+            true => format!("{x:.0}"),
+            false => String::new(),
+        })
+        .y_labels(6)
+        .y_label_formatter(&|y| format!("{y:.0}"))
+        .x_desc("round")
+        .y_desc("%")
+        .label_style(("sans-serif", 13))
+        .axis_desc_style(("sans-serif", 13))
+        .draw()?;
+    let bar = |(round, value): &(f64, f64), from: f64, to: f64, colour: RGBColor| {
+        Rectangle::new([(round + from, 0.0), (round + to, *value)], colour.filled())
+    };
+    let alone = consistent.is_empty();
+    let wide = if alone { 0.3 } else { -0.02 };
+    chart.draw_series(share.iter().map(|p| bar(p, -0.3, wide, CHOSEN)))?;
+    chart.draw_series(consistent.iter().map(|p| bar(p, 0.02, 0.3, CONSISTENT)))?;
+    Ok(())
+}
+
+fn draw_entropy(found: &Findings, area: &Area) -> Drawn {
+    let known = |i: &usize| found.entropy[*i].is_finite();
+    let known: Vec<usize> = (0..found.entropy.len()).filter(known).collect();
+    let value = |i: usize| f64::from(found.entropy[i]);
+    let all = || known.iter().map(|i| value(*i));
+    let (low, high) = (
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let (low, high) = if low < high { (low, high) } else { (0.0, 1.0) };
+    let bar = |v: f64| (((v - low) / (high - low) * BARS as f64).max(0.0) as usize).min(BARS - 1);
+    let (mut chosen, mut left) = (vec![0usize; BARS], vec![0usize; BARS]);
+    for i in &known {
+        let side = if found.anchors[*i] {
+            &mut chosen
+        } else {
+            &mut left
+        };
+        side[bar(value(*i))] += 1;
+    }
+    let tallest = chosen.iter().zip(&left).map(|(a, b)| a + b).max();
+    let tallest = tallest.unwrap_or(0).max(1) as f64 * 1.1;
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .margin_right(16)
+        .set_label_area_size(LabelAreaPosition::Left, 54)
+        .set_label_area_size(LabelAreaPosition::Bottom, 44)
+        .build_cartesian_2d(low..high, 0.0..tallest)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(curve::GRID)
+        .light_line_style(TRANSPARENT)
+        .x_labels(7)
+        .y_labels(5)
+        .x_label_formatter(&|x| format!("{x:.1}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
+        .x_desc("entropy (sure at the left)")
+        .y_desc("pictures")
+        .label_style(("sans-serif", 13))
+        .axis_desc_style(("sans-serif", 13))
+        .draw()?;
+    let step = (high - low) / BARS as f64;
+    for b in 0..BARS {
+        let (x, gap) = (low + b as f64 * step, 0.08 * step);
+        let (foot, top) = (chosen[b] as f64, (chosen[b] + left[b]) as f64);
+        let at = |y: [f64; 2]| [(x + gap, y[0]), (x + step - gap, y[1])];
+        if chosen[b] > 0 {
+            chart.draw_series([Rectangle::new(at([0.0, foot]), CHOSEN.filled())])?;
+        }
+        if left[b] > 0 {
+            chart.draw_series([Rectangle::new(at([foot, top]), LEFT.filled())])?;
+        }
+    }
+    let anchors = known.iter().filter(|i| found.anchors[**i]);
+    let cut = anchors.map(|i| value(*i)).fold(f64::NEG_INFINITY, f64::max);
+    if cut.is_finite() {
+        let line = [(cut, 0.0), (cut, tallest)];
+        chart.draw_series(DashedLineSeries::new(line, 5, 4, CUT.stroke_width(2)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::example;
+
+    #[test]
+    fn a_run_with_labels_has_four_charts_and_one_without_three() {
+        let files = |labels| {
+            let charts = charts(&Summary::of(&example(labels))).unwrap();
+            assert!(charts.iter().all(|c| c.svg.trim_end().ends_with("</svg>")));
+            charts.iter().map(|c| c.file).collect::<Vec<_>>()
+        };
+        assert_eq!(files(true), ["knn", "loss", "rate", "anchors"]);
+        assert_eq!(files(false), ["loss", "rate", "anchors"]);
+        charts(&Summary::default()).unwrap();
+    }
+
+    #[test]
+    fn every_picture_is_in_one_bar() {
+        let found = Findings {
+            round: 1,
+            k: 0,
+            neighbours: vec![],
+            anchors: vec![true, true, false, false],
+            entropy: vec![0.0, 1.0, 2.0, f32::NAN],
+        };
+        let svg = entropy_svg(&found).unwrap();
+        assert_eq!(svg.matches("fill=\"#005EA2\"").count(), 2);
+        assert_eq!(svg.matches("fill=\"#AAB2BA\"").count(), 1);
+        let flat = Findings {
+            entropy: vec![1.0; 4],
+            ..found
+        };
+        entropy_svg(&flat).unwrap();
+    }
+}

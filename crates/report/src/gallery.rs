@@ -1,0 +1,147 @@
+//! What the curriculum chose: the surest, the middling and the hardest neighbourhoods of each round, as pictures.
+
+use std::fmt::Write;
+
+use anchorhood_data::Split;
+
+use crate::html::escape;
+use crate::sprite::Sprite;
+use crate::{Findings, ReportError};
+
+/// Neighbourhoods of a kind.
+const SHOWN: usize = 10;
+/// Neighbours shown of each.
+const MOST_NEIGHBOURS: usize = 5;
+
+/// Which neighbourhoods of a round to look at.
+struct Chosen {
+    title: &'static str,
+    pictures: Vec<u32>,
+}
+
+fn chosen(found: &Findings) -> [Chosen; 3] {
+    let order = found.by_entropy();
+    let n = order.len();
+    let shown = SHOWN.min(n);
+    let middle = (n - shown) / 2;
+    let kind = |title, pictures: &[u32]| Chosen {
+        title,
+        pictures: pictures.to_vec(),
+    };
+    [
+        kind("Surest: lowest entropy", &order[..shown]),
+        kind("In the middle", &order[middle..middle + shown]),
+        kind("Hardest: highest entropy", &order[n - shown..]),
+    ]
+}
+
+fn shown_neighbours(found: &Findings, picture: u32) -> &[u32] {
+    let all = found.neighbours_of(picture as usize);
+    &all[..all.len().min(MOST_NEIGHBOURS)]
+}
+
+/// The sheet with all pictures of all rounds' galleries.
+pub(crate) fn sprite(rounds: &[Findings], train: &Split) -> Result<Sprite, ReportError> {
+    let mut pictures = vec![];
+    for found in rounds {
+        for picture in chosen(found).iter().flat_map(|c| &c.pictures) {
+            pictures.push(*picture);
+            pictures.extend_from_slice(shown_neighbours(found, *picture));
+        }
+    }
+    Sprite::of(&train.pictures, &pictures, 64)
+}
+
+/// The gallery of one round.
+pub(crate) fn gallery(found: &Findings, train: &Split, sprite: &Sprite) -> String {
+    let mut html = String::new();
+    for kind in chosen(found) {
+        let _ = write!(html, "<h3>{}</h3><div class=\"hoods\">", kind.title);
+        for picture in kind.pictures {
+            html.push_str(&hood(found, train, sprite, picture));
+        }
+        html.push_str("</div>");
+    }
+    html
+}
+
+fn hood(found: &Findings, train: &Split, sprite: &Sprite, picture: u32) -> String {
+    let entropy = found.entropy[picture as usize];
+    let anchor = match found.anchors[picture as usize] {
+        true => "anchor",
+        false => "not an anchor in this round",
+    };
+    let mut html = String::from("<div class=\"hood\">");
+    let title = format!("{}: entropy {entropy:.3}, {anchor}", name(train, picture));
+    html.push_str(&tile(sprite, picture, "anchor", &title));
+    for neighbour in shown_neighbours(found, picture) {
+        let judged = match &train.labels {
+            None => "",
+            Some(l) if l.get(picture as usize) == l.get(*neighbour as usize) => "right",
+            Some(_) => "wrong",
+        };
+        let title = format!("{}, its neighbour", name(train, *neighbour));
+        html.push_str(&tile(sprite, *neighbour, judged, &title));
+    }
+    html.push_str("</div>");
+    html
+}
+
+/// A picture in words: class and file, or its number.
+pub(crate) fn name(train: &Split, picture: u32) -> String {
+    let i = picture as usize;
+    let class = train
+        .labels
+        .as_ref()
+        .map(|l| l.classes()[l.get(i) as usize].clone());
+    let file = match train.names.get(i) {
+        Some(name) => name.clone(),
+        None => format!("picture {i}"),
+    };
+    class
+        .into_iter()
+        .chain([file])
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn tile(sprite: &Sprite, picture: u32, class: &str, title: &str) -> String {
+    let place = sprite.place(picture).unwrap_or(0);
+    let across = |i: usize, n: usize| match n {
+        0 | 1 => 0.0,
+        _ => 100.0 * i as f64 / (n - 1) as f64,
+    };
+    let x = across(place % sprite.columns, sprite.columns);
+    let y = across(place / sprite.columns, sprite.rows);
+    let title = escape(title);
+    format!(
+        "<div class=\"tile {class}\" role=\"img\" aria-label=\"{title}\" title=\"{title}\" style=\"background-position:{x:.3}% {y:.3}%\"></div>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_pictures_are_shown_in_every_row() {
+        let found = Findings {
+            round: 1,
+            k: 1,
+            neighbours: vec![1, 0, 0],
+            anchors: vec![true, false, false],
+            entropy: vec![0.5, 0.1, 0.9],
+        };
+        let rows = chosen(&found).map(|c| c.pictures);
+        assert_eq!(rows, [[1, 0, 2], [1, 0, 2], [1, 0, 2]]);
+        let many = Findings {
+            round: 1,
+            k: 0,
+            neighbours: vec![],
+            anchors: vec![false; 100],
+            entropy: (0..100).map(|i| i as f32).collect(),
+        };
+        let rows = chosen(&many).map(|c| c.pictures[0]);
+        assert_eq!(rows, [0, 45, 90]);
+    }
+}

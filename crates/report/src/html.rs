@@ -1,0 +1,481 @@
+//! One page with everything in it: no request leaves it, and it can be sent by mail.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::Split;
+use anchorhood_train::{Accuracy, RunStarted};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use crate::layout::layout;
+use crate::sprite::Sprite;
+use crate::{Findings, ReportError, RunRecord, Summary, charts, entropy_svg, gallery, whole_file};
+
+/// Pictures on the map, at most: enough to see the shape, few enough to send by mail.
+const MOST_ON_MAP: usize = 2000;
+/// Pixels a side of a picture on the map.
+const MAP_TILE: usize = 32;
+
+/// The style that every page of the program shares.
+pub const STYLE: &str = include_str!("page/style.css");
+/// The map that every page of the program shares: `showMap(box, map)`.
+pub const MAP_SCRIPT: &str = include_str!("page/map.js");
+const REPORT_SCRIPT: &str = include_str!("page/report.js");
+
+/// The training pictures, or why they are not at hand.
+pub type TrainingPictures<'a> = Result<&'a Split, String>;
+
+/// Writes `report.html` into a run's folder, and its charts into `charts/`. Gives the page's path.
+pub fn write_report(
+    folder: &Path,
+    record: &RunRecord,
+    pictures: TrainingPictures,
+) -> Result<PathBuf, ReportError> {
+    let page = report_html(record, pictures)?;
+    let beside = folder.join("charts");
+    std::fs::create_dir_all(&beside).map_err(ReportError::io(&beside))?;
+    for chart in charts(&Summary::of(&record.events))? {
+        let path = beside.join(format!("{}.svg", chart.file));
+        whole_file::write(&path, chart.svg.as_bytes()).map_err(ReportError::io(&path))?;
+    }
+    for found in &record.rounds {
+        let path = beside.join(format!("entropy-{}.svg", found.round));
+        let svg = entropy_svg(found)?;
+        whole_file::write(&path, svg.as_bytes()).map_err(ReportError::io(&path))?;
+    }
+    let path = folder.join("report.html");
+    whole_file::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
+    Ok(path)
+}
+
+/// The page of a run. Without its pictures it says why, and shows everything else.
+pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<String, ReportError> {
+    let summary = Summary::of(&record.events);
+    let pictures = pictures.and_then(|split| fitting(record, split));
+    let mut page = String::new();
+    let name = escape(&record.name);
+    let _ = write!(
+        page,
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"generator\" content=\"anchorhood {}\"><title>{name}</title>\
+         <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head><body>",
+        anchorhood_train::VERSION
+    );
+    page.push_str(&top(&name, &summary));
+    page.push_str("<main>");
+    if let Err(why) = &pictures {
+        let _ = write!(
+            page,
+            "<h2>Pictures</h2><p class=\"note\">The training pictures are not shown, because {}.</p>",
+            escape(why)
+        );
+    }
+    page.push_str(&curves(&summary)?);
+    page.push_str(&rounds_table(&summary));
+    page.push_str(&neighbourhoods(
+        &record.rounds,
+        pictures.as_ref().ok().copied(),
+    )?);
+    page.push_str(&map(record, pictures.as_ref().ok().copied())?);
+    page.push_str(&strips(record));
+    page.push_str(&settings(record, &summary));
+    let _ = write!(
+        page,
+        "</main><footer>Made by anchorhood {}. Everything on this page is in this file.</footer>\
+         <script>{MAP_SCRIPT}{REPORT_SCRIPT}</script></body></html>",
+        anchorhood_train::VERSION
+    );
+    Ok(page)
+}
+
+/// Pictures are only shown where they are those the run has seen.
+fn fitting<'a>(record: &RunRecord, split: &'a Split) -> Result<&'a Split, String> {
+    let seen = record.embedding.as_ref().map(|e| e.len());
+    let found = record.rounds.first().map(|r| r.anchors.len());
+    let n = split.pictures.len();
+    match [seen, found].into_iter().flatten().find(|m| *m != n) {
+        Some(m) => Err(format!(
+            "the run has seen {m} pictures, and the data set has {n} now"
+        )),
+        None if n == 0 => Err("the data set has none".into()),
+        None => Ok(split),
+    }
+}
+
+fn top(name: &str, summary: &Summary) -> String {
+    let mut html = format!("<header class=\"top\"><h1>{name}</h1>");
+    if let Some(s) = &summary.started {
+        let _ = write!(
+            html,
+            "<p class=\"soft\">{} on {} pictures of {} ({}×{}), {} rounds of {} epochs</p>",
+            escape(&s.network),
+            grouped(s.pictures),
+            escape(&s.data),
+            s.size,
+            s.size,
+            s.rounds + 1,
+            s.epochs
+        );
+    }
+    if summary.ended.is_none() {
+        html.push_str(
+            "<p class=\"note\">This run has not ended: figures are as far as it came.</p>",
+        );
+    }
+    html.push_str("<div class=\"figures\">");
+    let mut figure = |value: String, what: String| {
+        let _ = write!(
+            html,
+            "<div class=\"figure\"><b>{value}</b><span>{what}</span></div>"
+        );
+    };
+    let last = summary.evaluations.last().map(|e| e.accuracy);
+    if let Some(last) = last {
+        let what = format!("kNN top-1 after the last epoch, n = {}", grouped(last.n));
+        figure(percent(last.top1), what);
+    }
+    for floor in &summary.floors {
+        figure(
+            percent(floor.accuracy.top1),
+            format!("kNN of {}", floor.name),
+        );
+    }
+    if let Some(epoch) = summary.epochs.last() {
+        figure(
+            format!("{:.3}", epoch.loss),
+            "loss of the last epoch".into(),
+        );
+    }
+    let consistent = summary.rounds.last().and_then(|r| r.consistency?.share());
+    if let Some(share) = consistent {
+        figure(
+            percent(share),
+            "anchors with neighbours of their class, last round".into(),
+        );
+    }
+    if let Some(ended) = &summary.ended {
+        figure(duration(ended.seconds), "in all".into());
+    }
+    html.push_str("</div></header>");
+    html
+}
+
+fn curves(summary: &Summary) -> Result<String, ReportError> {
+    let mut html = String::from("<h2>Curves</h2>");
+    html.push_str(&chart_figures(summary)?);
+    Ok(html)
+}
+
+/// The charts of a run as figures of a page; they need the page's [`STYLE`].
+pub fn chart_figures(summary: &Summary) -> Result<String, ReportError> {
+    let mut html = String::from("<div class=\"charts\">");
+    for chart in charts(summary)? {
+        let key = match (
+            chart.file,
+            summary.rounds.iter().any(|r| r.consistency.is_some()),
+        ) {
+            ("anchors", true) => {
+                "<div class=\"small soft\"><i class=\"key\" style=\"background:var(--blue)\"></i>pictures that are anchors\
+                 <i class=\"key\" style=\"background:var(--green)\"></i>anchors whose neighbours are of their class</div>"
+            }
+            ("anchors", false) => "<div class=\"small soft\">pictures that are anchors</div>",
+            _ => "",
+        };
+        let _ = write!(
+            html,
+            "<figure class=\"card chart\"><figcaption>{}</figcaption>{key}{}</figure>",
+            chart.title, chart.svg
+        );
+    }
+    html.push_str("</div>");
+    Ok(html)
+}
+
+fn rounds_table(summary: &Summary) -> String {
+    let labels = summary.has_accuracy();
+    let mut html = String::from("<h2>Rounds</h2><div class=\"scroll card\"><table><tr><th></th>");
+    if labels {
+        html.push_str("<th>kNN top-1</th><th>top-5</th>");
+    }
+    html.push_str("<th>anchors</th>");
+    if labels {
+        html.push_str("<th>consistent</th>");
+    }
+    html.push_str("<th>loss</th><th>time</th></tr>");
+    let cell = |html: &mut String, value: Option<String>| {
+        let _ = write!(html, "<td>{}</td>", value.unwrap_or_else(|| "–".into()));
+    };
+    let accuracy = |html: &mut String, a: Option<&Accuracy>| {
+        cell(html, a.map(|a| percent(a.top1)));
+        cell(html, a.and_then(|a| a.top5).map(percent));
+    };
+    for floor in &summary.floors {
+        let _ = write!(html, "<tr><td>{}</td>", floor.name);
+        accuracy(&mut html, Some(&floor.accuracy));
+        html.push_str("<td>–</td><td>–</td><td>–</td><td>–</td></tr>");
+    }
+    for r in &summary.rounds {
+        let _ = write!(html, "<tr><td>round {}</td>", r.round);
+        if labels {
+            accuracy(&mut html, r.accuracy.as_ref());
+        }
+        cell(&mut html, r.anchors.map(grouped));
+        if labels {
+            cell(
+                &mut html,
+                r.consistency.and_then(|c| c.share()).map(percent),
+            );
+        }
+        cell(&mut html, r.loss.map(|l| format!("{l:.4}")));
+        cell(&mut html, Some(duration(r.seconds)));
+        html.push_str("</tr>");
+    }
+    html.push_str("</table></div>");
+    html
+}
+
+fn neighbourhoods(rounds: &[Findings], train: Option<&Split>) -> Result<String, ReportError> {
+    if rounds.is_empty() {
+        return Ok(String::new());
+    }
+    let mut html = String::from(
+        "<h2>Neighbourhoods</h2><p>Before each round every picture is compared with all others. Where few stand out as near, \
+         entropy is low and the picture is sure of its neighbourhood: these become anchors first.</p>",
+    );
+    let sprite = train.map(|t| gallery::sprite(rounds, t)).transpose()?;
+    if let (Some(sprite), Some(train)) = (&sprite, train) {
+        let _ = write!(
+            html,
+            "<style>.tile{{background-image:url({});background-size:{}% {}%}}</style>",
+            sprite.data_uri(),
+            sprite.columns * 100,
+            sprite.rows * 100
+        );
+        let judged = match train.labels {
+            Some(_) => {
+                " A green frame: of the picture's class; red: of another (labels judge here, they never train)."
+            }
+            None => "",
+        };
+        let _ = write!(
+            html,
+            "<p class=\"small soft\">At the left of each group a picture, then its nearest neighbours.{judged}</p>"
+        );
+    }
+    html.push_str("<div class=\"tabs\" data-for=\"rounds\" role=\"tablist\">");
+    for found in rounds {
+        let _ = write!(html, "<button role=\"tab\">Round {}</button>", found.round);
+    }
+    html.push_str("</div>");
+    for found in rounds {
+        let n = found.anchors.len();
+        let _ = write!(
+            html,
+            "<section data-panel=\"rounds\"><figure class=\"card chart\" style=\"max-width:640px\"><figcaption>Entropy before round \
+             {}</figcaption><div class=\"small soft\"><i class=\"key\" style=\"background:var(--blue)\"></i>{} of {} pictures chosen \
+             as anchors<i class=\"key\" style=\"background:var(--grey)\"></i>the rest</div>{}</figure>",
+            found.round,
+            grouped(found.anchor_count()),
+            grouped(n),
+            entropy_svg(found)?
+        );
+        if let (Some(sprite), Some(train)) = (&sprite, train) {
+            html.push_str(&gallery::gallery(found, train, sprite));
+        }
+        html.push_str("</section>");
+    }
+    Ok(html)
+}
+
+fn map(record: &RunRecord, train: Option<&Split>) -> Result<String, ReportError> {
+    let Some(embedding) = record.embedding.as_ref().filter(|e| !e.is_empty()) else {
+        return Ok(String::new());
+    };
+    let sheet = layout(&embedding.vectors, embedding.dim, MOST_ON_MAP);
+    let sprite = train
+        .map(|t| Sprite::of(&t.pictures, &sheet.chosen, MAP_TILE))
+        .transpose()?;
+    let labels = train.and_then(|t| t.labels.as_ref());
+    let class = |i: &u32| labels.map_or(-1, |l| i64::from(l.get(*i as usize)));
+    let place = |p: &[f32; 2]| p.map(|v| (v * 1000.0).round() as i32);
+    let files = train.filter(|t| !t.names.is_empty());
+    let files = files.map(|t| {
+        sheet
+            .chosen
+            .iter()
+            .map(|i| &t.names[*i as usize])
+            .collect::<Vec<_>>()
+    });
+    let data = json!({
+        "places": sheet.places.iter().map(place).collect::<Vec<_>>(),
+        "chosen": sheet.chosen,
+        "classes": sheet.chosen.iter().map(class).collect::<Vec<_>>(),
+        "names": labels.map_or(&[][..], |l| l.classes()),
+        "labels": files,
+        "columns": sprite.as_ref().map(|s| s.columns),
+        "rows": sprite.as_ref().map(|s| s.rows),
+        "side": sprite.as_ref().map(|s| s.side),
+        "sprite": sprite.as_ref().map(|s| s.data_uri()),
+    });
+    // `<` inside a script could end it.
+    let data = data.to_string().replace('<', "\\u003c");
+    let how = match sheet.chosen.len() == embedding.len() {
+        true => format!("All {} pictures", grouped(embedding.len())),
+        false => format!(
+            "{} of {} pictures, evenly taken,",
+            grouped(sheet.chosen.len()),
+            grouped(embedding.len())
+        ),
+    };
+    let colours = if labels.is_some() {
+        " Colours are classes, which training never saw."
+    } else {
+        ""
+    };
+    let swap = match sprite {
+        Some(_) => "<button data-pictures>Show pictures</button>",
+        None => "",
+    };
+    Ok(format!(
+        "<h2>Map</h2><p>{how} laid out so that alike ones are near (t-SNE of the memory).{colours} Point at one to see it; drag to \
+         move, wheel or two fingers to magnify.</p><div class=\"card map\"><div class=\"tabs\">{swap}<button \
+         data-home>Whole map</button></div><canvas role=\"img\" aria-label=\"map of the embeddings\"></canvas><div class=\"tip\"></div><div \
+         class=\"legend\"></div></div><script type=\"application/json\" id=\"map-data\">{data}</script>"
+    ))
+}
+
+fn strips(record: &RunRecord) -> String {
+    let mut html = String::from("<h2>Where the network looked</h2>");
+    if record.strips.is_empty() {
+        let _ = write!(
+            html,
+            "<p class=\"soft\">No strips have been drawn. <code>anchorhood attention {0} --pictures 1,5,9 -o {0}/attention</code> in the \
+             folder of the runs draws some; make the report again to see them here.</p>",
+            escape(&record.name)
+        );
+        return html;
+    }
+    html.push_str(
+        "<p>Each strip: a picture, then the same under the heat of what placed it near its neighbours, round by round. \
+         Frames: grey, it stood alone; green, its neighbours are of its class; red, some are not.</p>",
+    );
+    for strip in &record.strips {
+        let name = escape(&strip.name);
+        let _ = write!(
+            html,
+            "<img class=\"strip\" alt=\"attention: {name}\" title=\"{name}\" src=\"data:image/png;base64,{}\">",
+            STANDARD.encode(&strip.png)
+        );
+    }
+    html
+}
+
+fn settings(record: &RunRecord, summary: &Summary) -> String {
+    let mut html = String::from("<h2>Evidence</h2><div class=\"card\"><table class=\"facts\">");
+    let mut fact = |what: &str, value: String| {
+        let _ = write!(html, "<tr><td>{what}</td><td>{}</td></tr>", escape(&value));
+    };
+    if let Some(s) = &summary.started {
+        evidence(s, &mut fact);
+    }
+    if let Some(e) = summary.evaluations.last() {
+        let a = e.accuracy;
+        fact(
+            "kNN",
+            format!(
+                "k = {}, τ = {}, on {} test pictures",
+                a.k,
+                a.temperature,
+                grouped(a.n)
+            ),
+        );
+    }
+    if let Some(ended) = &summary.ended {
+        fact("seconds", format!("{:.1}", ended.seconds));
+        if let (Some(last), Some(best)) = (ended.last, ended.best) {
+            fact("top-1, last epoch", percent(last.top1));
+            fact(
+                "top-1, best epoch",
+                format!("{} (chosen by test accuracy)", percent(best.top1)),
+            );
+        }
+    }
+    let resumed = record
+        .events
+        .iter()
+        .filter(|e| matches!(e, anchorhood_train::Event::RunStarted(s) if s.resumed.is_some()));
+    fact("resumed", format!("{} times", resumed.count()));
+    html.push_str("</table></div>");
+    let _ = write!(
+        html,
+        "<h2>Settings</h2><details><summary>config.toml</summary><pre>{}</pre></details>",
+        escape(&record.settings)
+    );
+    html
+}
+
+fn evidence(s: &RunStarted, fact: &mut dyn FnMut(&str, String)) {
+    fact("program", format!("anchorhood {}", s.version));
+    fact("device", s.device.clone());
+    fact("data", s.data.clone());
+    fact(
+        "training pictures",
+        format!("{}, {}×{}", grouped(s.pictures), s.size, s.size),
+    );
+    fact(
+        "test pictures",
+        match s.test_pictures {
+            0 => "none: there are no labels".into(),
+            n => grouped(n),
+        },
+    );
+    fact(
+        "network",
+        format!("{}, {} weights", s.network, grouped(s.weights)),
+    );
+    fact("batch", s.batch.to_string());
+    fact("seed", s.seed.to_string());
+}
+
+/// Text as HTML shows it, in elements and in quoted attributes.
+pub(crate) fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            c => html.push(c),
+        }
+    }
+    html
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|g| std::str::from_utf8(g).unwrap_or(""))
+        .collect();
+    groups.join(",")
+}
+
+fn duration(seconds: f64) -> String {
+    let s = seconds.max(0.0).round() as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
+    }
+}

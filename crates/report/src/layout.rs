@@ -1,0 +1,204 @@
+//! Vectors on a sheet of paper: near each other there when they are alike.
+//!
+//! The two directions of greatest variance give a first arrangement, the same every time; t-SNE then pulls neighbours
+//! together. Very many vectors are sampled, evenly over their order.
+
+use rayon::prelude::*;
+
+/// Fewer points than this are shown by their two directions of greatest variance alone.
+const FEWEST_FOR_TSNE: usize = 60;
+const PERPLEXITY: f32 = 20.0;
+const STEPS: usize = 400;
+const POWER_STEPS: usize = 60;
+
+/// Where each of some vectors lies on the sheet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout {
+    /// Which vectors, ascending.
+    pub chosen: Vec<u32>,
+    /// Their places, both coordinates in [0, 1].
+    pub places: Vec<[f32; 2]>,
+}
+
+/// Lays out `vectors` (rows of `dim`), at most `most` of them.
+pub fn layout(vectors: &[f32], dim: usize, most: usize) -> Layout {
+    let n = vectors.len() / dim.max(1);
+    let count = n.min(most);
+    let chosen: Vec<u32> = (0..count).map(|i| (i * n / count.max(1)) as u32).collect();
+    if count == 0 {
+        return Layout::default();
+    }
+    let rows: Vec<Vec<f32>> = chosen
+        .iter()
+        .map(|i| unit(&vectors[*i as usize * dim..][..dim]))
+        .collect();
+    let start = variance(&rows, dim);
+    let flat = spread(&start) < 1e-6; // all the same: there are no neighbours to pull together
+    let places = match count < FEWEST_FOR_TSNE || flat {
+        true => start,
+        false => neighbours_together(&rows, &start),
+    };
+    Layout {
+        chosen,
+        places: fitted(places),
+    }
+}
+
+/// Of unit length; what is no number is nothing.
+fn unit(row: &[f32]) -> Vec<f32> {
+    let row: Vec<f32> = row
+        .iter()
+        .map(|v| if v.is_finite() { *v } else { 0.0 })
+        .collect();
+    let length = row.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
+    row.iter().map(|v| v / length).collect()
+}
+
+/// Each row along the two directions of greatest variance.
+fn variance(rows: &[Vec<f32>], dim: usize) -> Vec<[f32; 2]> {
+    let mut mean = vec![0.0; dim];
+    for row in rows {
+        mean.iter_mut()
+            .zip(row)
+            .for_each(|(m, v)| *m += v / rows.len() as f32);
+    }
+    let centred: Vec<Vec<f32>> = rows
+        .iter()
+        .map(|row| row.iter().zip(&mean).map(|(v, m)| v - m).collect())
+        .collect();
+    let first = direction(&centred, dim, None);
+    let second = direction(&centred, dim, Some(&first));
+    centred
+        .iter()
+        .map(|row| [dot(row, &first), dot(row, &second)])
+        .collect()
+}
+
+/// Power iteration, kept at right angles to `other`.
+fn direction(rows: &[Vec<f32>], dim: usize, other: Option<&[f32]>) -> Vec<f32> {
+    // Any start that is no direction's opposite; a fixed one gives the same sheet every time.
+    let mut towards: Vec<f32> = (0..dim).map(|i| 1.0 + (i as f32 * 1.7).sin()).collect();
+    for _ in 0..POWER_STEPS {
+        if let Some(other) = other {
+            let along = dot(&towards, other);
+            towards
+                .iter_mut()
+                .zip(other)
+                .for_each(|(t, o)| *t -= along * o);
+        }
+        let length = dot(&towards, &towards).sqrt().max(1e-20);
+        towards.iter_mut().for_each(|t| *t /= length);
+        let mut next = vec![0.0; dim];
+        for row in rows {
+            let along = dot(row, &towards);
+            next.iter_mut().zip(row).for_each(|(n, v)| *n += along * v);
+        }
+        towards = next;
+    }
+    let length = dot(&towards, &towards).sqrt().max(1e-20);
+    towards.iter().map(|t| t / length).collect()
+}
+
+fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
+    // t-SNE wants to begin in a small heap, and cannot part what lies in one place, as copies of a picture do.
+    let scale = 1e-2 / spread(start);
+    let values = start.iter().flatten().enumerate();
+    let start: Vec<f32> = values
+        .map(|(i, v)| v * scale + 1e-5 * (i as f32 * 12.9898).sin())
+        .collect();
+    let mut tsne: bhtsne::tSNE<f32, Vec<f32>> = bhtsne::tSNE::new(rows);
+    tsne.perplexity(PERPLEXITY.min(rows.len() as f32 / 4.0))
+        .epochs(STEPS)
+        .stop_lying_epoch(STEPS / 3)
+        .momentum_switch_epoch(STEPS / 3)
+        .initial_embedding(start)
+        .barnes_hut(0.5, |a, b| (2.0 - 2.0 * dot(a, b)).max(0.0).sqrt());
+    let places = tsne.embedding();
+    places.chunks_exact(2).map(|p| [p[0], p[1]]).collect()
+}
+
+fn spread(places: &[[f32; 2]]) -> f32 {
+    places.iter().flatten().fold(0.0, |a, v| a.max(v.abs()))
+}
+
+/// Into the unit square; the farthest hundredth of the points sit on its edge, lest they squeeze the rest.
+fn fitted(mut places: Vec<[f32; 2]>) -> Vec<[f32; 2]> {
+    for axis in 0..2 {
+        let mut values: Vec<f32> = places
+            .iter()
+            .map(|p| p[axis])
+            .filter(|v| v.is_finite())
+            .collect();
+        values.par_sort_unstable_by(f32::total_cmp);
+        let at = |share: f64| values.get((share * values.len() as f64) as usize).copied();
+        let (low, high) = (at(0.005).unwrap_or(0.0), at(0.995).unwrap_or(1.0));
+        let high = if values.len() < 200 {
+            values.last().copied().unwrap_or(1.0)
+        } else {
+            high
+        };
+        let range = (high - low).max(1e-12);
+        for place in &mut places {
+            let v = (place[axis] - low) / range;
+            place[axis] = if v.is_finite() {
+                v.clamp(0.0, 1.0)
+            } else {
+                0.5
+            };
+        }
+    }
+    places
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two heaps of vectors around two directions.
+    fn heaps(each: usize) -> Vec<f32> {
+        let row = |i: usize| {
+            let heap = i % 2;
+            (0..8).map(move |d| {
+                let noise = ((i * 31 + d * 17) % 97) as f32 / 97.0 * 0.2;
+                noise + if d == heap * 4 { 1.0 } else { 0.0 }
+            })
+        };
+        (0..2 * each).flat_map(row).collect()
+    }
+
+    #[test]
+    fn heaps_stay_apart() {
+        for each in [10, 100] {
+            let sheet = layout(&heaps(each), 8, 1000);
+            assert_eq!(sheet.chosen.len(), 2 * each);
+            let distance = |a: usize, b: usize| {
+                let (a, b) = (sheet.places[a], sheet.places[b]);
+                ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt()
+            };
+            let nearest = |i: usize| {
+                let others = (0..2 * each).filter(|j| *j != i);
+                others
+                    .min_by(|a, b| distance(i, *a).total_cmp(&distance(i, *b)))
+                    .unwrap()
+            };
+            let right = (0..2 * each).filter(|i| nearest(*i) % 2 == i % 2).count();
+            assert!(right as f64 > 1.9 * each as f64, "{right} of {}", 2 * each);
+        }
+    }
+
+    #[test]
+    fn samples_evenly_and_survives_anything() {
+        let sheet = layout(&heaps(50), 8, 10);
+        assert_eq!(sheet.chosen, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        for bad in [f32::NAN, f32::INFINITY, 0.0] {
+            let sheet = layout(&[bad; 80 * 4], 4, 100);
+            let inside = |p: &[f32; 2]| p.iter().all(|v| (0.0..=1.0).contains(v));
+            assert!(sheet.places.iter().all(inside));
+        }
+        assert_eq!(layout(&[], 4, 100), Layout::default());
+    }
+}

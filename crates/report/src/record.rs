@@ -1,0 +1,198 @@
+//! What a run left on disk, read back once: settings, events, what each round discovered, where every picture lies now.
+
+use std::path::Path;
+
+use anchorhood_train::{Checkpoint, Event, checkpoint_path};
+
+use crate::{ReportError, read_metrics};
+
+/// More strips than this make a page nobody scrolls.
+const MOST_STRIPS: usize = 24;
+
+/// What discovery found before a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Which round it was for, from 1.
+    pub round: usize,
+    /// Neighbours of each picture.
+    pub k: usize,
+    /// Which, picture after picture, nearest first.
+    pub neighbours: Vec<u32>,
+    /// Whether each picture was an anchor.
+    pub anchors: Vec<bool>,
+    /// Each picture's entropy.
+    pub entropy: Vec<f32>,
+}
+
+impl Findings {
+    /// One picture's neighbours, nearest first.
+    pub fn neighbours_of(&self, picture: usize) -> &[u32] {
+        &self.neighbours[picture * self.k..][..self.k]
+    }
+
+    /// Pictures from the surest to the hardest; what is no number comes last.
+    pub fn by_entropy(&self) -> Vec<u32> {
+        let key = |i: &u32| match self.entropy[*i as usize] {
+            e if e.is_nan() => f32::INFINITY,
+            e => e,
+        };
+        let mut order: Vec<u32> = (0..self.entropy.len() as u32).collect();
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));
+        order
+    }
+
+    /// How many pictures were anchors.
+    pub fn anchor_count(&self) -> usize {
+        self.anchors.iter().filter(|a| **a).count()
+    }
+}
+
+/// The memory bank of the last checkpoint: where every training picture lies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Embedding {
+    /// Length of a vector.
+    pub dim: usize,
+    /// The vectors, picture after picture.
+    pub vectors: Vec<f32>,
+}
+
+impl Embedding {
+    /// How many pictures.
+    pub fn len(&self) -> usize {
+        self.vectors.len() / self.dim.max(1)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.vectors.is_empty()
+    }
+}
+
+/// A strip of pictures that `anchorhood attention` drew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strip {
+    /// Its file's name.
+    pub name: String,
+    /// The PNG file.
+    pub png: Vec<u8>,
+}
+
+/// A run as it lies on disk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunRecord {
+    /// The folder's name.
+    pub name: String,
+    /// `config.toml`.
+    pub settings: String,
+    /// `metrics.jsonl`.
+    pub events: Vec<Event>,
+    /// Rounds whose checkpoints are there and had neighbourhoods.
+    pub rounds: Vec<Findings>,
+    /// The memory of the last checkpoint, once there is one.
+    pub embedding: Option<Embedding>,
+    /// Strips under `attention/`.
+    pub strips: Vec<Strip>,
+}
+
+impl RunRecord {
+    /// Reads a run's folder. A run that is still training is read as far as it is.
+    pub fn read(folder: &Path) -> Result<RunRecord, ReportError> {
+        let config = folder.join("config.toml");
+        let settings = std::fs::read_to_string(&config).map_err(ReportError::io(&config))?;
+        let metrics = folder.join("metrics.jsonl");
+        let events = match metrics.exists() {
+            true => read_metrics(&metrics)?,
+            false => vec![],
+        };
+        let mut record = RunRecord {
+            name: name_of(folder),
+            settings,
+            events,
+            strips: strips(&folder.join("attention")),
+            ..RunRecord::default()
+        };
+        for round in 0.. {
+            let path = checkpoint_path(folder, &format!("round-{round}"));
+            match path.is_file() {
+                true => record.rounds.extend(findings(round, load(&path)?)),
+                false => break,
+            }
+        }
+        let last = checkpoint_path(folder, "last");
+        if last.is_file() {
+            let checkpoint = load(&last)?;
+            let round = record.rounds.last().map_or(1, |r| r.round + 1);
+            record.embedding = Some(Embedding {
+                dim: checkpoint.config.network.features,
+                vectors: checkpoint.memory.clone(),
+            });
+            // A round that is not finished has a place in the last checkpoint alone; an ended run stands after its last.
+            let unfinished = checkpoint.standing.position.round == round;
+            if unfinished && round <= checkpoint.config.training.rounds {
+                record.rounds.extend(findings(round, checkpoint));
+            }
+        }
+        Ok(record)
+    }
+}
+
+fn load(path: &Path) -> Result<Checkpoint, ReportError> {
+    Checkpoint::load(path).map_err(|e| ReportError::Checkpoint(Box::new(e)))
+}
+
+fn findings(round: usize, checkpoint: Checkpoint) -> Option<Findings> {
+    let n = checkpoint.pictures;
+    let found = checkpoint.neighbourhoods?;
+    let whole = found.anchors.len() == n
+        && found.entropy.len() == n
+        && found.neighbours.len() == n * found.k
+        && found.neighbours.iter().all(|i| (*i as usize) < n);
+    (n > 0 && whole).then_some(Findings {
+        round,
+        k: found.k,
+        neighbours: found.neighbours,
+        anchors: found.anchors,
+        entropy: found.entropy,
+    })
+}
+
+fn name_of(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    let name = whole.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// What can be read of them, by name; a strip is an extra that no report should fail for.
+fn strips(folder: &Path) -> Vec<Strip> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let pngs = entries.map(|e| e.path());
+    let mut pngs: Vec<_> = pngs
+        .filter(|p| p.extension().is_some_and(|e| e == "png"))
+        .collect();
+    pngs.sort_by_key(|p| (p.as_os_str().len(), p.clone())); // picture-9 before picture-10
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let png = std::fs::read(path).ok()?;
+        Some(Strip { name, png })
+    };
+    pngs.iter().filter_map(read).take(MOST_STRIPS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_the_surest_to_what_is_no_number() {
+        let found = Findings {
+            round: 1,
+            k: 1,
+            neighbours: vec![1, 0, 0, 0],
+            anchors: vec![false, true, true, false],
+            entropy: vec![3.0, 1.0, 1.0, f32::NAN],
+        };
+        assert_eq!(found.by_entropy(), [1, 2, 0, 3]);
+        assert_eq!(found.neighbours_of(1), [0]);
+        assert_eq!(found.anchor_count(), 2);
+    }
+}

@@ -1,0 +1,1 @@
+//! How does one walk through pictures in a browser?
