@@ -39,6 +39,20 @@ pub enum Error {
     /// The graph cannot be planned as asked.
     #[error("{0}")]
     Plan(String),
+    /// The device has not enough memory.
+    #[error("{what}: {} MiB asked for, {} of the device's {} MiB are free; {advice}", .asked.div_ceil(1 << 20), .free >> 20, .total >> 20)]
+    Memory {
+        /// What it was for.
+        what: String,
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes free.
+        free: usize,
+        /// Bytes there are.
+        total: usize,
+        /// What would fit.
+        advice: String,
+    },
     /// The device failed.
     #[error("{0}")]
     Device(String),

@@ -373,6 +373,18 @@ impl Graph {
         self.taps.push((name.into(), x));
     }
 
+    /// The graph that ends at a layer: what was added after it is left out, and the layer is the result.
+    pub fn up_to(&self, last: NodeId) -> Graph {
+        let nodes: Vec<Node> = self.nodes[..=last.0].to_vec();
+        let used = nodes.iter().flat_map(|n| &n.parameters).max();
+        Graph {
+            parameters: self.parameters[..used.map_or(0, |p| p + 1)].to_vec(),
+            taps: (self.taps.iter().filter(|(_, id)| *id <= last).cloned()).collect(),
+            output: Some(last),
+            nodes,
+        }
+    }
+
     /// The layers, in the order they run.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -3,10 +3,16 @@
 use crate::{Error, Result};
 
 /// For each query, the keys that count as the same thing as it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Positives {
     starts: Vec<u32>,
     members: Vec<u32>,
+}
+
+impl Default for Positives {
+    fn default() -> Self {
+        Positives::with_capacity(0, 0)
+    }
 }
 
 impl Positives {

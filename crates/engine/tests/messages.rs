@@ -1,6 +1,8 @@
 //! A graph that cannot be says which layer and which shapes.
 
-use anchorhood_engine::{ConvSpec, Error, Graph, NodeId, Window};
+use anchorhood_engine::{
+    ConvSpec, Cuda, Device, Error, Graph, NetworkOptions, NodeId, Precision, Window,
+};
 
 fn begun() -> (Graph, NodeId) {
     let mut g = Graph::new();
@@ -81,4 +83,29 @@ fn a_name_unknown() {
     g.relu("relu1", x).unwrap();
     g.tap("conv1", x);
     says(g.find("conv2"), &["conv2", "conv1", "relu1"]);
+}
+
+#[test]
+fn a_gpu_that_is_full_says_what_would_fit() {
+    if !Cuda::available() {
+        eprintln!("skipped: no GPU");
+        return;
+    }
+    let cuda = Cuda::new(0, Precision::Tf32).unwrap();
+    let mut g = Graph::new();
+    let x = g.input(256, 256, 64);
+    let x = g.batch_norm("bn", x).unwrap();
+    let x = g.relu("relu", x).unwrap();
+    g.global_avg_pool("pool", x).unwrap();
+    let batch = 1_000_000;
+    let asked = cuda.network(&g, &NetworkOptions::new(batch)).err().unwrap();
+    let said = asked.to_string();
+    let fits = said
+        .split("--batch ")
+        .nth(1)
+        .and_then(|t| t.split(' ').next());
+    let fits: usize = fits.and_then(|n| n.parse().ok()).expect(&said);
+    assert!(said.contains("activations of 1000000 pictures"), "{said}");
+    assert!(said.contains("--precision bf16"), "{said}");
+    assert!((1..batch).contains(&fits), "{said}");
 }

@@ -117,6 +117,16 @@ pub enum TrainError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The device failed in the midst of a run.
+    #[error(
+        "{source}; the run is saved as of {position}: go on with --resume once the device works"
+    )]
+    DeviceFailed {
+        /// What the device said.
+        source: anchorhood_engine::Error,
+        /// Where the last checkpoint is.
+        position: Position,
+    },
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
@@ -141,16 +151,7 @@ impl TrainError {
             | TrainError::RunExists { .. }
             | TrainError::NoSuchRun { .. }
             | TrainError::OtherSettings { .. } => true,
-            TrainError::Data(e) => matches!(
-                e,
-                DataError::UnknownName { .. }
-                    | DataError::NotFound { .. }
-                    | DataError::CifarNotFound { .. }
-                    | DataError::NotCifar { .. }
-                    | DataError::EmptyFolder { .. }
-                    | DataError::NotADataset { .. }
-                    | DataError::BadOption { .. }
-            ),
+            TrainError::Data(e) => e.is_usage(),
             _ => false,
         }
     }

@@ -21,6 +21,7 @@ mod progress;
 mod run;
 mod run_dir;
 mod schedule;
+mod supervised;
 mod trainer;
 
 pub use checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, Tensor};
@@ -40,6 +41,7 @@ pub use judge::{Judgement, judge};
 pub use position::{Position, Standing};
 pub use run::{Outcome, train};
 pub use run_dir::{RunDir, checkpoint_path};
+pub use supervised::{LabelledSet, supervised_config, train_supervised};
 pub use trainer::{Trainer, TrainingSet, check_data};
 
 /// The program's version, as written into checkpoints and events.

@@ -53,6 +53,10 @@ struct Run<'a, D: Device> {
     /// When the run was saved last by this process, and whether anything has happened since.
     saved: Option<Instant>,
     unsaved: bool,
+    /// Pictures that could not be read when they were needed, and that were warned of.
+    warned: usize,
+    /// Where the last checkpoint is, this process's or another's.
+    saved_at: Option<Position>,
     clock: Instant,
     seconds_before: f64,
 }
@@ -97,13 +101,21 @@ impl<'a, D: Device> Run<'a, D> {
             pace: Pace::new(),
             saved: None,
             unsaved: false,
+            warned: 0,
+            saved_at: resumed.then_some(standing.position),
             clock: Instant::now(),
             seconds_before: standing.seconds,
         })
     }
 
     fn go(mut self, device: &D) -> Result<Outcome, TrainError> {
-        device.within(|| self.rounds(device.describe()))
+        let outcome = device.within(|| self.rounds(device.describe()));
+        outcome.map_err(|error| match (error, self.saved_at) {
+            (TrainError::Engine(source), Some(position)) => {
+                TrainError::DeviceFailed { source, position }
+            }
+            (error, _) => error,
+        })
     }
 
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
@@ -238,6 +250,7 @@ impl<'a, D: Device> Run<'a, D> {
             pictures_per_second: (batches * self.trainer.batch()) as f64 / seconds.max(1e-9),
             seconds,
         }))?;
+        self.warn_of_lost_pictures()?;
         let last_of_round = at.epoch + 1 == epochs;
         if last_of_round || (at.epoch + 1).is_multiple_of(every) {
             self.judge(at)?;
@@ -283,6 +296,7 @@ impl<'a, D: Device> Run<'a, D> {
         checkpoint.save(&path)?;
         self.saved = Some(Instant::now());
         self.unsaved = false;
+        self.saved_at = Some(self.standing.position);
         self.tell(Event::CheckpointSaved {
             path: path.display().to_string(),
             position: self.standing.position,
@@ -347,6 +361,18 @@ impl<'a, D: Device> Run<'a, D> {
                 "a batch of {asked} is more than the {batch} pictures there are; training with batches of {batch}"
             ),
         })
+    }
+
+    /// Pictures that are decoded when they are needed may be gone by then, and are trained on as plain grey.
+    fn warn_of_lost_pictures(&mut self) -> Result<(), TrainError> {
+        let lost = self.trainer.set().pictures.failures();
+        let new: Vec<_> = lost.into_iter().skip(self.warned).collect();
+        self.warned += new.len();
+        for (name, why) in new {
+            let message = format!("{name}: {why}; it is seen as plain grey");
+            self.tell(Event::Warning { message })?;
+        }
+        Ok(())
     }
 
     fn ended(&self) -> RunEnded {

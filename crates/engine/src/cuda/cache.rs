@@ -10,6 +10,11 @@ pub(super) fn read(name: &str) -> Option<Vec<u8>> {
     read_file(&folder()?.join(name))
 }
 
+/// Whether there is an entry of this name, broken or not.
+pub(super) fn has(name: &str) -> bool {
+    folder().is_some_and(|f| f.join(name).exists())
+}
+
 /// Keeps an entry; half-written files never bear the name.
 pub(super) fn write(name: &str, content: &[u8]) {
     if let Some(folder) = folder() {

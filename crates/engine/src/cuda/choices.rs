@@ -121,7 +121,7 @@ mod tests {
         let back = task(Direction::InputGradient, false);
         let added = task(Direction::InputGradient, true);
         let text = format!(
-            "{} = algorithm 1 1 4096\n{} = none\n{} = plan a 3\nsomething else\nx = algorithm 9 9 9\n",
+            "{} = algorithm 1 1 4096\n{} = none\n{} = plan 3\nsomething else\nx = algorithm 9 9 9\n",
             words(&forward),
             words(&back),
             words(&added)
@@ -131,7 +131,7 @@ mod tests {
         let found = |task| &made[&words(task)];
         assert!(matches!(found(&forward), Choice::Algorithm(a) if a.to_words() == "1 1 4096"));
         assert!(matches!(found(&back), Choice::None));
-        assert!(matches!(found(&added), Choice::Plan(p) if p.to_words() == "a 3"));
+        assert!(matches!(found(&added), Choice::Plan(p) if p.to_words() == "3"));
         let other = Problem {
             batch: 64,
             ..problem

@@ -53,6 +53,30 @@ pub(super) fn architecture(major: i32, minor: i32) -> String {
     format!("sm_{major}{minor}{suffix}")
 }
 
+/// Compiles what the cache does not have of our kernel files, side by side: whoever asks for them next finds them there.
+pub(super) fn fill_cache(architecture: &str, precision: Precision) {
+    std::thread::scope(|scope| {
+        for (stem, _) in SOURCES {
+            scope.spawn(move || {
+                let Ok(text) = source(stem) else { return };
+                let name = name_of(&text, architecture, precision);
+                if !cache::has(&name)
+                    && let Ok(image) = compile(&text, architecture, precision)
+                {
+                    cache::write(&name, &image);
+                }
+            });
+        }
+    });
+}
+
+fn name_of(text: &Text, architecture: &str, precision: Precision) -> String {
+    let mut key = DefaultHasher::new();
+    let (stem, bytes) = (text.stem, precision.bytes());
+    (text.before, text.source, architecture, bytes, version()).hash(&mut key);
+    format!("{stem}-{architecture}-{:016x}.cubin", key.finish())
+}
+
 /// Compiles a kernel file, or takes it from the cache, and loads it.
 pub(super) fn cached<T>(
     text: &Text,
@@ -61,10 +85,7 @@ pub(super) fn cached<T>(
     load: impl Fn(Vec<u8>) -> Result<T, String>,
 ) -> Result<T> {
     Library::Nvrtc.open()?;
-    let mut key = DefaultHasher::new();
-    let (stem, bytes) = (text.stem, precision.bytes());
-    (text.before, text.source, architecture, bytes, version()).hash(&mut key);
-    let name = format!("{stem}-{architecture}-{:016x}.cubin", key.finish());
+    let (stem, name) = (text.stem, name_of(text, architecture, precision));
     let kept = cache::read(&name);
     if let Some(loaded) = kept.and_then(|image| load(image).ok()) {
         return Ok(loaded);

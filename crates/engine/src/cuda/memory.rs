@@ -4,7 +4,7 @@
 use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits, sys};
 
 use super::launch::Pointer;
-use super::{Cuda, CudaBuffer, failed};
+use super::{Cuda, CudaBuffer, Precision, failed};
 use crate::{Error, Result};
 
 impl Cuda {
@@ -19,12 +19,13 @@ impl Cuda {
         slice.map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let (free, total) = self.stream().context().mem_get_info().unwrap_or((0, 0));
-                Error::Device(format!(
-                    "{what}: {} MiB asked for, {} of the GPU's {} MiB are free; a smaller batch needs less",
-                    bytes.div_ceil(1 << 20),
-                    free >> 20,
-                    total >> 20
-                ))
+                Error::Memory {
+                    what: what.into(),
+                    asked: bytes,
+                    free,
+                    total,
+                    advice: "a smaller --batch needs less".into(),
+                }
             }
             _ => failed(what, e),
         })
@@ -39,6 +40,59 @@ impl Cuda {
     /// Where a vector begins.
     pub(super) fn pointer<T>(&self, slice: &CudaSlice<T>) -> Pointer {
         slice.device_ptr(self.stream()).0
+    }
+}
+
+/// Says which batch would fit where this many pictures did not; each takes so many bytes.
+pub(super) fn batch_advice(error: Error, batch: usize, each: usize, precision: Precision) -> Error {
+    let Error::Memory {
+        what,
+        asked,
+        free,
+        total,
+        ..
+    } = error
+    else {
+        return error;
+    };
+    // A fifth is left to what does not grow with the batch.
+    let fits = free / 5 * 4 / each.max(1);
+    let mut advice = match fits.min(batch - 1) {
+        0 => "not one picture fits: a smaller --width or --size needs less".into(),
+        fits => format!("--batch {fits} would fit"),
+    };
+    if precision != Precision::Bf16 {
+        advice += ", and --precision bf16 needs half as much";
+    }
+    Error::Memory {
+        what,
+        asked,
+        free,
+        total,
+        advice,
+    }
+}
+
+/// Says what makes rows of features fewer or shorter.
+pub(super) fn rows_advice(error: Error) -> Error {
+    match error {
+        Error::Memory {
+            what,
+            asked,
+            free,
+            total,
+            ..
+        } => Error::Memory {
+            what,
+            asked,
+            free,
+            total,
+            advice: format!(
+                "{}% of the pictures (--limit), or features shorter by as much (--features), would fit",
+                (free as u128 * 90 / asked.max(1) as u128).min(99)
+            ),
+        },
+        other => other,
     }
 }
 
@@ -104,5 +158,36 @@ impl Staging {
 
     pub(super) fn bytes(&self) -> usize {
         4 * self.device.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(asked: usize) -> Error {
+        Error::Memory {
+            what: "activations of 1000 pictures".into(),
+            asked: asked << 20,
+            free: 1000 << 20,
+            total: 2000 << 20,
+            advice: String::new(),
+        }
+    }
+
+    #[test]
+    fn out_of_memory_says_what_would_fit() {
+        let said = batch_advice(error(4000), 1000, 4 << 20, Precision::F32).to_string();
+        assert_eq!(
+            said,
+            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free; \
+             --batch 200 would fit, and --precision bf16 needs half as much"
+        );
+        let said = batch_advice(error(4_000_000), 1000, 4 << 30, Precision::Bf16).to_string();
+        assert!(said.ends_with("not one picture fits: a smaller --width or --size needs less"));
+        let said = rows_advice(error(2000)).to_string();
+        assert!(said.ends_with(
+            "45% of the pictures (--limit), or features shorter by as much (--features), would fit"
+        ));
     }
 }

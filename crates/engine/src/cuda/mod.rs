@@ -135,6 +135,7 @@ impl Cuda {
             choices: Mutex::new(Choices::of(&name)),
             similarity: similarity::Scratch::default(),
         };
+        compile::fill_cache(&shared.architecture, precision);
         Ok(Cuda {
             shared: Arc::new(shared),
         })
@@ -256,7 +257,8 @@ impl Device for Cuda {
     }
 
     fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
-        let mut buffer = self.buffer(values.len(), "values to upload")?;
+        let buffer = self.buffer(values.len(), "rows of features");
+        let mut buffer = buffer.map_err(memory::rows_advice)?;
         let copied = self.stream().memcpy_htod(values, &mut buffer.values);
         copied.map_err(|e| failed("copying to the GPU", e))?;
         Ok(buffer)

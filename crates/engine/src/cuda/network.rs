@@ -16,7 +16,7 @@ use super::lane::Lane;
 use super::launch::{
     Kernels, MOST_CHANNELS, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums,
 };
-use super::memory::{Scratch, Staging};
+use super::memory::{Scratch, Staging, batch_advice};
 use super::parameters::{Parameters, from_bf16};
 use super::{Cuda, CudaBuffer, Precision, failed};
 use crate::{
@@ -78,20 +78,26 @@ impl CudaNetwork {
         let (norm_starts, norms) = norm_starts(graph);
         let output = options.batch * graph.shape(graph.output_node()).len();
         let pixels = options.batch * graph.nodes()[0].shape.len();
+        let what = format!("activations of {} pictures", options.batch);
+        let arena = cuda.zeros(bytes, &what);
+        let each = bytes / options.batch + 4 * graph.nodes()[0].shape.len();
+        let too_large = |e| batch_advice(e, options.batch, each, cuda.precision());
+        let arena = arena.map_err(too_large)?;
         let input_channels = padded_channels(graph, options, cuda.precision());
         let padded = match input_channels == graph.nodes()[0].shape.channels {
             true => None,
             false => {
                 let places = options.batch * graph.nodes()[0].shape.pixels();
                 let bytes = cuda.precision().bytes() * places * input_channels;
-                Some(cuda.zeros(bytes, "a batch of pictures")?)
+                let padded = cuda.zeros(bytes, "a batch of pictures");
+                Some(padded.map_err(too_large)?)
             }
         };
         let mut state = State {
             padded,
             channels: graph.nodes()[0].shape.channels,
             input_channels,
-            arena: cuda.zeros(bytes, &format!("activations of {} pictures", options.batch))?,
+            arena,
             convolutions: vec![],
             parameters: Parameters::new(cuda, graph, input_channels)?,
             norms: cuda.zeros(norms, "batch statistics")?,

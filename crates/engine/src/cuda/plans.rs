@@ -1,8 +1,8 @@
 //! cuDNN's second door: descriptors of an operation, from which it proposes execution plans. It offers more kernels than
 //! the first (cudnn.rs), and is asked for those that the first does not have.
 //!
-//! A plan is named by the heuristic that proposed it and its place in that one's list, which are the same for the same
-//! version of cuDNN on the same kind of GPU.
+//! A plan is named by its place in the list of what cuDNN proposes, which is the same for the same version of cuDNN on the
+//! same kind of GPU.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -21,36 +21,23 @@ use super::lane::Lane;
 use super::ways::Task;
 use crate::{Result, Shape};
 
-/// The heuristics that are asked, by their names in the cache.
-const HEURISTICS: [(&str, Heuristic); 2] = [
-    ("a", Heuristic::CUDNN_HEUR_MODE_A),
-    ("fallback", Heuristic::CUDNN_HEUR_MODE_FALLBACK),
-];
-
-/// Plans that are taken from one heuristic at most.
+/// Plans that are looked at: the fastest were among the first eleven of every list.
 const MOST_PLANS: usize = 16;
 
-/// Which plan: a heuristic and a place in its list.
+/// Which plan: its place in the list of what cuDNN proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlanName {
-    heuristic: usize,
-    place: usize,
-}
+pub(super) struct PlanName(usize);
 
 impl PlanName {
     /// As text.
     pub(super) fn to_words(self) -> String {
-        format!("{} {}", HEURISTICS[self.heuristic].0, self.place)
+        self.0.to_string()
     }
 
     /// From such text; nothing if it is none of ours.
     pub(super) fn from_words(words: &str) -> Option<Self> {
-        let (heuristic, place) = words.split_once(' ')?;
-        let heuristic = HEURISTICS.iter().position(|(name, _)| *name == heuristic)?;
-        Some(PlanName {
-            heuristic,
-            place: place.parse().ok().filter(|p| *p < MOST_PLANS)?,
-        })
+        let place = words.parse().ok().filter(|p| *p < MOST_PLANS)?;
+        Some(PlanName(place))
     }
 }
 
@@ -164,24 +151,19 @@ impl Operation {
 
     /// The deterministic plans that cuDNN proposes; what it cannot make after all is left out.
     pub(super) fn plans(&self) -> Vec<Plan> {
-        let mut plans = vec![];
-        for heuristic in 0..HEURISTICS.len() {
-            let configurations = self.configurations(heuristic).unwrap_or_default();
-            for (place, configuration) in configurations.iter().enumerate() {
-                let name = PlanName { heuristic, place };
-                plans.extend(self.plan(name, configuration));
-            }
-        }
-        plans
+        let configurations = self.configurations().unwrap_or_default();
+        let proposed = configurations.iter().enumerate();
+        let plan = |(place, configuration)| self.plan(PlanName(place), configuration);
+        proposed.filter_map(plan).collect()
     }
 
     /// One plan, by its name.
     pub(super) fn named(&self, name: PlanName) -> Option<Plan> {
-        let configurations = self.configurations(name.heuristic).ok()?;
-        self.plan(name, configurations.get(name.place)?)
+        let configurations = self.configurations().ok()?;
+        self.plan(name, configurations.get(name.0)?)
     }
 
-    fn configurations(&self, heuristic: usize) -> Result<Vec<Descriptor>> {
+    fn configurations(&self) -> Result<Vec<Descriptor>> {
         let heuristics = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         let h = &heuristics;
         let of_descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
@@ -190,7 +172,7 @@ impl Operation {
             of_descriptors,
             &[self.graph.0],
         )?;
-        let mode = [HEURISTICS[heuristic].1];
+        let mode = [Heuristic::CUDNN_HEUR_MODE_A];
         h.set(
             Name::CUDNN_ATTR_ENGINEHEUR_MODE,
             Type::CUDNN_TYPE_HEUR_MODE,
@@ -456,10 +438,10 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_were_written() {
-        for words in ["a 0", "fallback 7"] {
+        for words in ["0", "7"] {
             assert_eq!(PlanName::from_words(words).unwrap().to_words(), words);
         }
-        for words in ["", "a", "b 1", "a 16", "a -1"] {
+        for words in ["", "a", "16", "-1"] {
             assert_eq!(PlanName::from_words(words), None, "{words}");
         }
     }

@@ -19,7 +19,7 @@ const WORKSPACE_LIMIT: usize = 1 << 30;
 const WORTH_MEASURING: usize = 100_000_000;
 
 /// Calls in a recording that is measured.
-const CALLS: usize = 10;
+const CALLS: usize = 6;
 
 /// Milliseconds that a single launch may take by itself.
 const LAUNCH: f32 = 0.01;
@@ -125,7 +125,7 @@ impl Way {
             }
             let limit = best
                 .as_ref()
-                .map_or(f32::INFINITY, |(least, _)| 4.0 * least);
+                .map_or(f32::INFINITY, |(least, _)| 1.3 * least);
             let time = way.time(cuda, &call, limit)?;
             if best.as_ref().is_none_or(|(least, _)| time < *least) {
                 best = Some((time, way));
