@@ -51,11 +51,7 @@ impl<D: Device> Feeding<D> {
         let pictures = &feed.pictures;
         let words = |form: BatchForm| kernel_words(&feed, form);
         let maker = BatchMaker {
-            kernel: BatchKernel {
-                source: kernel::SOURCE,
-                name: kernel::NAME,
-                threads: kernel::THREADS,
-            },
+            kernel: augmentation_kernel(),
             words: &words,
             items: pictures.len(),
             item_bytes: pictures.picture_len(),
@@ -91,6 +87,15 @@ impl<D: Device> DeviceFeeding<D> {
     }
 }
 
+/// The kernel by which a GPU makes batches.
+pub(crate) fn augmentation_kernel() -> BatchKernel {
+    BatchKernel {
+        source: kernel::SOURCE,
+        name: kernel::NAME,
+        threads: kernel::THREADS,
+    }
+}
+
 fn kernel_words(feed: &Feed, form: BatchForm) -> Vec<u32> {
     let kernel = AugmentKernel {
         how: feed.augmentation,
@@ -119,4 +124,19 @@ pub(crate) fn fetch(pictures: &Pictures, which: &[u32], bytes: &mut [u8]) {
             to.copy_from_slice(pictures.picture_in(*i as usize, &mut scratch));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_engine::{Cuda, Library};
+
+    #[test]
+    fn the_augmentation_compiles_for_hopper() {
+        if let Err(e) = Library::Nvrtc.open() {
+            eprintln!("skipped, the kernel is not compiled: {e}");
+            return;
+        }
+        assert!(Cuda::try_compile(&augmentation_kernel()).unwrap() > 1000);
+    }
 }

@@ -96,7 +96,7 @@ pub(super) fn cached<T>(
 }
 
 /// Machine code of a kernel file.
-fn compile(text: &Text, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
+pub(super) fn compile(text: &Text, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
     let Text {
         stem,
         before,

@@ -141,6 +141,13 @@ impl Cuda {
         })
     }
 
+    /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size of its code.
+    pub fn try_compile(kernel: &BatchKernel) -> Result<usize> {
+        Library::Nvrtc.open()?;
+        let image = compile::compile(&text_of(kernel), "sm_90a", Precision::Bf16)?;
+        Ok(image.len())
+    }
+
     /// Whether this machine has a GPU and the libraries to use it.
     pub fn available() -> bool {
         libraries::open_all().is_ok() && CudaContext::device_count().is_ok_and(|n| n > 0)
@@ -169,12 +176,7 @@ impl Cuda {
 
     /// A kernel that somebody else brings.
     fn foreign(&self, kernel: &BatchKernel) -> Result<CudaFunction> {
-        let text = compile::Text {
-            stem: kernel.name,
-            before: "",
-            source: kernel.source,
-        };
-        self.kernel(&text, kernel.name)
+        self.kernel(&text_of(kernel), kernel.name)
     }
 
     fn kernel(&self, text: &compile::Text, name: &str) -> Result<CudaFunction> {
@@ -317,6 +319,15 @@ impl Device for Cuda {
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
         similarity::scan(self, queries, keys, scan, progress)
+    }
+}
+
+/// A kernel that somebody else brings stands for itself.
+fn text_of(kernel: &BatchKernel) -> compile::Text {
+    compile::Text {
+        stem: kernel.name,
+        before: "",
+        source: kernel.source,
     }
 }
 
