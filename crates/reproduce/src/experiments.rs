@@ -1,0 +1,424 @@
+//! The paper's tables and figures, each declared once.
+
+use anchorhood_models::Architecture::{self, AlexNet, ResNet18, ResNet101};
+use anchorhood_train::CurriculumChoice::{Linear, OneOff};
+
+use crate::paper::{self, Figure};
+use crate::{Entry, Experiment, Method, Plot, Protocol, ReproduceError, Scale, Start, Subject};
+
+/// The paper's epochs a round, and those of Instance when it may train as long as AND does.
+const EPOCHS: usize = 200;
+const AS_LONG: usize = 5 * EPOCHS;
+
+/// All experiments, in the paper's order.
+pub fn experiments() -> Vec<Experiment> {
+    vec![
+        table_1(),
+        table_2(),
+        table_3(),
+        table_4(),
+        table_5(),
+        neighbours(),
+        rounds(),
+        epochs(),
+        one_off(),
+        quality(),
+        attention(),
+    ]
+}
+
+/// An experiment by name, or all of them by `all`.
+pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
+    let all = experiments();
+    if name == "all" {
+        return Ok(all);
+    }
+    let known: Vec<&str> = all.iter().map(|e| e.name).collect();
+    let known = known.join(", ");
+    let found = all.into_iter().find(|e| e.name == name);
+    found
+        .map(|e| vec![e])
+        .ok_or_else(|| ReproduceError::Unknown {
+            name: name.into(),
+            known,
+        })
+}
+
+/// The method that a row of the paper's is about, where we have it.
+fn ours(row: &str) -> Option<Method> {
+    Some(match row {
+        "AND" => Method::AND,
+        "Instance" => Method::Instance,
+        "Random" => Method::Untrained,
+        "Supervised" => Method::Supervised,
+        _ => return None,
+    })
+}
+
+fn subject(set: &'static str, network: Architecture, method: Method, epochs: usize) -> Subject {
+    Subject {
+        set,
+        network,
+        method,
+        epochs,
+    }
+}
+
+fn entry(
+    row: impl Into<String>,
+    column: &'static str,
+    ours: Option<(Subject, Protocol)>,
+    paper: Figure,
+) -> Entry {
+    Entry {
+        row: row.into(),
+        column,
+        ours,
+        paper,
+        x: None,
+        from: Scale::Short,
+    }
+}
+
+const SMALL: [(&str, &str); 3] = [
+    ("CIFAR-10", "cifar10"),
+    ("CIFAR-100", "cifar100"),
+    ("SVHN", "svhn"),
+];
+
+fn table_1() -> Experiment {
+    let mut entries = vec![];
+    for (group, protocol, rows) in [
+        ("kNN / FC", Protocol::Knn, paper::TABLE_1_KNN),
+        (
+            "linear / conv5",
+            Protocol::Linear("conv5"),
+            paper::TABLE_1_LINEAR,
+        ),
+    ] {
+        let mut add = |row: &str, method: Option<Method>, epochs, figures: [Figure; 3]| {
+            for ((column, set), figure) in SMALL.into_iter().zip(figures) {
+                let ours = method.map(|m| (subject(set, AlexNet, m, epochs), protocol));
+                entries.push(entry(format!("{group}: {row}"), column, ours, figure));
+            }
+        };
+        add("Random", Some(Method::Untrained), EPOCHS, [None; 3]);
+        for (row, figures) in rows {
+            add(row, ours(row), EPOCHS, figures);
+            if row == "Instance" {
+                let longer = "Instance, as many epochs as AND";
+                add(longer, Some(Method::Instance), AS_LONG, [None; 3]);
+            }
+        }
+    }
+    Experiment {
+        name: "table1",
+        title: "Small data sets",
+        place: "Table 1",
+        notes: &[
+            "AlexNet. Instance is round 0 of the AND run beside it; the paper took its figures from another program's model.",
+        ],
+        plot: Plot::Bars,
+        entries,
+    }
+}
+
+fn table_2() -> Experiment {
+    const COLUMNS: [(&str, Protocol); 7] = [
+        ("conv1", Protocol::Linear("conv1")),
+        ("conv2", Protocol::Linear("conv2")),
+        ("conv3", Protocol::Linear("conv3")),
+        ("conv4", Protocol::Linear("conv4")),
+        ("conv5", Protocol::Linear("conv5")),
+        ("FC", Protocol::Linear("fc")),
+        ("kNN / FC", Protocol::Knn),
+    ];
+    let mut entries = vec![];
+    for (row, figures) in paper::TABLE_2 {
+        for ((column, protocol), figure) in COLUMNS.into_iter().zip(figures) {
+            let ours = ours(row).map(|m| (subject("imagenet", AlexNet, m, EPOCHS), protocol));
+            entries.push(entry(row, column, ours, figure));
+        }
+    }
+    Experiment {
+        name: "table2",
+        title: "ImageNet, layer by layer",
+        place: "Table 2",
+        notes: &["AlexNet; a linear classifier on each layer, weighted kNN in the last column."],
+        plot: Plot::Bars,
+        entries,
+    }
+}
+
+fn table_3() -> Experiment {
+    let mut entries = vec![];
+    for (row, figures) in paper::TABLE_3 {
+        for ((column, set), figure) in [("CUB-200", "cub200"), ("Dogs", "dogs")]
+            .into_iter()
+            .zip(figures)
+        {
+            let ours = ours(row).map(|m| (subject(set, ResNet18, m, EPOCHS), Protocol::Knn));
+            entries.push(entry(row, column, ours, figure));
+        }
+    }
+    Experiment {
+        name: "table3",
+        title: "Fine-grained data sets",
+        place: "Table 3",
+        notes: &["ResNet18. The paper does not name the classifier; ours is weighted kNN on FC."],
+        plot: Plot::Bars,
+        entries,
+    }
+}
+
+fn table_4() -> Experiment {
+    let mut entries = vec![];
+    let rows = [
+        ("AlexNet", AlexNet),
+        ("ResNet18", ResNet18),
+        ("ResNet101", ResNet101),
+    ];
+    for (i, (row, network)) in rows.into_iter().enumerate() {
+        let mut add = |column, set, figure: Figure| {
+            let ours = (subject(set, network, Method::AND, EPOCHS), Protocol::Knn);
+            let mut entry = entry(row, column, Some(ours), figure);
+            if network == ResNet101 {
+                entry.from = Scale::Paper; // its epochs take several times ResNet18's
+            }
+            entries.push(entry);
+        };
+        add("CIFAR-10", "cifar10", Some(paper::TABLE_4[i]));
+        if let Some(figure) = paper::BACKBONE_IMAGENET.get(i) {
+            add("ImageNet", "imagenet", Some(*figure));
+        }
+    }
+    Experiment {
+        name: "table4",
+        title: "Networks",
+        place: "Table 4, and the text beside it for ImageNet",
+        notes: &[],
+        plot: Plot::Bars,
+        entries,
+    }
+}
+
+fn and(neighbours: usize, rounds: usize) -> Method {
+    Method::And {
+        neighbours,
+        rounds,
+        curriculum: Linear,
+        start: Start::Instance,
+    }
+}
+
+/// A cell of the component analysis: ResNet18 on CIFAR-10, weighted kNN.
+fn component(row: impl Into<String>, method: Method, epochs: usize, figure: Figure) -> Entry {
+    let ours = (subject("cifar10", ResNet18, method, epochs), Protocol::Knn);
+    entry(row, "CIFAR-10", Some(ours), figure)
+}
+
+fn table_5() -> Experiment {
+    let random = Method::And {
+        neighbours: 1,
+        rounds: 4,
+        curriculum: Linear,
+        start: Start::Random,
+    };
+    Experiment {
+        name: "table5",
+        title: "Initialisation",
+        place: "Table 5",
+        notes: &[
+            "Random: the first neighbourhoods are discovered in the features of a network nobody trained, and there is no round 0.",
+        ],
+        plot: Plot::Bars,
+        entries: vec![
+            component("Random model", random, EPOCHS, Some(paper::TABLE_5[0])),
+            component(
+                "Instance model",
+                Method::AND,
+                EPOCHS,
+                Some(paper::TABLE_5[1]),
+            ),
+        ],
+    }
+}
+
+fn neighbours() -> Experiment {
+    let cell = |k: usize| Entry {
+        x: Some(k as f64),
+        from: match k {
+            1 | 5 | 20 | 100 => Scale::Short,
+            _ => Scale::Paper,
+        },
+        ..component(
+            format!("k = {k}"),
+            and(k, 4),
+            EPOCHS,
+            (k == 1).then_some(paper::DEFAULTS),
+        )
+    };
+    Experiment {
+        name: "neighbours",
+        title: "Neighbourhood size",
+        place: "Figure 4",
+        notes: &["The paper draws this without numbers; its text says that k = 1 is the best."],
+        plot: Plot::Line("k, neighbours of an anchor"),
+        entries: [1, 5, 10, 20, 50, 100].map(cell).into(),
+    }
+}
+
+fn rounds() -> Experiment {
+    let cell = |r: usize| Entry {
+        x: Some(r as f64),
+        ..component(
+            format!("R = {r}"),
+            and(1, r),
+            EPOCHS,
+            (r == 4).then_some(paper::DEFAULTS),
+        )
+    };
+    Experiment {
+        name: "rounds",
+        title: "Curriculum rounds",
+        place: "Figure 5",
+        notes: &[
+            "The paper draws this without numbers; its text says that four rounds are a good trade-off.",
+        ],
+        plot: Plot::Line("R, rounds after round 0"),
+        entries: [1, 2, 3, 4, 5, 6].map(cell).into(),
+    }
+}
+
+fn epochs() -> Experiment {
+    let [fifty, hundred] = paper::EPOCHS;
+    let cell = |(n, figure): (usize, f64)| Entry {
+        x: Some(n as f64),
+        ..component(format!("{n} epochs a round"), Method::AND, n, Some(figure))
+    };
+    Experiment {
+        name: "epochs",
+        title: "Epochs a round",
+        place: "Section 4.2, \"Curriculum round\"",
+        notes: &["Rows are named after the paper's epochs, whatever the scale."],
+        plot: Plot::Line("epochs a round in the paper"),
+        entries: [(50, fifty), (100, hundred), (200, paper::DEFAULTS)]
+            .map(cell)
+            .into(),
+    }
+}
+
+fn one_off() -> Experiment {
+    let at_once = Method::And {
+        neighbours: 1,
+        rounds: 4,
+        curriculum: OneOff,
+        start: Start::Instance,
+    };
+    let [one_off, curriculum] = paper::TABLE_6;
+    Experiment {
+        name: "oneoff",
+        title: "One-off or curriculum",
+        place: "Table 6",
+        notes: &[
+            "The paper does not say how many rounds its one-off discovery has. Both readings are run, and its figure stands beside both.",
+        ],
+        plot: Plot::Bars,
+        entries: vec![
+            component("One-off, one round", and(1, 1), EPOCHS, Some(one_off)),
+            component("One-off, four rounds", at_once, EPOCHS, Some(one_off)),
+            component("Curriculum", Method::AND, EPOCHS, Some(curriculum)),
+        ],
+    }
+}
+
+fn quality() -> Experiment {
+    Experiment {
+        name: "quality",
+        title: "Neighbourhood quality over the rounds",
+        place: "Figure 6",
+        notes: &[
+            "A neighbourhood is consistent where every neighbour is of its anchor's class. The paper draws this without numbers.",
+        ],
+        plot: Plot::Quality,
+        entries: vec![component("AND", Method::AND, EPOCHS, Some(paper::DEFAULTS))],
+    }
+}
+
+fn attention() -> Experiment {
+    Experiment {
+        name: "attention",
+        title: "Learning attention over the rounds",
+        place: "Figure 7",
+        notes: &[
+            "Grad-CAM on conv5. Five pictures whose last neighbours are of their class, each of another class, and one failure. The paper shows ImageNet, this CIFAR-10.",
+        ],
+        plot: Plot::Attention,
+        entries: vec![component("AND", Method::AND, EPOCHS, Some(paper::DEFAULTS))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(experiment: &str, row: &str, column: &str) -> Entry {
+        let found = find(experiment).unwrap().remove(0);
+        let is = |e: &&Entry| e.row == row && e.column == column;
+        let entry = found.entries.iter().find(is).cloned();
+        entry.unwrap_or_else(|| panic!("{experiment}: {row}, {column}"))
+    }
+
+    #[test]
+    fn every_cell_is_there_once() {
+        for e in experiments() {
+            for (i, entry) in e.entries.iter().enumerate() {
+                let same = |o: &&Entry| o.row == entry.row && o.column == entry.column;
+                let first = e.entries.iter().position(|o| same(&o));
+                assert_eq!(first, Some(i), "{}: {}", e.name, entry.row);
+                let known = |s: Subject| anchorhood_data::facts_of(s.set).is_some();
+                assert!(entry.ours.is_none_or(|(s, _)| known(s)), "{}", entry.row);
+                let row = e.entries.iter().filter(|o| o.row == entry.row);
+                let says = |o: &Entry| o.ours.is_some() || o.paper.is_some();
+                assert!(row.into_iter().any(says), "{}", entry.row);
+            }
+            assert!(e.entries.iter().any(|entry| entry.ours.is_some()));
+        }
+    }
+
+    /// Read off the paper once more, by hand.
+    #[test]
+    fn the_papers_figures_stand_in_their_places() {
+        for (experiment, row, column, figure) in [
+            ("table1", "kNN / FC: AND", "CIFAR-10", 74.8),
+            ("table1", "linear / conv5: AND", "CIFAR-100", 47.9),
+            ("table1", "linear / conv5: DeepCluster", "SVHN", 92.0),
+            ("table1", "kNN / FC: Supervised", "SVHN", 96.5),
+            ("table2", "AND", "conv4", 39.7),
+            ("table2", "Random", "kNN / FC", 3.5),
+            ("table2", "Split-Brain", "kNN / FC", 11.8),
+            ("table2", "NAT", "FC", 36.0),
+            ("table3", "AND", "Dogs", 32.3),
+            ("table3", "Instance", "CUB-200", 11.6),
+            ("table4", "ResNet101", "CIFAR-10", 88.4),
+            ("table4", "ResNet18", "ImageNet", 41.2),
+            ("table5", "Random model", "CIFAR-10", 85.7),
+            ("epochs", "50 epochs a round", "CIFAR-10", 83.3),
+            ("oneoff", "Curriculum", "CIFAR-10", 86.3),
+        ] {
+            let found = cell(experiment, row, column).paper;
+            assert_eq!(found, Some(figure), "{experiment} {row}");
+        }
+        assert_eq!(cell("table2", "Supervised", "FC").paper, None);
+        assert_eq!(cell("table1", "kNN / FC: DeepCluster", "SVHN").ours, None);
+    }
+
+    #[test]
+    fn an_unknown_name_hears_which_there_are() {
+        let said = find("table9").unwrap_err().to_string();
+        for part in ["table9", "table1", "oneoff", "attention", "all"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(find("all").unwrap().len(), 11);
+    }
+}

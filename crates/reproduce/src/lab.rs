@@ -1,0 +1,429 @@
+//! Where experiments are carried out: what is missing is trained, what was interrupted is resumed, what is finished is read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood_data::{Dataset, LoadOptions, open_with_progress};
+use anchorhood_engine::Device;
+use anchorhood_evaluate::extract;
+use anchorhood_report::{Summary, read_metrics};
+use anchorhood_train::{
+    Checkpoint, Event, LabelledSet, MachineConfig, Outcome, Position, RunConfig, RunDir, RunEnded,
+    Standing, TrainError, Trainer, TrainingSet, VERSION, supervised_config, train,
+    train_supervised,
+};
+
+use crate::pictures::{self, Chosen};
+use crate::record::{self, DataRecord, RoundRecord, RunRecord};
+use crate::results::{Cell, Results};
+use crate::{
+    Experiment, Job, Method, Plot, ReproduceError, Scale, Start, config_of, name_of, sets,
+};
+
+/// What happens, for someone to draw.
+#[derive(Debug)]
+pub enum Told<'a> {
+    /// An experiment begins.
+    Experiment(&'a Experiment),
+    /// A run is trained, or goes on.
+    Training(&'a str),
+    /// Something happened in it.
+    Event(&'a Event),
+    /// A long computation is so far.
+    Step {
+        /// What it is.
+        what: &'a str,
+        /// How much is done.
+        done: usize,
+        /// Of how much.
+        total: usize,
+    },
+    /// A row is left out.
+    LeftOut {
+        /// Which.
+        row: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+}
+
+/// Where things are and go.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Runs and results are kept here, those of each scale apart.
+    pub output: PathBuf,
+    /// Where data sets lie, unless they are looked for as `train` does.
+    pub data: Option<PathBuf>,
+    /// How large.
+    pub scale: Scale,
+}
+
+impl Place {
+    /// The folder of the scale's runs.
+    pub fn runs(&self) -> PathBuf {
+        self.output.join(self.scale.name()).join("runs")
+    }
+
+    /// What to open now for the set that a run was trained on, which may have moved.
+    pub fn spec(&self, trained_on: &str) -> String {
+        let set = trained_on
+            .split_once(':')
+            .map_or(trained_on, |(set, _)| set);
+        match set {
+            "shapes" => set.into(),
+            set => sets::spec_of(set, self.data.as_deref()),
+        }
+    }
+
+    /// The folder of an experiment's results.
+    pub fn results(&self, experiment: &str) -> PathBuf {
+        self.output.join(self.scale.name()).join(experiment)
+    }
+}
+
+/// A data set that is open.
+#[derive(Clone)]
+struct Opened {
+    spec: String,
+    options: LoadOptions,
+    pub data: Arc<Dataset>,
+    pub record: DataRecord,
+}
+
+/// Carries experiments out on a device.
+pub struct Lab<'a, D: Device> {
+    pub(crate) device: &'a D,
+    pub(crate) place: &'a Place,
+    machine: &'a MachineConfig,
+    pub(crate) observer: &'a mut (dyn FnMut(Told) + Send),
+    stop: &'a AtomicBool,
+    open: Option<Opened>,
+}
+
+impl<'a, D: Device> Lab<'a, D> {
+    /// `observer` hears what happens; setting `stop` ends the work soon, saved.
+    pub fn new(
+        device: &'a D,
+        place: &'a Place,
+        machine: &'a MachineConfig,
+        observer: &'a mut (dyn FnMut(Told) + Send),
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Lab {
+            device,
+            place,
+            machine,
+            observer,
+            stop,
+            open: None,
+        }
+    }
+
+    /// Carries out one experiment with each seed. Nothing is trained or judged that has been already.
+    pub fn carry_out(
+        &mut self,
+        experiment: &Experiment,
+        seeds: &[u64],
+    ) -> Result<Results, ReproduceError> {
+        (self.observer)(Told::Experiment(experiment));
+        let mut results = Results::of(experiment, self.place.scale, seeds);
+        for entry in &experiment.entries {
+            let mut cell = Cell::of(entry);
+            if let Some((subject, protocol)) = entry.ours {
+                if self.place.scale == Scale::Short && entry.from > Scale::Short {
+                    cell.left_out = Some("left out at this scale".into());
+                } else {
+                    for seed in seeds {
+                        let job = Job {
+                            subject,
+                            scale: self.place.scale,
+                            seed: *seed,
+                        };
+                        match self.figure(&job, protocol) {
+                            Ok((run, judged)) => {
+                                results.add_run(&run, judged.seconds);
+                                cell.add(&run.name, &judged);
+                            }
+                            Err(ReproduceError::Missing { why }) => {
+                                (self.observer)(Told::LeftOut {
+                                    row: &format!("{}, {}", entry.row, entry.column),
+                                    why: &why,
+                                });
+                                cell.left_out = Some(why);
+                                break;
+                            }
+                            Err(other) => return Err(other),
+                        }
+                    }
+                }
+            }
+            results.cells.push(cell);
+        }
+        if experiment.plot == Plot::Attention {
+            self.choose_pictures(experiment, seeds, &mut results)?;
+        }
+        Ok(results)
+    }
+
+    /// The run of a job, trained if it is not yet.
+    pub(crate) fn trained(&mut self, job: &Job) -> Result<RunRecord, ReproduceError> {
+        let name = name_of(job);
+        let folder = self.place.runs().join(&name);
+        let finished = folder.join("finished.json");
+        if let Some(found) = record::read::<RunRecord>(&finished)? {
+            self.check_settings(job, &found, &folder)?;
+            return Ok(found);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ReproduceError::Stopped);
+        }
+        let before = match job.subject.method {
+            Method::And {
+                start: Start::Instance,
+                ..
+            } => Some(self.trained(&job.before())?),
+            _ => None,
+        };
+        let opened = self.opened(job)?;
+        let mut config = config_of(job, &opened.spec, self.machine);
+        if job.subject.method == Method::Supervised {
+            config = supervised_config(&config, LabelledSet::of(&opened.data)?.classes());
+        }
+        (self.observer)(Told::Training(&name));
+        let mut run = RunRecord {
+            name,
+            version: VERSION.into(),
+            device: self.device.describe(),
+            seconds: 0.0,
+            seed: job.seed,
+            data: opened.record.clone(),
+            knn: None,
+            rounds: before.as_ref().map_or(vec![], |b| b.rounds.clone()),
+            config,
+        };
+        if job.subject.method != Method::Untrained {
+            let ended = self.train(job, &run, &opened.data)?;
+            run.seconds = ended.seconds;
+            run.knn = ended.last;
+            let events = read_metrics(&folder.join("metrics.jsonl"))?;
+            run.rounds.extend(rounds_of(&Summary::of(&events)));
+        }
+        record::write(&finished, &run)?;
+        Ok(run)
+    }
+
+    fn train(
+        &mut self,
+        job: &Job,
+        run: &RunRecord,
+        data: &Dataset,
+    ) -> Result<RunEnded, ReproduceError> {
+        let mut dir = self.run_dir(&run.name, &run.config)?;
+        let mut tell = |event: &Event| (self.observer)(Told::Event(event));
+        let outcome = match job.subject.method {
+            Method::Supervised => {
+                let labelled = LabelledSet::of(data)?;
+                train_supervised(self.device, &mut dir, &labelled, &mut tell, self.stop)?
+            }
+            method => {
+                if let Method::And { start, .. } = method
+                    && !dir.checkpoint("last").exists()
+                {
+                    let from = self.place.runs().join(name_of(&job.before()));
+                    let first = match start {
+                        Start::Instance => after_instance(&from, dir.config())?,
+                        Start::Random => after_nothing(self.device, dir.config(), data)?,
+                    };
+                    first.save(&dir.checkpoint("round-0"))?;
+                    first.save(&dir.checkpoint("last"))?;
+                }
+                train(self.device, &mut dir, data, &mut tell, self.stop)?
+            }
+        };
+        match outcome {
+            Outcome::Finished(ended) => Ok(ended),
+            Outcome::Stopped(_) => Err(ReproduceError::Stopped),
+        }
+    }
+
+    /// The run's folder: made, or taken up where it was left.
+    fn run_dir(&self, name: &str, config: &RunConfig) -> Result<RunDir, ReproduceError> {
+        let runs = self.place.runs();
+        let folder = runs.join(name);
+        if !folder.join("config.toml").is_file() {
+            return Ok(RunDir::create(&runs, name, config)?);
+        }
+        let mut dir = RunDir::open(&folder)?;
+        same_settings(&folder, dir.config(), config)?;
+        dir.set_machine(config.machine.clone());
+        Ok(dir)
+    }
+
+    /// A finished run must be the one that is asked for: a later version of the program may have other settings.
+    fn check_settings(
+        &self,
+        job: &Job,
+        found: &RunRecord,
+        folder: &Path,
+    ) -> Result<(), ReproduceError> {
+        let mut config = config_of(job, &found.config.data.set, self.machine);
+        if job.subject.method == Method::Supervised {
+            config = supervised_config(&config, found.data.classes);
+        }
+        same_settings(folder, &found.config, &config)
+    }
+
+    /// The data set of a job; the one before is closed if it is another.
+    pub(crate) fn data(&mut self, job: &Job) -> Result<Arc<Dataset>, ReproduceError> {
+        Ok(self.opened(job)?.data)
+    }
+
+    fn opened(&mut self, job: &Job) -> Result<Opened, ReproduceError> {
+        let set = job.subject.set;
+        let spec = job.spec(&sets::spec_of(set, self.place.data.as_deref()));
+        let config = config_of(job, &spec, self.machine);
+        let options = config.data.load_options(config.seed);
+        if let Some(open) = &self.open
+            && open.spec == spec
+            && open.options == options
+        {
+            return Ok(open.clone());
+        }
+        self.open = None; // its memory first
+        let observer = std::sync::Mutex::new(&mut *self.observer);
+        let progress = |done, total| {
+            if let Ok(mut observer) = observer.try_lock() {
+                observer(Told::Step {
+                    what: "reading pictures",
+                    done,
+                    total,
+                });
+            }
+        };
+        let data = open_with_progress(&spec, &options, &progress);
+        let data = data.map_err(|error| match sets::missing(set, &error) {
+            Some(why) => ReproduceError::Missing { why },
+            None => error.into(),
+        })?;
+        let record = sets::record(&data);
+        let opened = Opened {
+            spec,
+            options,
+            data: Arc::new(data),
+            record,
+        };
+        self.open = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// The pictures that the attention figure shows, chosen once from the first seed's run.
+    fn choose_pictures(
+        &mut self,
+        experiment: &Experiment,
+        seeds: &[u64],
+        results: &mut Results,
+    ) -> Result<(), ReproduceError> {
+        let first = results.cells.first().and_then(|c| c.runs.first().cloned());
+        let subject = experiment.entries.first().and_then(|e| e.ours);
+        let (Some(name), Some((subject, _)), Some(seed)) = (first, subject, seeds.first()) else {
+            return Ok(()); // its data set is not there
+        };
+        let folder = self.place.runs().join(&name);
+        let file = folder.join("chosen.json");
+        let chosen: Vec<Chosen> = match record::read(&file)? {
+            Some(chosen) => chosen,
+            None => {
+                let job = Job {
+                    subject,
+                    scale: self.place.scale,
+                    seed: *seed,
+                };
+                let data = self.data(&job)?;
+                let last = anchorhood_train::checkpoint_path(&folder, "last");
+                let chosen = pictures::choose(&Checkpoint::load(&last)?, &data.train);
+                record::write(&file, &chosen)?;
+                chosen
+            }
+        };
+        results.pictures = chosen.into_iter().map(Into::into).collect();
+        Ok(())
+    }
+}
+
+fn rounds_of(summary: &Summary) -> Vec<RoundRecord> {
+    let told = summary
+        .rounds
+        .iter()
+        .filter(|r| r.accuracy.is_some() || r.anchors.is_some());
+    told.map(|r| RoundRecord {
+        round: r.round,
+        top1: r.accuracy.map(|a| a.top1),
+        anchors: r.anchors,
+        consistent: r.consistency.map(|c| c.consistent_anchors),
+        inconsistent: r.consistency.map(|c| c.anchors - c.consistent_anchors),
+    })
+    .collect()
+}
+
+/// Two configurations must agree in all but the place of the data, which may have moved, and the machine.
+fn same_settings(
+    folder: &Path,
+    ours: &RunConfig,
+    wanted: &RunConfig,
+) -> Result<(), ReproduceError> {
+    let mut wanted = wanted.clone();
+    wanted.data.set = ours.data.set.clone();
+    let differences = ours.differences(&wanted);
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(TrainError::OtherSettings {
+            path: folder.into(),
+            differences,
+        }
+        .into()),
+    }
+}
+
+/// Where round 1 begins.
+const ROUND_1: Position = Position {
+    round: 1,
+    epoch: 0,
+    batch: 0,
+};
+
+/// A run as it stands after round 0, taken from an Instance run: round 0 depends on nothing that the two differ in.
+fn after_instance(instance: &Path, config: &RunConfig) -> Result<Checkpoint, ReproduceError> {
+    let last = anchorhood_train::checkpoint_path(instance, "last");
+    let checkpoint = Checkpoint::load(&last)?;
+    Ok(Checkpoint {
+        config: config.clone(),
+        standing: Standing {
+            position: ROUND_1,
+            metrics_bytes: 0, // its events are in the other run's folder
+            ..checkpoint.standing
+        },
+        ..checkpoint
+    })
+}
+
+/// A run that begins with round 1: a network as its seed draws it, and in the memory what it makes of the pictures.
+fn after_nothing<D: Device>(
+    device: &D,
+    config: &RunConfig,
+    data: &Dataset,
+) -> Result<Checkpoint, ReproduceError> {
+    let mut trainer = Trainer::new(device, config, TrainingSet::of(data))?;
+    let memory = device.within(|| {
+        let network = trainer.network();
+        extract(network, &data.train.pictures, data.mean, data.std, &|_| {})
+    })?;
+    let standing = Standing {
+        position: ROUND_1,
+        ..Standing::default()
+    };
+    Ok(Checkpoint {
+        memory,
+        ..trainer.checkpoint(standing)?
+    })
+}

@@ -1,0 +1,36 @@
+//! What did the paper find, and what do we?
+//!
+//! Every table and figure of the paper is an [`Experiment`]: data that name the runs it takes, how each is judged, and what
+//! the paper has in that place ([`experiments`]). A [`Scale`] says how large it is run. A [`Lab`] trains what is missing,
+//! resumes what was interrupted, and reads back what is finished; what comes of it are [`Results`], which carry their
+//! evidence and are written as JSON, Markdown and a page with plots.
+//!
+//! Runs are shared: they lie under one folder, named after their settings, so that the run that is in four tables is trained
+//! once. Round 0 depends neither on the neighbourhoods nor on the number of rounds, so that all runs that differ in these
+//! begin from one Instance run, with the same bits as if each had trained it.
+
+mod error;
+mod experiment;
+mod experiments;
+mod judge;
+mod lab;
+mod markdown;
+mod page;
+mod paper;
+mod pictures;
+mod plan;
+mod plot;
+mod record;
+mod results;
+mod scale;
+mod sets;
+
+pub use error::ReproduceError;
+pub use experiment::{Entry, Experiment, Method, Plot, Protocol, Start, Subject};
+pub use experiments::{experiments, find};
+pub use lab::{Lab, Place, Told};
+pub use pictures::{Chosen, choose};
+pub use plan::{Job, config_of, name_of};
+pub use record::{DataRecord, Judged, RoundRecord, RunRecord};
+pub use results::{Cell, PictureRecord, Results};
+pub use scale::Scale;

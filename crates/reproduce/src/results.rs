@@ -1,0 +1,223 @@
+//! What came of an experiment, with its evidence, and how it is kept: JSON for programs, Markdown and a page for people.
+
+use std::path::Path;
+
+use anchorhood_evaluate::Spread;
+use anchorhood_train::VERSION;
+use serde::Serialize;
+
+use crate::record::{self, DataRecord, Judged, RunRecord};
+use crate::{Chosen, Entry, Experiment, ReproduceError, Scale};
+
+/// What came of one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// What the user types.
+    pub experiment: String,
+    /// What it asks.
+    pub title: String,
+    /// Where it is in the paper.
+    pub paper: String,
+    /// How large it was run.
+    pub scale: String,
+    /// What is smaller than in the paper.
+    pub smaller_than_the_paper: Vec<String>,
+    /// What else has to be said.
+    pub notes: Vec<String>,
+    /// The version of the program that wrote this.
+    pub version: String,
+    /// Where the runs were trained.
+    pub devices: Vec<String>,
+    /// The seeds of the runs.
+    pub seeds: Vec<u64>,
+    /// What all runs and judgements took, each run counted as if it had been trained for this alone.
+    pub seconds: f64,
+    /// What they were trained and judged on.
+    pub data: Vec<DataRecord>,
+    /// The table.
+    pub cells: Vec<Cell>,
+    /// Pictures of the attention figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<PictureRecord>,
+    /// The runs.
+    pub runs: Vec<RunRecord>,
+}
+
+/// One cell of the table. Figures are percent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// Its row.
+    pub row: String,
+    /// Its column.
+    pub column: String,
+    /// How it was judged.
+    pub protocol: Option<String>,
+    /// The number that a line is drawn over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x: Option<f64>,
+    /// The runs, one for each seed.
+    pub runs: Vec<String>,
+    /// Top-1 accuracy with each seed.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Their standard deviation, where there are several.
+    pub std: Option<f64>,
+    /// Test pictures.
+    pub pictures: Option<usize>,
+    /// The paper's figure.
+    pub paper: Option<f64>,
+    /// Ours less the paper's.
+    pub difference: Option<f64>,
+    /// Why there is none of ours.
+    pub left_out: Option<String>,
+}
+
+/// A picture of the attention figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PictureRecord {
+    /// Its number among the training pictures, class, and whether it is the failure.
+    #[serde(flatten)]
+    pub chosen: Chosen,
+    /// Its strip, beside these results.
+    pub file: String,
+}
+
+impl From<Chosen> for PictureRecord {
+    fn from(chosen: Chosen) -> Self {
+        PictureRecord {
+            file: format!("picture-{}.png", chosen.number),
+            chosen,
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn of(entry: &Entry) -> Cell {
+        Cell {
+            row: entry.row.clone(),
+            column: entry.column.into(),
+            protocol: entry.ours.map(|(_, p)| p.describe()),
+            x: entry.x,
+            runs: vec![],
+            values: vec![],
+            mean: None,
+            std: None,
+            pictures: None,
+            paper: entry.paper,
+            difference: None,
+            left_out: None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, run: &str, judged: &Judged) {
+        self.runs.push(run.into());
+        self.values.push(100.0 * judged.top1);
+        self.pictures = Some(judged.n);
+        let spread = Spread::of(&self.values);
+        self.mean = spread.map(|s| s.mean);
+        self.std = spread.and_then(|s| s.std);
+        self.difference = self
+            .mean
+            .zip(self.paper)
+            .map(|(ours, theirs)| ours - theirs);
+    }
+
+    /// Ours as it is shown: mean ± standard deviation, or a dash.
+    pub fn ours(&self) -> String {
+        match (self.mean, self.std) {
+            (Some(mean), Some(std)) => format!("{mean:.1} ± {std:.1}"),
+            (Some(mean), None) => format!("{mean:.1}"),
+            _ if self.left_out.is_some() => "not run".into(),
+            _ => "–".into(),
+        }
+    }
+
+    /// The paper's as it is shown.
+    pub fn theirs(&self) -> String {
+        self.paper.map_or("–".into(), |p| format!("{p:.1}"))
+    }
+}
+
+/// A round, averaged over the seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundFigures {
+    /// Which, from 0.
+    pub round: usize,
+    /// kNN top-1, percent.
+    pub top1: f64,
+    /// Consistent and inconsistent anchors; none in round 0.
+    pub counts: Option<(f64, f64)>,
+}
+
+impl Results {
+    pub(crate) fn of(experiment: &Experiment, scale: Scale, seeds: &[u64]) -> Results {
+        let strings = |all: &[&str]| all.iter().map(|s| s.to_string()).collect();
+        Results {
+            experiment: experiment.name.into(),
+            title: experiment.title.into(),
+            paper: experiment.place.into(),
+            scale: scale.name().into(),
+            smaller_than_the_paper: strings(scale.smaller()),
+            notes: strings(experiment.notes),
+            version: VERSION.into(),
+            devices: vec![],
+            seeds: seeds.to_vec(),
+            seconds: 0.0,
+            data: vec![],
+            cells: vec![],
+            pictures: vec![],
+            runs: vec![],
+        }
+    }
+
+    pub(crate) fn add_run(&mut self, run: &RunRecord, judging: f64) {
+        self.seconds += judging;
+        if self.runs.iter().any(|r| r.name == run.name) {
+            return;
+        }
+        self.seconds += run.seconds;
+        if !self.devices.contains(&run.device) {
+            self.devices.push(run.device.clone());
+        }
+        if !self.data.contains(&run.data) {
+            self.data.push(run.data.clone());
+        }
+        self.runs.push(run.clone());
+    }
+
+    /// Rounds of the first cell's runs, averaged over the seeds.
+    pub fn rounds(&self) -> Vec<RoundFigures> {
+        let names = self.cells.first().map_or(&[][..], |c| &c.runs);
+        let runs = self.runs.iter().filter(|r| names.contains(&r.name));
+        let all: Vec<_> = runs.flat_map(|r| &r.rounds).collect();
+        let last = all.iter().map(|r| r.round).max();
+        let rounds = last.map_or(0..0, |last| 0..last + 1);
+        let mean = |values: Vec<f64>| Spread::of(&values).map(|s| s.mean);
+        let figures = rounds.filter_map(|round| {
+            let here = || all.iter().filter(move |r| r.round == round);
+            let consistent = here().filter_map(|r| r.consistent.map(|n| n as f64));
+            let inconsistent = here().filter_map(|r| r.inconsistent.map(|n| n as f64));
+            Some(RoundFigures {
+                round,
+                top1: 100.0 * mean(here().filter_map(|r| r.top1).collect())?,
+                counts: mean(consistent.collect()).zip(mean(inconsistent.collect())),
+            })
+        });
+        figures.collect()
+    }
+
+    /// Why cells were left out, each reason once.
+    pub fn reasons(&self) -> Vec<&str> {
+        let reasons = self.cells.iter().filter_map(|c| c.left_out.as_deref());
+        crate::experiment::distinct(reasons)
+    }
+
+    /// Writes results.json, results.md and results.html into a folder; the strips of pictures must lie there.
+    pub fn write(&self, experiment: &Experiment, folder: &Path) -> Result<(), ReproduceError> {
+        let page = crate::page::page(self, experiment, folder)?;
+        record::write(&folder.join("results.json"), self)?;
+        record::write_bytes(&folder.join("results.md"), self.markdown().as_bytes())?;
+        record::write_bytes(&folder.join("results.html"), page.as_bytes())
+    }
+}
