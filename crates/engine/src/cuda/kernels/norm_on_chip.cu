@@ -3,8 +3,8 @@
 //
 // Blocks are [slice of channels][chunk of rows]. Those of a slice exchange their sums through memory and wait for each
 // other, so all blocks of a launch must be on the chip at once: the launch has no more than one for each multiprocessor.
-// Nothing a block waits for can wait for it in turn, whatever else runs beside. Sums over chunks are added in f64 in the
-// order of the chunks, so the bits depend on the shape and on the chip's size alone.
+// Other kernels may run beside, since they end by themselves; two of these may not, and a device gives them to one stream.
+// Sums over chunks are added in f64 in the order of the chunks, so the bits depend on the shape and on the chip's size alone.
 //
 //   partials   [chunk][2][channels]
 //   arrivals   one u64 for each slice; they count on from launch to launch
