@@ -13,6 +13,7 @@
 //! | [`report`] | how does a person see it? |
 //! | [`search`] | which pictures are alike? |
 //! | [`export`] | which other programs can go on with it? |
+//! | [`reproduce`] | what did the paper find, and what do we? |
 //! | [`random`] | the draws that all of them share |
 //!
 //! A small run, from pictures to a judged model:
@@ -57,5 +58,6 @@ pub use anchorhood_export as export;
 pub use anchorhood_models as models;
 pub use anchorhood_random as random;
 pub use anchorhood_report as report;
+pub use anchorhood_reproduce as reproduce;
 pub use anchorhood_search as search;
 pub use anchorhood_train as train;

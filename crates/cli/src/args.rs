@@ -48,6 +48,8 @@ pub enum Command {
     Export(crate::export::ExportArgs),
     /// One page about a run, to look at and to send.
     Report(crate::report::ReportArgs),
+    /// The paper's tables and figures, ours beside the paper's.
+    Reproduce(crate::reproduce::ReproduceArgs),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.
@@ -404,7 +406,7 @@ fn preset(name: &str) -> Preset {
         .expect("the parser allows only these")
 }
 
-fn precision(name: &str) -> PrecisionChoice {
+pub fn precision(name: &str) -> PrecisionChoice {
     match name {
         "tf32" => PrecisionChoice::Tf32,
         "f32" => PrecisionChoice::F32,

@@ -27,6 +27,8 @@ mod model;
 mod neighbours;
 mod output;
 mod report;
+mod reproduce;
+mod reproduce_watch;
 mod resolve;
 mod subject;
 mod train;
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Classify(args) => classify::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Data(args) => data::run(&args),

@@ -95,7 +95,7 @@ impl Work for Training<'_> {
 }
 
 /// The first Ctrl-C asks training to save and end, the second ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {
