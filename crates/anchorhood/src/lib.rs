@@ -12,6 +12,7 @@
 //! | [`evaluate`] | how good are the features? |
 //! | [`report`] | how does a person see it? |
 //! | [`search`] | which pictures are alike? |
+//! | [`serve`] | how does one walk through pictures in a browser? |
 //! | [`export`] | which other programs can go on with it? |
 //! | [`reproduce`] | what did the paper find, and what do we? |
 //! | [`random`] | the draws that all of them share |
@@ -60,4 +61,5 @@ pub use anchorhood_random as random;
 pub use anchorhood_report as report;
 pub use anchorhood_reproduce as reproduce;
 pub use anchorhood_search as search;
+pub use anchorhood_serve as serve;
 pub use anchorhood_train as train;

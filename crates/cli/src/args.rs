@@ -50,12 +50,18 @@ pub enum Command {
     Report(crate::report::ReportArgs),
     /// The paper's tables and figures, ours beside the paper's.
     Reproduce(crate::reproduce::ReproduceArgs),
+    /// A page to walk through pictures, on this machine.
+    Serve(Box<crate::serve::ServeArgs>),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.
     Bench(BenchArgs),
     /// Get a data set, see whether it is whole, pack it.
     Data(crate::data::DataArgs),
+    /// A script that completes commands and flags in your shell.
+    Completions(crate::completions::CompletionsArgs),
+    /// The manual.
+    Man(crate::completions::ManArgs),
 }
 
 #[derive(Debug, Parser)]

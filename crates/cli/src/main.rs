@@ -10,6 +10,7 @@ mod bar;
 mod bench;
 mod classify;
 mod cluster;
+mod completions;
 mod data;
 mod device;
 mod draw;
@@ -30,6 +31,7 @@ mod report;
 mod reproduce;
 mod reproduce_watch;
 mod resolve;
+mod serve;
 mod subject;
 mod train;
 
@@ -53,9 +55,12 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Data(args) => data::run(&args),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::{self, Dataset};
-use anchorhood::report::{ReportError, RunRecord, write_report};
+use anchorhood::report::{ReportError, RunRecord, read_metrics, write_report, write_tensorboard};
 use anchorhood::train::RunDir;
 use clap::Parser;
 
@@ -16,6 +16,7 @@ use crate::resolve::find_run;
 Examples:
   anchorhood report shapes-1                    writes runs/shapes-1/report.html
   anchorhood report mine --data ~/elsewhere     if the pictures have moved
+  anchorhood report mine --tensorboard && tensorboard --logdir runs
   anchorhood attention mine --pictures 1,5,9 -o runs/mine/attention && anchorhood report mine
 
 The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
@@ -30,6 +31,9 @@ pub struct ReportArgs {
     /// Where the data set is now, if it has moved.
     #[arg(long)]
     pub data: Option<String>,
+    /// Also write the run's figures for TensorBoard, into its folder tensorboard/.
+    #[arg(long)]
+    pub tensorboard: bool,
 }
 
 /// Runs the command.
@@ -48,6 +52,10 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         eprintln!("warning: the report will show no pictures, because {why}");
     }
     let path = write(&run, &opened)?;
+    if args.tensorboard {
+        let events = tensorboard(&run)?;
+        output::line(&events.display().to_string())?;
+    }
     output::line(&path.display().to_string())
 }
 
@@ -56,6 +64,22 @@ pub fn after_training(run: &Path, data: &Dataset) {
     if let Err(why) = write(run, &Ok(data)) {
         eprintln!("warning: no report was written: {why}");
     }
+}
+
+/// One file whatever the number of reports: TensorBoard would show two as one run, with every figure twice.
+fn tensorboard(run: &Path) -> Result<PathBuf, Failure> {
+    let metrics = run.join("metrics.jsonl");
+    let events = read_metrics(&metrics)?;
+    let folder = run.join("tensorboard");
+    std::fs::create_dir_all(&folder).map_err(crate::model::io(&folder))?;
+    let path = folder.join("events.out.tfevents.0.anchorhood");
+    let began = std::fs::metadata(run.join("config.toml")).and_then(|m| m.modified());
+    let began = began.map_err(crate::model::io(run))?;
+    let began = began
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    write_tensorboard(&events, began.as_secs_f64(), &path)?;
+    Ok(path)
 }
 
 fn write(

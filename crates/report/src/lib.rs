@@ -21,6 +21,7 @@ mod record;
 mod sprite;
 mod summary;
 mod table;
+mod tensorboard;
 mod whole_file;
 
 pub use charts::{Chart, charts, entropy_svg};
@@ -31,3 +32,4 @@ pub use metrics::{ReportError, read_metrics};
 pub use record::{Embedding, Findings, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
+pub use tensorboard::write_tensorboard;

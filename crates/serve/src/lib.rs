@@ -1,1 +1,22 @@
 //! How does one walk through pictures in a browser?
+//!
+//! A [`Shelf`] holds the pictures of an index or a run with their vectors. A [`Server`] shows them on a page of the own
+//! machine, and answers the same questions as JSON under `/api`, described at `/api/openapi.json`. Pictures that are not on
+//! the shelf are sent through a [`Desk`] to whoever has the model: the server knows no device.
+//!
+//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, uploads have a
+//! greatest size, only pictures on the shelf are ever read, and no request can end the server.
+
+mod api;
+mod desk;
+mod error;
+mod guard;
+mod live;
+mod neighbourhoods;
+mod server;
+mod shelf;
+
+pub use desk::{Asker, Desk, desk};
+pub use error::ServeError;
+pub use server::{ServeOptions, Server, Stop};
+pub use shelf::{Pixels, Shelf};

@@ -1,0 +1,72 @@
+//! Why a page cannot be served, and what a request is told that cannot be answered.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// Why the server cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Somebody else listens there.
+    #[error(
+        "port {port} on {host} is taken by another program; choose another with --port, or --port 0 for any that is free"
+    )]
+    Taken {
+        /// The address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// The system refuses to listen there.
+    #[error("cannot listen on {host}, port {port}: {reason}")]
+    Listen {
+        /// The address.
+        host: String,
+        /// The port.
+        port: u16,
+        /// What the system said.
+        reason: String,
+    },
+    /// An address that others can reach, without a token.
+    #[error(
+        "--host {host}: other machines could see all pictures; give --token WORD, which they then need, or leave --host out"
+    )]
+    Open {
+        /// The address.
+        host: String,
+    },
+    /// A token that can be guessed, or not be typed into an address.
+    #[error("--token: give at least 8 letters, digits, dashes or underscores")]
+    BadToken,
+    /// The pictures and their vectors do not belong together.
+    #[error("{0}")]
+    Shelf(String),
+    /// The system refused something else.
+    #[error("the server stopped: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A request that cannot be answered: a code and a sentence.
+#[derive(Debug)]
+pub(crate) struct Refusal(pub StatusCode, pub String);
+
+impl Refusal {
+    pub fn bad(sentence: impl Into<String>) -> Self {
+        Refusal(StatusCode::BAD_REQUEST, sentence.into())
+    }
+
+    pub fn missing(sentence: impl Into<String>) -> Self {
+        Refusal(StatusCode::NOT_FOUND, sentence.into())
+    }
+
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "error": self.1 }))).into_response()
+    }
+}

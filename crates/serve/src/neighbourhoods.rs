@@ -1,0 +1,91 @@
+//! What each round of a run discovered, from the surest neighbourhoods to the hardest.
+
+use std::sync::Arc;
+
+use anchorhood_report::Findings;
+use axum::Json;
+use axum::extract::{Query, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::Refusal;
+use crate::server::Site;
+
+/// A round with its pictures in order.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub found: Findings,
+    pub order: Vec<u32>,
+}
+
+impl Round {
+    pub fn new(found: Findings) -> Round {
+        Round {
+            order: found.by_entropy(),
+            found,
+        }
+    }
+}
+
+/// Which neighbourhoods.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Which {
+    round: usize,
+    /// Where to begin: 0 is the surest, 1 the hardest.
+    #[serde(default)]
+    at: f64,
+    #[serde(default = "some")]
+    count: usize,
+}
+
+fn some() -> usize {
+    24
+}
+
+/// `GET /api/neighbourhoods`.
+pub(crate) async fn neighbourhoods(
+    State(site): State<Arc<Site>>,
+    Query(which): Query<Which>,
+) -> Result<Json<Value>, Refusal> {
+    let round = site.rounds.iter().find(|r| r.found.round == which.round);
+    let Some(round) = round else {
+        let there: Vec<usize> = site.rounds.iter().map(|r| r.found.round).collect();
+        return Err(Refusal::missing(format!(
+            "there are no neighbourhoods of round {}; there are of {there:?}",
+            which.round
+        )));
+    };
+    let found = &round.found;
+    let n = round.order.len();
+    let count = which.count.clamp(1, 200).min(n);
+    let at = if which.at.is_finite() {
+        which.at.clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    let from = (at * (n - count) as f64).round() as usize;
+    let hoods: Vec<Value> = round.order[from..from + count]
+        .iter()
+        .map(|i| {
+            let i = *i as usize;
+            let neighbours = found.neighbours_of(i).iter().take(6);
+            json!({
+                "picture": site.describe(i),
+                "entropy": finite(found.entropy[i]),
+                "anchor": found.anchors[i],
+                "neighbours": neighbours.map(|j| site.describe(*j as usize)).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    Ok(Json(json!({
+        "round": found.round,
+        "from": from,
+        "pictures": n,
+        "anchors": found.anchor_count(),
+        "neighbourhoods": hoods,
+    })))
+}
+
+fn finite(value: f32) -> Option<f32> {
+    value.is_finite().then_some(value)
+}
