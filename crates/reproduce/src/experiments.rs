@@ -116,7 +116,7 @@ fn table_1() -> Experiment {
         title: "Small data sets",
         place: "Table 1",
         notes: &[
-            "AlexNet. Instance is round 0 of the AND run beside it; the paper took its figures from another program's model.",
+            "AlexNet. Instance is round 0 of the AND run beside it, with its epochs; the row after it has as many as AND in all.",
         ],
         plot: Plot::Bars,
         entries,

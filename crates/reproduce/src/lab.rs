@@ -143,7 +143,7 @@ impl<'a, D: Device> Lab<'a, D> {
                         match self.figure(&job, protocol) {
                             Ok((run, judged)) => {
                                 results.add_run(&run, judged.seconds);
-                                cell.add(&run.name, &judged);
+                                cell.add(&run.name, &judged, self.place.scale != Scale::Smoke);
                             }
                             Err(ReproduceError::Missing { why }) => {
                                 (self.observer)(Told::LeftOut {

@@ -57,7 +57,7 @@ impl Results {
         let rows = distinct(self.cells.iter().map(|c| c.row.as_str()));
         let mut text = String::from("| |");
         for column in &columns {
-            let _ = write!(text, " {column}, ours | {column}, paper |");
+            let _ = write!(text, " {column}, {} | {column}, paper |", self.ours());
         }
         text.push_str("\n|---|");
         text.push_str(&"---:|---:|".repeat(columns.len()));

@@ -85,7 +85,11 @@ fn table(html: &mut String, results: &Results) {
     html.push_str("<table><tr><th></th>");
     for column in &columns {
         let column = escaped(column);
-        let _ = write!(html, "<th>{column}</th><th class=\"paper\">paper</th>");
+        let ours = results.ours();
+        let _ = write!(
+            html,
+            "<th>{column}, {ours}</th><th class=\"paper\">paper</th>"
+        );
     }
     html.push_str("</tr>\n");
     for row in rows {

@@ -38,13 +38,17 @@ pub fn plots(results: &Results, experiment: &Experiment) -> Result<Vec<String>, 
                 let cells: Vec<&Cell> = results.cells.iter().filter(of).collect();
                 if !cells.is_empty() {
                     let height = 70 + 34 * cells.len() as u32;
-                    add((720, height), &|root| bars(root, column, &cells))?;
+                    add((720, height), &|root| {
+                        bars(root, column, results.ours(), &cells)
+                    })?;
                 }
             }
         }
         Plot::Line(x) => {
             if results.cells.iter().any(|c| c.mean.is_some()) {
-                add((720, 340), &|root| line(root, x, &results.cells))?;
+                add((720, 340), &|root| {
+                    line(root, x, results.ours(), &results.cells)
+                })?;
             }
         }
         Plot::Quality | Plot::Attention => {
@@ -60,11 +64,11 @@ pub fn plots(results: &Results, experiment: &Experiment) -> Result<Vec<String>, 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// One row a cell, ours above the paper's.
-fn bars(root: &Area, title: &str, cells: &[&Cell]) -> Drawn {
+fn bars(root: &Area, title: &str, ours: &str, cells: &[&Cell]) -> Drawn {
     let n = cells.len() as f64;
     let mut chart = ChartBuilder::on(root)
         .caption(
-            format!("{title}: ours (blue) and the paper's (grey), %"),
+            format!("{title}: {ours} (blue), and the paper's (grey), %"),
             ("sans-serif", 15),
         )
         .margin(8)
@@ -105,7 +109,7 @@ fn bars(root: &Area, title: &str, cells: &[&Cell]) -> Drawn {
 }
 
 /// Accuracy over a number; the paper's points are grey.
-fn line(root: &Area, x: &str, cells: &[Cell]) -> Drawn {
+fn line(root: &Area, x: &str, name: &str, cells: &[Cell]) -> Drawn {
     let points = |value: fn(&Cell) -> Option<f64>| -> Vec<(f64, f64)> {
         cells.iter().filter_map(|c| c.x.zip(value(c))).collect()
     };
@@ -115,7 +119,7 @@ fn line(root: &Area, x: &str, cells: &[Cell]) -> Drawn {
     let right = all.iter().map(|p| p.0).fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(root)
         .caption(
-            "kNN top-1, %: ours (blue), the paper's (grey)",
+            format!("kNN top-1, %: {name} (blue), and the paper's (grey)"),
             ("sans-serif", 15),
         )
         .margin(8)
@@ -158,7 +162,7 @@ fn quality(root: &Area, rounds: &[RoundFigures]) -> Drawn {
     let last = rounds.iter().map(|r| r.round).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(root)
         .caption(
-            "Neighbourhoods: consistent (blue) and inconsistent (red)",
+            "Neighbourhoods: consistent (blue) and inconsistent (orange)",
             ("sans-serif", 15),
         )
         .margin(8)

@@ -67,7 +67,7 @@ pub struct Cell {
     pub pictures: Option<usize>,
     /// The paper's figure.
     pub paper: Option<f64>,
-    /// Ours less the paper's.
+    /// Ours less the paper's, where both are of the same data.
     pub difference: Option<f64>,
     /// Why there is none of ours.
     pub left_out: Option<String>,
@@ -110,17 +110,16 @@ impl Cell {
         }
     }
 
-    pub(crate) fn add(&mut self, run: &str, judged: &Judged) {
+    /// Adds a seed's figure. On drawn shapes it is `comparable` with nothing in the paper.
+    pub(crate) fn add(&mut self, run: &str, judged: &Judged, comparable: bool) {
         self.runs.push(run.into());
         self.values.push(100.0 * judged.top1);
         self.pictures = Some(judged.n);
         let spread = Spread::of(&self.values);
         self.mean = spread.map(|s| s.mean);
         self.std = spread.and_then(|s| s.std);
-        self.difference = self
-            .mean
-            .zip(self.paper)
-            .map(|(ours, theirs)| ours - theirs);
+        let both = self.mean.zip(self.paper).filter(|_| comparable);
+        self.difference = both.map(|(ours, theirs)| ours - theirs);
     }
 
     /// Ours as it is shown: mean ± standard deviation, or a dash.
@@ -207,6 +206,14 @@ impl Results {
         figures.collect()
     }
 
+    /// What the column of our figures is called.
+    pub(crate) fn ours(&self) -> &'static str {
+        match self.scale == Scale::Smoke.name() {
+            true => "ours, on shapes",
+            false => "ours",
+        }
+    }
+
     /// Why cells were left out, each reason once.
     pub fn reasons(&self) -> Vec<&str> {
         let reasons = self.cells.iter().filter_map(|c| c.left_out.as_deref());
@@ -219,5 +226,35 @@ impl Results {
         record::write(&folder.join("results.json"), self)?;
         record::write_bytes(&folder.join("results.md"), self.markdown().as_bytes())?;
         record::write_bytes(&folder.join("results.html"), page.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+
+    #[test]
+    fn differences_are_of_the_same_data_alone() {
+        let entry = &find("table5").unwrap()[0].entries[0];
+        let judged = |top1| Judged {
+            protocol: String::new(),
+            top1,
+            top5: None,
+            n: 10,
+            linear_epochs: None,
+            seconds: 0.0,
+        };
+        let mut cell = Cell::of(entry);
+        assert_eq!((cell.ours(), cell.theirs()), ("–".into(), "85.7".into()));
+        cell.add("a", &judged(0.80), true);
+        cell.add("b", &judged(0.82), true);
+        assert_eq!(cell.ours(), "81.0 ± 1.4");
+        assert!((cell.difference.unwrap() + 4.7).abs() < 1e-9);
+        cell.add("c", &judged(0.10), false);
+        assert_eq!(cell.difference, None);
+        cell = Cell::of(entry);
+        cell.left_out = Some("no data".into());
+        assert_eq!(cell.ours(), "not run");
     }
 }
