@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use crate::curve::{self, Area};
 use crate::{Findings, ReportError, Summary};
 
-const SIZE: (u32, u32) = (520, 260);
+const SIZE: (u32, u32) = (450, 240);
 /// Bars of a histogram.
 const BARS: usize = 48;
 const CHOSEN: RGBColor = RGBColor(0, 94, 162);

@@ -26,7 +26,7 @@ const MOST_NEIGHBOURS: usize = 500;
 /// Pictures in one list, at most.
 const MOST_LISTED: usize = 500;
 /// Points on the map, at most.
-const MOST_ON_MAP: usize = 3000;
+const MOST_ON_MAP: usize = 2000;
 /// So many times the greatest upload is read and thrown away, so that its sender hears the refusal.
 const PATIENCE: usize = 8;
 
@@ -264,14 +264,7 @@ fn told(site: &Site, query: Option<usize>, hits: Vec<Hit>, begun: Instant) -> Js
 /// `GET /api/map`: where the pictures lie, alike ones near.
 pub(crate) async fn map(State(site): Shared) -> Answer {
     let asked = site.clone();
-    let map: Layout = blocking(move || {
-        let parts = asked.shelf.index.parts();
-        asked
-            .map
-            .get_or_init(|| layout(&parts.vectors, parts.dim, MOST_ON_MAP))
-            .clone()
-    })
-    .await?;
+    let map = blocking(move || laid_out(&asked).clone()).await?;
     let points: Vec<Value> = map
         .chosen
         .iter()
@@ -286,6 +279,13 @@ pub(crate) async fn map(State(site): Shared) -> Answer {
         })
         .collect();
     Ok(Json(json!({ "points": points, "of": site.shelf.len() })))
+}
+
+/// The map, made once.
+pub(crate) fn laid_out(site: &Site) -> &Layout {
+    let parts = site.shelf.index.parts();
+    let make = || layout(&parts.vectors, parts.dim, MOST_ON_MAP);
+    site.map.get_or_init(make)
 }
 
 /// `GET /api/curves`: the run's charts as they are now.

@@ -176,6 +176,11 @@ impl Server {
         let site = Arc::new(self.site);
         let served = runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            // It takes a few seconds, so it is begun before somebody asks.
+            let early = site.clone();
+            tokio::task::spawn_blocking(move || {
+                api::laid_out(&early);
+            });
             let mut graceful = stop.clone();
             let serving = axum::serve(listener, router(site))
                 .with_graceful_shutdown(async move { graceful.wait().await });

@@ -3,7 +3,7 @@ for (const tabs of document.querySelectorAll(".tabs[data-for]")) {
   const panels = [...document.querySelectorAll(`[data-panel="${tabs.dataset.for}"]`)], buttons = [...tabs.children];
   const choose = chosen => { buttons.forEach((b, i) => b.setAttribute("aria-selected", i === chosen)); panels.forEach((p, i) => p.hidden = i !== chosen); };
   buttons.forEach((b, i) => b.onclick = () => choose(i));
-  choose(buttons.length - 1);
+  choose((buttons.length - 1) >> 1); // in the middle one sees both what was chosen and what was not
 }
 const data = JSON.parse(document.getElementById("map-data")?.textContent || "null");
 if (data) {

@@ -92,7 +92,7 @@ async function go() {
     view(chosen);
     if (chosen === "search") return await some();
     if (!loaded[chosen]) { loaded[chosen] = true; await ({ hoods: openHoods, map: openMap, curves: openCurves })[chosen](); }
-  } catch (error) { trouble(error); }
+  } catch (error) { loaded[name] = false; trouble(error); }
 }
 
 let round = 0;
@@ -118,7 +118,10 @@ async function openHoods() {
 }
 async function openMap() {
   const got = await ask("/api/map"), names = about.classes;
-  showMap(document.querySelector("#map .map"), {
+  const box = document.querySelector("#map .map");
+  box.hidden = false;
+  $("mapSaid").textContent = got.points.length < got.of ? `${got.points.length.toLocaleString("en")} of ${got.of.toLocaleString("en")} pictures, evenly taken.` : "";
+  showMap(box, {
     places: got.points.map(p => [p[1], p[2]]), classes: got.points.map(p => names.indexOf(p[3])), names,
     tile: () => null,
     tip: (tip, i) => { const p = got.points[i]; if (tip.dataset.id !== String(p[0])) { tip.dataset.id = p[0]; tip.replaceChildren(make("img", { src: small(p[0]), alt: "" }), p[3] || `picture ${p[0]}`); } },

@@ -1,0 +1,115 @@
+//! `report`, by the real program: the page after training, again on demand, without pictures, and for a run that is no run.
+
+mod clients;
+mod common;
+mod folders;
+
+use std::fs;
+
+use folders::trained;
+
+#[test]
+fn training_leaves_a_page_that_holds_everything() {
+    let sandbox = trained(&[]);
+    let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
+    for part in [
+        "<title>a</title>",
+        "kNN accuracy",
+        "Learning rate",
+        "Anchors and their consistency",
+        "Entropy before round 1",
+        "Surest: lowest entropy",
+        "Hardest: highest entropy",
+        "data:image/jpeg;base64,",
+        "id=\"map-data\"",
+        "config.toml",
+        "48, 16×16",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(
+        !page.contains("Entropy before round 2"),
+        "there was one round"
+    );
+    // Nothing is asked of anybody: no address but the names of XML's own spaces.
+    let addresses = page.matches("http").count();
+    let spaces = page.matches("http://www.w3.org/2000/svg").count();
+    assert_eq!(addresses, spaces);
+    for chart in ["knn", "loss", "rate", "anchors", "entropy-1"] {
+        let svg = fs::read_to_string(sandbox.path(&format!("runs/a/charts/{chart}.svg"))).unwrap();
+        assert!(svg.trim_end().ends_with("</svg>"));
+    }
+    fs::remove_file(sandbox.path("runs/a/report.html")).unwrap();
+    let ran = sandbox.run(&["report", "a"]).succeeded();
+    assert_eq!(ran.stdout.trim(), "runs/a/report.html");
+    let again = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
+    assert_eq!(page, again, "made again from what lies on disk");
+}
+
+#[test]
+fn a_page_without_its_pictures_says_why() {
+    let sandbox = common::Sandbox::new();
+    folders::fill(&sandbox.path("pictures"), 40);
+    let args = ["pictures", "--name", "b", "--quiet"];
+    sandbox.train(&args).succeeded();
+    let page = |_| fs::read_to_string(sandbox.path("runs/b/report.html")).unwrap();
+    assert!(page(()).contains("Surest"));
+    assert!(!page(()).contains("kNN accuracy"), "there are no labels");
+    fs::rename(sandbox.path("pictures"), sandbox.path("moved")).unwrap();
+    let ran = sandbox.run(&["report", "b"]).succeeded();
+    ran.says(&["will show no pictures", "pictures"]);
+    assert!(page(()).contains("The training pictures are not shown"));
+    assert!(!page(()).contains("Surest"));
+    let moved = ["report", "b", "--data", "moved"];
+    sandbox.run(&moved).succeeded();
+    assert!(page(()).contains("Surest"));
+    fs::remove_file(sandbox.path("moved/0.png")).unwrap();
+    sandbox.run(&moved).succeeded();
+    assert!(page(()).contains("the run has seen 40 pictures, and the data set has 39 now"));
+}
+
+#[test]
+fn what_cannot_be_reported_on() {
+    let sandbox = trained(&[]);
+    let run = |args: &[&str]| sandbox.run(args);
+    run(&["report", "nothing"]).failed(2, &["no run called `nothing`", "a"]);
+    run(&["report", "a", "--data", "no/such"]).failed(2, &["--data", "no/such"]);
+    let last = sandbox.path("runs/a/checkpoints/last.safetensors");
+    fs::write(&last, "not a checkpoint").unwrap();
+    let before = fs::read(sandbox.path("runs/a/report.html")).unwrap();
+    run(&["report", "a"]).failed(1, &["last.safetensors", "not a whole checkpoint"]);
+    let after = fs::read(sandbox.path("runs/a/report.html")).unwrap();
+    assert_eq!(before, after, "the old page is kept");
+}
+
+#[test]
+fn tensorboard_reads_the_figures() {
+    let sandbox = trained(&[]);
+    sandbox.run(&["report", "a", "--tensorboard"]).succeeded();
+    let folder = sandbox.path("runs/a/tensorboard");
+    assert_eq!(common::names(&folder).len(), 1);
+    let Some(said) = clients::python("tensorboard_reads.py", &["tensorboard"], &[&folder]) else {
+        return;
+    };
+    let said: Vec<f64> = said
+        .split_whitespace()
+        .filter_map(|w| w.parse().ok())
+        .collect();
+    let told = common::losses(&sandbox.path("runs/a"));
+    assert_eq!(said.len(), told.len());
+    assert!(said.iter().zip(&told).all(|(a, b)| (a - b).abs() < 1e-5));
+}
+
+#[test]
+fn completions_and_manual() {
+    let sandbox = common::Sandbox::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = sandbox.run(&["completions", shell]).succeeded().stdout;
+        assert!(script.contains("neighbours") && script.contains("weight-decay"));
+    }
+    sandbox.run(&["man"]).succeeded();
+    sandbox.run(&["man", "-o", "man"]).succeeded();
+    let page = fs::read_to_string(sandbox.path("man/anchorhood-serve.1")).unwrap();
+    assert!(page.contains("token"));
+    assert!(sandbox.path("man/anchorhood.1").is_file());
+}
