@@ -1,86 +1,25 @@
 //! Where experiments are carried out: what is missing is trained, what was interrupted is resumed, what is finished is read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::{Dataset, LoadOptions, open_with_progress};
 use anchorhood_engine::Device;
-use anchorhood_evaluate::extract;
 use anchorhood_report::{Summary, read_metrics};
 use anchorhood_train::{
-    Checkpoint, Event, LabelledSet, MachineConfig, Outcome, Position, RunConfig, RunDir, RunEnded,
-    Standing, TrainError, Trainer, TrainingSet, VERSION, supervised_config, train,
-    train_supervised,
+    Checkpoint, Event, LabelledSet, MachineConfig, Outcome, RunConfig, RunDir, RunEnded,
+    TrainError, VERSION, supervised_config, train, train_supervised,
 };
 
 use crate::pictures::{self, Chosen};
 use crate::record::{self, DataRecord, RoundRecord, RunRecord};
 use crate::results::{Cell, Results};
+use crate::starts::{after_instance, after_nothing};
 use crate::{
-    Experiment, Job, Method, Plot, ReproduceError, Scale, Start, config_of, name_of, sets,
+    Experiment, Job, Method, Place, Plot, ReproduceError, Scale, Start, Told, config_of, name_of,
+    sets,
 };
-
-/// What happens, for someone to draw.
-#[derive(Debug)]
-pub enum Told<'a> {
-    /// An experiment begins.
-    Experiment(&'a Experiment),
-    /// A run is trained, or goes on.
-    Training(&'a str),
-    /// Something happened in it.
-    Event(&'a Event),
-    /// A long computation is so far.
-    Step {
-        /// What it is.
-        what: &'a str,
-        /// How much is done.
-        done: usize,
-        /// Of how much.
-        total: usize,
-    },
-    /// A row is left out.
-    LeftOut {
-        /// Which.
-        row: &'a str,
-        /// Why.
-        why: &'a str,
-    },
-}
-
-/// Where things are and go.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// Runs and results are kept here, those of each scale apart.
-    pub output: PathBuf,
-    /// Where data sets lie, unless they are looked for as `train` does.
-    pub data: Option<PathBuf>,
-    /// How large.
-    pub scale: Scale,
-}
-
-impl Place {
-    /// The folder of the scale's runs.
-    pub fn runs(&self) -> PathBuf {
-        self.output.join(self.scale.name()).join("runs")
-    }
-
-    /// What to open now for the set that a run was trained on, which may have moved.
-    pub fn spec(&self, trained_on: &str) -> String {
-        let set = trained_on
-            .split_once(':')
-            .map_or(trained_on, |(set, _)| set);
-        match set {
-            "shapes" => set.into(),
-            set => sets::spec_of(set, self.data.as_deref()),
-        }
-    }
-
-    /// The folder of an experiment's results.
-    pub fn results(&self, experiment: &str) -> PathBuf {
-        self.output.join(self.scale.name()).join(experiment)
-    }
-}
 
 /// A data set that is open.
 #[derive(Clone)]
@@ -383,47 +322,4 @@ fn same_settings(
         }
         .into()),
     }
-}
-
-/// Where round 1 begins.
-const ROUND_1: Position = Position {
-    round: 1,
-    epoch: 0,
-    batch: 0,
-};
-
-/// A run as it stands after round 0, taken from an Instance run: round 0 depends on nothing that the two differ in.
-fn after_instance(instance: &Path, config: &RunConfig) -> Result<Checkpoint, ReproduceError> {
-    let last = anchorhood_train::checkpoint_path(instance, "last");
-    let checkpoint = Checkpoint::load(&last)?;
-    Ok(Checkpoint {
-        config: config.clone(),
-        standing: Standing {
-            position: ROUND_1,
-            metrics_bytes: 0, // its events are in the other run's folder
-            ..checkpoint.standing
-        },
-        ..checkpoint
-    })
-}
-
-/// A run that begins with round 1: a network as its seed draws it, and in the memory what it makes of the pictures.
-fn after_nothing<D: Device>(
-    device: &D,
-    config: &RunConfig,
-    data: &Dataset,
-) -> Result<Checkpoint, ReproduceError> {
-    let mut trainer = Trainer::new(device, config, TrainingSet::of(data))?;
-    let memory = device.within(|| {
-        let network = trainer.network();
-        extract(network, &data.train.pictures, data.mean, data.std, &|_| {})
-    })?;
-    let standing = Standing {
-        position: ROUND_1,
-        ..Standing::default()
-    };
-    Ok(Checkpoint {
-        memory,
-        ..trainer.checkpoint(standing)?
-    })
 }

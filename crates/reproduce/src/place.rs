@@ -1,0 +1,68 @@
+//! Where runs and results are kept, where data sets lie, and what is told on the way.
+
+use std::path::PathBuf;
+
+use anchorhood_train::Event;
+
+use crate::{Experiment, Scale, sets};
+
+/// What happens, for someone to draw.
+#[derive(Debug)]
+pub enum Told<'a> {
+    /// An experiment begins.
+    Experiment(&'a Experiment),
+    /// A run is trained, or goes on.
+    Training(&'a str),
+    /// Something happened in it.
+    Event(&'a Event),
+    /// A long computation is so far.
+    Step {
+        /// What it is.
+        what: &'a str,
+        /// How much is done.
+        done: usize,
+        /// Of how much.
+        total: usize,
+    },
+    /// A row is left out.
+    LeftOut {
+        /// Which.
+        row: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+}
+
+/// Where things are and go.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Runs and results are kept here, those of each scale apart.
+    pub output: PathBuf,
+    /// Where data sets lie, unless they are looked for as `train` does.
+    pub data: Option<PathBuf>,
+    /// How large.
+    pub scale: Scale,
+}
+
+impl Place {
+    /// The folder of the scale's runs.
+    pub fn runs(&self) -> PathBuf {
+        self.output.join(self.scale.name()).join("runs")
+    }
+
+    /// What to open now for the set that a run was trained on, which may have moved.
+    pub fn spec(&self, trained_on: &str) -> String {
+        let set = trained_on
+            .split_once(':')
+            .map_or(trained_on, |(set, _)| set);
+        match set {
+            "shapes" => set.into(),
+            set => sets::spec_of(set, self.data.as_deref()),
+        }
+    }
+
+    /// The folder of an experiment's results.
+    pub fn results(&self, experiment: &str) -> PathBuf {
+        self.output.join(self.scale.name()).join(experiment)
+    }
+}
