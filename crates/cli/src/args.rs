@@ -9,7 +9,12 @@ use clap::{Parser, Subcommand};
 
 /// Learns image features without labels, by Anchor Neighbourhood Discovery.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "anchorhood",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 #[command(after_help = "\
 Examples:
   anchorhood train                         learn on drawn shapes, about two minutes on two cores

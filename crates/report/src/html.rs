@@ -352,8 +352,8 @@ fn strips(record: &RunRecord) -> String {
     if record.strips.is_empty() {
         let _ = write!(
             html,
-            "<p class=\"soft\">No strips have been drawn. <code>anchorhood attention {0} --pictures 1,5,9 -o {0}/attention</code> in the \
-             folder of the runs draws some; make the report again to see them here.</p>",
+            "<p class=\"soft\">No strips have been drawn. <code>anchorhood attention {0} --pictures 1,5,9 -o runs/{0}/attention</code> draws \
+             some; make the report again to see them here.</p>",
             escape(&record.name)
         );
         return html;
