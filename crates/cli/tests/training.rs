@@ -15,10 +15,12 @@ fn a_run_leaves_what_it_promises() {
     let run = sandbox.path("runs/shapes-1");
     let expected = [
         ".lock",
+        "charts",
         "checkpoints",
         "config.toml",
         "curve.svg",
         "metrics.jsonl",
+        "report.html",
     ];
     assert_eq!(names(&run), expected);
     let expected = ["last", "round-0", "round-1", "round-2"].map(|n| format!("{n}.safetensors"));

@@ -479,3 +479,66 @@ fn duration(seconds: f64) -> String {
         _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Embedding;
+    use crate::summary::tests::example;
+    use anchorhood_data::{Labels, Pictures};
+
+    const HOSTILE: &str = "</script></pre><img src=x onerror=alert(1)>\"'";
+
+    fn record(n: usize) -> RunRecord {
+        RunRecord {
+            name: HOSTILE.into(),
+            settings: HOSTILE.into(),
+            events: example(true),
+            rounds: vec![Findings {
+                round: 1,
+                k: 1,
+                neighbours: (0..n as u32).map(|i| (i + 1) % n as u32).collect(),
+                anchors: (0..n).map(|i| i < n / 2).collect(),
+                entropy: (0..n).map(|i| i as f32).collect(),
+            }],
+            embedding: Some(Embedding {
+                dim: 3,
+                vectors: (0..3 * n).map(|i| (i as f32).sin()).collect(),
+            }),
+            strips: vec![],
+        }
+    }
+
+    fn split(n: usize) -> Split {
+        Split {
+            pictures: Pictures::new(8, 8, vec![99; n * 8 * 8 * 3]).unwrap(),
+            labels: Some(Labels::new(vec![0; n], vec![HOSTILE.into()])),
+            names: vec![HOSTILE.into(); n],
+        }
+    }
+
+    #[test]
+    fn names_are_never_markup() {
+        let page = report_html(&record(20), Ok(&split(20))).unwrap();
+        assert!(page.contains("Surest") && page.contains("map-data"));
+        assert!(!page.contains("<img src=x"));
+        assert_eq!(page.matches("</script>").count(), 2, "the page's own");
+    }
+
+    #[test]
+    fn other_pictures_than_the_runs_are_not_shown() {
+        let page = report_html(&record(20), Ok(&split(19))).unwrap();
+        assert!(page.contains("the run has seen 20 pictures, and the data set has 19 now"));
+        assert!(!page.contains("Surest"));
+        let page = report_html(&RunRecord::default(), Err("they are gone".into())).unwrap();
+        assert!(page.contains("they are gone"));
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [0, 999, 1000, 1281167].map(grouped),
+            ["0", "999", "1,000", "1,281,167"]
+        );
+    }
+}
