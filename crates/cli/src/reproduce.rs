@@ -21,14 +21,15 @@ use crate::train::stop_on_interrupt;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood reproduce --list                          what there is
-  anchorhood reproduce all --scale smoke               everything, tiny, to see that it works (a minute or two)
-  anchorhood reproduce table5 --data-folder data       a table with a tenth of the paper's epochs, on a GPU
-  anchorhood reproduce oneoff --scale paper --seeds 3  the paper's settings, mean ± standard deviation over three seeds
+  anchorhood reproduce --list                      what there is
+  anchorhood reproduce all --scale smoke           everything, tiny: does it run?
+  anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
+  anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
 
-Each experiment writes results.json, results.md and results.html into FOLDER/SCALE/NAME. Runs are kept in
-FOLDER/SCALE/runs and shared between experiments; the same command again goes on where it was stopped, and does nothing
-that is done. Data sets that are not on disk are named, and their rows left out.")]
+Results go to FOLDER/SCALE/NAME: results.json, results.md, results.html.
+Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
+command again goes on where it was stopped, and does nothing twice. Data sets
+that are not on disk are named, and their rows left out.")]
 pub struct ReproduceArgs {
     /// Which experiment (see --list), or `all`.
     #[arg(required_unless_present = "list")]
