@@ -105,6 +105,10 @@ pub struct TrainArgs {
     /// Neither bars nor lines while training.
     #[arg(long)]
     pub quiet: bool,
+    /// Also leave the run's figures for TensorBoard when it ends, in its folder tensorboard/ (`report --tensorboard` does so
+    /// at any time).
+    #[arg(long)]
+    pub tensorboard: bool,
     #[command(flatten)]
     pub settings: Settings,
 }

@@ -60,9 +60,13 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
 }
 
 /// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
-pub fn after_training(run: &Path, data: &Dataset) {
+pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
     if let Err(why) = write(run, &Ok(data)) {
         eprintln!("warning: no report was written: {why}");
+    }
+    if for_tensorboard && let Err(Failure { message, .. }) = tensorboard(run) {
+        let why = message.unwrap_or_default();
+        eprintln!("warning: nothing was written for TensorBoard: {why}");
     }
 }
 

@@ -141,7 +141,7 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
     let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?);
     let curve = run.join("curve.svg");
     write_curve(&summary, &curve)?;
-    crate::report::after_training(run, data);
+    crate::report::after_training(run, data, args.tensorboard);
     let text = format!(
         "{}\n\n{}\n{}",
         summary.table(),

@@ -84,8 +84,11 @@ fn what_cannot_be_reported_on() {
 
 #[test]
 fn tensorboard_reads_the_figures() {
-    let sandbox = trained(&[]);
+    let sandbox = trained(&["--tensorboard"]);
+    let file = sandbox.path("runs/a/tensorboard/events.out.tfevents.0.anchorhood");
+    let after_training = fs::read(&file).unwrap();
     sandbox.run(&["report", "a", "--tensorboard"]).succeeded();
+    assert_eq!(fs::read(&file).unwrap(), after_training);
     let folder = sandbox.path("runs/a/tensorboard");
     assert_eq!(common::names(&folder).len(), 1);
     let Some(said) = clients::python("tensorboard_reads.py", &["tensorboard"], &[&folder]) else {
