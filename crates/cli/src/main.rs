@@ -23,6 +23,7 @@ mod folder_job;
 mod index;
 mod info;
 mod layers;
+mod look;
 mod meter;
 mod model;
 mod neighbours;

@@ -13,6 +13,7 @@ use clap::Parser;
 
 use crate::device::{self, Work};
 use crate::failure::Failure;
+use crate::look::{LookFrom, Looker};
 use crate::model::MachineArgs;
 use crate::neighbours::open_index;
 use crate::output;
@@ -64,6 +65,7 @@ struct Goods {
     run: Option<PathBuf>,
     model: Option<Model>,
     layer: Option<String>,
+    look: Option<LookFrom>,
 }
 
 /// Runs the command.
@@ -121,6 +123,7 @@ fn index_goods(args: &ServeArgs) -> Result<Goods, Failure> {
         record: None,
         run: None,
         model,
+        look: None,
     })
 }
 
@@ -163,6 +166,11 @@ fn run_goods(args: &ServeArgs) -> Result<Goods, Failure> {
     let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
     let mut record = RunRecord::read(&run)?;
     let memory = record.embedding.take().unwrap_or_default();
+    let look = LookFrom {
+        pictures: data.train.pictures.clone(),
+        memory: memory.vectors.clone(),
+        temperature: config.discovery.temperature as f32,
+    };
     let shelf = Shelf::of_run(
         record.name.clone(),
         data.train,
@@ -176,6 +184,7 @@ fn run_goods(args: &ServeArgs) -> Result<Goods, Failure> {
         run: Some(run),
         model: Some(model),
         layer: None,
+        look: Some(look),
     })
 }
 
@@ -193,14 +202,27 @@ impl Work for Serving {
             return Ok(());
         };
         let mut embedder = model.embedder(device, 1, self.goods.layer.as_deref())?;
+        let looker = self.goods.look.take();
+        let mut looker = looker
+            .map(|from| Looker::new(device, &model, from))
+            .transpose()?;
+        let found = self
+            .goods
+            .record
+            .as_ref()
+            .and_then(|r| r.rounds.last().cloned());
         let (asker, desk) = desk();
         let server = bound(self.goods, &self.options, Some(asker), self.stop)?;
         // The model stays on this thread, where its device is; the server has threads of its own.
         let served = std::thread::scope(|threads| {
             let serving = threads.spawn(|| server.run());
-            desk.answer(|picture: &Picture| {
-                embedder.embed_picture(picture).map_err(|e| e.to_string())
-            });
+            desk.answer(
+                |picture: &Picture| embedder.embed_picture(picture).map_err(|e| e.to_string()),
+                |i| match &mut looker {
+                    Some(looker) => looker.look(i, found.as_ref()),
+                    None => Err("only a run's pictures can be looked at so".into()),
+                },
+            );
             serving.join()
         });
         match served {

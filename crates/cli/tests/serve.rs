@@ -234,6 +234,12 @@ fn a_run_shows_its_rounds_and_tells_its_news() {
     assert!(curves["charts"].as_str().unwrap().contains("<svg"));
     assert_eq!(curves["ended"], true);
 
+    let (code, heat) = served.get("/api/picture/5/attention");
+    assert_eq!(code, 200);
+    assert_eq!(image::load_from_memory(&heat).unwrap().width(), 16);
+    assert_ne!(heat, served.get("/api/picture/5").1);
+    assert_eq!(served.get("/api/picture/48/attention").0, 404);
+
     // News: once at the beginning, and again when the file grows.
     let mut news = served
         .agent

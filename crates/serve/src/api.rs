@@ -137,6 +137,22 @@ fn known(site: &Site, id: &str) -> Result<usize, Refusal> {
     })
 }
 
+/// `GET /api/picture/{id}/attention`: a run's picture under the heat of where its network looks.
+pub(crate) async fn attention(
+    State(site): Shared,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let i = known(&site, &id)?;
+    site.run_folder()?;
+    let none = || Refusal::missing("there is no model to ask");
+    let looked = site.asker.as_ref().ok_or_else(none)?.look(i).await;
+    let bytes = looked.map_err(Refusal::failed)?;
+    Ok(sent(Shown {
+        kind: "image/png",
+        bytes,
+    }))
+}
+
 /// By which picture.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ById {

@@ -91,7 +91,9 @@ pub(crate) struct Site {
 
 impl Site {
     pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
-        let none = || Refusal::missing("an index has no curves; serve a run to see them");
+        let none = || {
+            Refusal::missing("an index has neither curves nor attention; serve a run to see them")
+        };
         self.run.as_ref().ok_or_else(none)
     }
 
@@ -229,6 +231,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/api/pictures", get(api::pictures))
         .route("/api/picture/{id}", get(api::picture))
         .route("/api/picture/{id}/small", get(api::small))
+        .route("/api/picture/{id}/attention", get(api::attention))
         .route(
             "/api/search",
             get(api::search_by_id).post(api::search_by_upload),

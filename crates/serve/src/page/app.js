@@ -36,6 +36,10 @@ function showAnswer(found, src) {
   const right = same ? found.neighbours.filter(n => n.label === same).length : 0;
   $("asked").hidden = false;
   $("query").src = src;
+  const looks = $("looks");
+  looks.hidden = about.kind !== "run" || !found.query;
+  looks.classList.remove("on");
+  looks.onclick = () => { const on = looks.classList.toggle("on"); $("query").src = on ? `/api/picture/${found.query.id}/attention` : src; };
   $("queryName").textContent = found.query ? (same || found.query.name) : "Your picture";
   $("querySaid").textContent = `${same ? found.query.name + " · " : ""}${found.neighbours.length} most alike of ${about.pictures.toLocaleString("en")}, in ${(found.seconds * 1000).toFixed(1)} ms` + (same ? ` · ${right} carry its label` : "");
   $("grid").replaceChildren(...found.neighbours.map(card));
