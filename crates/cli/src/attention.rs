@@ -4,8 +4,7 @@
 //! grey where the picture stood alone in that round, green where all neighbours it was drawn to are of its class, red where
 //! some are not. Below lies the nearest of these neighbours. Without labels no frame judges.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::{self, Dataset, Split};
@@ -15,6 +14,7 @@ use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, s
 use anchorhood::evaluate::{HeatMap, Memory, attention};
 use anchorhood::train::{
     Checkpoint, CheckpointError, DeviceChoice, MachineConfig, RunConfig, RunDir, checkpoint_path,
+    write_whole,
 };
 use clap::Parser;
 
@@ -96,7 +96,9 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     for (i, picture) in args.pictures.iter().enumerate() {
         let views: Vec<&View> = seen.iter().map(|round| &round[i]).collect();
         let path = args.output.join(format!("picture-{picture}.png"));
-        write_whole(&path, &png(&strip(&columns(&data.train, *picture, &views))))?;
+        let drawn = png(&strip(&columns(&data.train, *picture, &views)));
+        write_whole(&path, &drawn)
+            .map_err(|e| Failure::failed(format!("{}: cannot write it: {e}", path.display())))?;
         let told = sentence(&data.train, *picture, &views);
         output::line(&format!("{}: {told}", path.display()))?;
     }
@@ -284,19 +286,4 @@ fn sentence(train: &Split, index: usize, views: &[&View]) -> String {
         format!("round {round} {near}")
     });
     format!("{}; {}", name(index), rounds.collect::<Vec<_>>().join(", "))
-}
-
-/// Writes a file aside and renames it: under its name it is whole or not there.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let aside = path.with_extension("png.partial");
-    let write = || {
-        let mut file = File::create(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)
-    };
-    write().map_err(|e| {
-        let _ = fs::remove_file(&aside); // it may not be there; the first error is the one to tell
-        Failure::failed(format!("{}: cannot write it: {e}", path.display()))
-    })
 }

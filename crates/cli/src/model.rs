@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::export::ExportError;
 use anchorhood::search::{Model, SearchError};
-use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, checkpoint_path};
+use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::failure::Failure;
-use crate::resolve::find_run;
+use crate::resolve::model_file;
 
 /// Where a model is looked for.
 #[derive(Debug, Args)]
@@ -24,24 +24,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Reads the model.
     pub fn load(&self) -> Result<Model, Failure> {
-        Ok(Model::load(&self.file()?)?)
-    }
-
-    /// The file meant: itself, or a run's last checkpoint.
-    fn file(&self) -> Result<PathBuf, Failure> {
-        let file = PathBuf::from(&self.model);
-        if file.is_file() {
-            return Ok(file);
-        }
-        let run = find_run(&self.runs, &self.model)?;
-        let last = checkpoint_path(&run, "last");
-        match last.is_file() {
-            true => Ok(last),
-            false => Err(Failure::usage(format!(
-                "{}: this run has no checkpoint yet; its first is saved after its first epoch",
-                run.display()
-            ))),
-        }
+        Ok(Model::load(&model_file(&self.runs, &self.model)?)?)
     }
 }
 

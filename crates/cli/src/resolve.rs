@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::train::{Preset, RunConfig, RunDir, TrainError};
+use anchorhood::train::{Preset, RunConfig, RunDir, TrainError, checkpoint_path};
 
 use crate::args::{Settings, TrainArgs};
 use crate::failure::Failure;
@@ -120,6 +120,27 @@ fn apply(s: &Settings, c: &mut RunConfig) {
     set(&mut c.augmentation.hue, &s.hue);
     set(&mut c.augmentation.grey, &s.grey);
     set(&mut c.augmentation.flip, &s.flip);
+}
+
+/// The file that is meant by a model: itself, or the last checkpoint of a run.
+pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
+    let file = PathBuf::from(model);
+    match file.is_file() {
+        true => Ok(file),
+        false => last_of(&find_run(runs, model)?),
+    }
+}
+
+/// A run's last checkpoint.
+pub fn last_of(run: &Path) -> Result<PathBuf, Failure> {
+    let last = checkpoint_path(run, "last");
+    match last.is_file() {
+        true => Ok(last),
+        false => Err(Failure::usage(format!(
+            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
+            run.display()
+        ))),
+    }
 }
 
 /// A run by its name under `runs`, or by its folder.

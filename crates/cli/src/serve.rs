@@ -17,7 +17,7 @@ use crate::look::{LookFrom, Looker};
 use crate::model::MachineArgs;
 use crate::neighbours::open_index;
 use crate::output;
-use crate::resolve::find_run;
+use crate::resolve::{find_run, last_of, model_file};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -110,7 +110,7 @@ fn index_goods(args: &ServeArgs) -> Result<Goods, Failure> {
     let index = open_index(path, args.folder.as_deref())?;
     let model = match &args.model {
         Some(model) => {
-            let model = Model::load(&checkpoint_of(&args.runs, model)?)?;
+            let model = Model::load(&model_file(&args.runs, model)?)?;
             index.check_model(&model)?;
             Some(model)
         }
@@ -135,25 +135,6 @@ fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
         .filter(|p| p.is_file())
         .filter_map(|p| Model::load(&p).ok());
     models.find(|m| index.check_model(m).is_ok())
-}
-
-fn checkpoint_of(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
-    let file = PathBuf::from(model);
-    match file.is_file() {
-        true => Ok(file),
-        false => last_of(&find_run(runs, model)?),
-    }
-}
-
-fn last_of(run: &Path) -> Result<PathBuf, Failure> {
-    let last = checkpoint_path(run, "last");
-    match last.is_file() {
-        true => Ok(last),
-        false => Err(Failure::usage(format!(
-            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
-            run.display()
-        ))),
-    }
 }
 
 fn run_goods(args: &ServeArgs) -> Result<Goods, Failure> {

@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 use anchorhood::data::{Dataset, Labels, Pictures};
 use anchorhood::engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood::models::{Architecture, Form, Weights};
-use anchorhood::train::{
-    Checkpoint, FeatureSource, MachineConfig, Preset, RunConfig, TrainError, checkpoint_path,
-};
+use anchorhood::train::{Checkpoint, FeatureSource, MachineConfig, Preset, RunConfig, TrainError};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::EvaluateArgs;
 use crate::failure::Failure;
-use crate::resolve::find_run;
+use crate::resolve::model_file;
 
 /// What to type for a network as its seed draws it.
 pub const UNTRAINED: &str = "untrained";
@@ -213,7 +211,7 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
             "--width: a checkpoint has its own; the flag is for weights of another program and for `untrained`",
         ));
     }
-    let path = checkpoint_file(args)?;
+    let path = model_file(&args.runs, &args.run)?;
     let checkpoint = match Checkpoint::load(&path) {
         // A whole safetensors file of something else: the user may have meant to import it.
         Err(error) if Weights::read(&path).is_ok() => {
@@ -299,23 +297,6 @@ fn without_run(
     config.data.shapes_train = quick.data.shapes_train;
     config.data.shapes_test = quick.data.shapes_test;
     Ok(config)
-}
-
-/// The file meant: itself, or a run's last.
-fn checkpoint_file(args: &EvaluateArgs) -> Result<PathBuf, Failure> {
-    let file = PathBuf::from(&args.run);
-    if file.is_file() {
-        return Ok(file);
-    }
-    let run = find_run(&args.runs, &args.run)?;
-    let last = checkpoint_path(&run, "last");
-    match last.is_file() {
-        true => Ok(last),
-        false => Err(Failure::usage(format!(
-            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
-            run.display()
-        ))),
-    }
 }
 
 /// Labelled pictures to train and to test on, or why there are none.

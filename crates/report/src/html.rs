@@ -4,14 +4,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Split;
-use anchorhood_train::{Accuracy, RunStarted};
+use anchorhood_train::{Accuracy, RunStarted, write_whole};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::layout::layout;
 use crate::sprite::Sprite;
-use crate::{Findings, ReportError, RunRecord, Summary, charts, entropy_svg, gallery, whole_file};
+use crate::{
+    Findings, ReportError, RunRecord, Summary, charts, duration, entropy_svg, gallery, grouped,
+};
 
 /// Pictures on the map, at most: enough to see the shape, few enough to send by mail.
 const MOST_ON_MAP: usize = 2000;
@@ -38,15 +40,15 @@ pub fn write_report(
     std::fs::create_dir_all(&beside).map_err(ReportError::io(&beside))?;
     for chart in charts(&Summary::of(&record.events))? {
         let path = beside.join(format!("{}.svg", chart.file));
-        whole_file::write(&path, chart.svg.as_bytes()).map_err(ReportError::io(&path))?;
+        write_whole(&path, chart.svg.as_bytes()).map_err(ReportError::io(&path))?;
     }
     for found in &record.rounds {
         let path = beside.join(format!("entropy-{}.svg", found.round));
         let svg = entropy_svg(found)?;
-        whole_file::write(&path, svg.as_bytes()).map_err(ReportError::io(&path))?;
+        write_whole(&path, svg.as_bytes()).map_err(ReportError::io(&path))?;
     }
     let path = folder.join("report.html");
-    whole_file::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
+    write_whole(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
     Ok(path)
 }
 
@@ -458,26 +460,6 @@ pub(crate) fn escape(text: &str) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
-}
-
-fn grouped(n: usize) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|g| std::str::from_utf8(g).unwrap_or(""))
-        .collect();
-    groups.join(",")
-}
-
-fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0).round() as u64;
-    match s {
-        0..60 => format!("{s} s"),
-        60..3600 => format!("{} min {:02} s", s / 60, s % 60),
-        _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod sprite;
 mod summary;
 mod table;
 mod tensorboard;
-mod whole_file;
+mod words;
 
 pub use charts::{Chart, charts, entropy_svg};
 pub use curve::{curve_svg, write_curve};
@@ -33,3 +33,4 @@ pub use record::{Embedding, Findings, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
 pub use tensorboard::write_tensorboard;
+pub use words::{duration, grouped};

@@ -8,7 +8,7 @@ use std::path::Path;
 use anchorhood_train::{Event, Subject};
 use prost::Message;
 
-use crate::{ReportError, whole_file};
+use crate::ReportError;
 
 #[derive(Clone, PartialEq, Message)]
 struct TensorEvent {
@@ -40,7 +40,7 @@ struct Value {
 /// Writes the figures of a run; `begun` is when it began, in seconds since 1970.
 pub fn write_tensorboard(events: &[Event], begun: f64, path: &Path) -> Result<(), ReportError> {
     let bytes = records(events, begun);
-    whole_file::write(path, &bytes).map_err(ReportError::io(path))
+    anchorhood_train::write_whole(path, &bytes).map_err(ReportError::io(path))
 }
 
 fn records(events: &[Event], begun: f64) -> Vec<u8> {

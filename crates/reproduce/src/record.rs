@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anchorhood_train::{Accuracy, RunConfig};
+use anchorhood_train::{Accuracy, RunConfig, write_whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -107,16 +107,5 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ReproduceError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(ReproduceError::io(folder))?;
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let aside = path.with_file_name(format!(".{name}.partial"));
-    let write = || {
-        let mut file = fs::File::create(&aside)?;
-        std::io::Write::write_all(&mut file, bytes)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)
-    };
-    write().map_err(|e| {
-        let _ = fs::remove_file(&aside); // it may not be there; the first error is the one to tell
-        ReproduceError::io(path)(e)
-    })
+    write_whole(path, bytes).map_err(ReproduceError::io(path))
 }

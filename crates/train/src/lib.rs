@@ -24,6 +24,7 @@ mod schedule;
 mod supervised;
 mod trainer;
 
+pub use atomic_file::write as write_whole;
 pub use checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,

@@ -63,7 +63,7 @@ struct Run<'a, D: Device> {
 
 /// Seconds of training that may be lost to a crash, where an epoch takes less: a checkpoint of a fast GPU's epoch would
 /// take longer to write than the epoch itself.
-const SAVE_EVERY: f64 = 10.0;
+pub(crate) const SAVE_EVERY: f64 = 10.0;
 
 impl<'a, D: Device> Run<'a, D> {
     /// Takes up the run where its last checkpoint left it.

@@ -15,6 +15,7 @@ use anchorhood_engine::{Device, Network, NetworkOptions};
 use anchorhood_evaluate::CrossEntropy;
 
 use crate::checkpoint::tensors_of;
+use crate::run::SAVE_EVERY;
 use crate::{
     Checkpoint, CheckpointError, EpochEnded, Event, FeatureSource, InputForm, Outcome, RunConfig,
     RunDir, RunEnded, Standing, TrainError, TrainingSet, VERSION,
@@ -68,9 +69,6 @@ pub fn train_supervised<D: Device>(
     let run = Supervised::new(device, dir, data, observer, stop)?;
     device.within(|| run.go())
 }
-
-/// Seconds of training that may be lost to a crash.
-const SAVE_EVERY: f64 = 10.0;
 
 struct Supervised<'a, D: Device> {
     device: &'a D,
