@@ -211,6 +211,12 @@ pub enum DataError {
         /// Width of a picture.
         width: usize,
     },
+    /// Pictures, labels or names that a program put together and that do not fit.
+    #[error("{why}")]
+    Unfit {
+        /// Which, and what would fit.
+        why: String,
+    },
     /// Fewer pictures than one batch takes.
     #[error("{have} pictures do not fill a batch of {batch}; use a batch of at most {have}")]
     TooFewPictures {
@@ -236,6 +242,7 @@ impl DataError {
                 | EmptyFolder { .. }
                 | NotADataset { .. }
                 | BadOption { .. }
+                | Unfit { .. }
         )
     }
 

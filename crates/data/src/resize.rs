@@ -44,7 +44,10 @@ pub(crate) fn split(split: Split, size: usize) -> Result<Split, DataError> {
     pixels
         .par_chunks_exact_mut(size * size * 3)
         .enumerate()
-        .try_for_each(|(i, out)| to_square(pictures.picture(i), width, height, size, out))
+        .try_for_each_init(Vec::new, |scratch, (i, out)| {
+            let picture = pictures.picture_in(i, scratch);
+            to_square(picture, width, height, size, out)
+        })
         .map_err(|why| DataError::BadOption {
             option: "size",
             why,

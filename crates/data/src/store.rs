@@ -1,7 +1,8 @@
-//! Where the bytes of pictures are: in memory, in a mapped file, or still in picture files.
+//! Where the bytes of pictures are: in memory, in a mapped file, still in picture files, or nowhere until they are made.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
 
 use memmap2::Mmap;
 
@@ -15,6 +16,29 @@ pub(crate) enum Store {
     Map { map: Mmap, start: usize },
     /// In files of their own, decoded whenever one is asked for.
     Files(OnDemand),
+    /// Made by somebody else's program whenever one is asked for.
+    Made(Made),
+}
+
+/// Pictures that a function fills in.
+pub(crate) struct Made {
+    make: Box<dyn Fn(usize, &mut [u8]) + Send + Sync>,
+    kept: Vec<OnceLock<Box<[u8]>>>,
+}
+
+impl Made {
+    pub fn new(len: usize, make: Box<dyn Fn(usize, &mut [u8]) + Send + Sync>) -> Self {
+        let kept = (0..len).map(|_| OnceLock::new()).collect();
+        Made { make, kept }
+    }
+
+    fn keep(&self, i: usize, one: usize) -> &[u8] {
+        self.kept[i].get_or_init(|| {
+            let mut pixels = vec![0; one];
+            (self.make)(i, &mut pixels);
+            pixels.into_boxed_slice()
+        })
+    }
 }
 
 impl Store {
@@ -28,6 +52,11 @@ impl Store {
                 files.decode(i, scratch);
                 scratch
             }
+            Store::Made(made) => {
+                scratch.resize(one, 0);
+                (made.make)(i, scratch);
+                scratch
+            }
         }
     }
 
@@ -37,6 +66,7 @@ impl Store {
             Store::Memory(pixels) => &pixels[i * one..][..one],
             Store::Map { map, start } => &map[start + i * one..][..one],
             Store::Files(files) => files.keep(i, one),
+            Store::Made(made) => made.keep(i, one),
         }
     }
 
@@ -45,7 +75,7 @@ impl Store {
         match self {
             Store::Memory(pixels) => Some(&pixels[start * one..][..n * one]),
             Store::Map { map, start: at } => Some(&map[at + start * one..][..n * one]),
-            Store::Files(_) => None,
+            Store::Files(_) | Store::Made(_) => None,
         }
     }
 
@@ -59,7 +89,7 @@ impl Store {
 
     /// Whether asking for a picture costs no decoding.
     pub fn is_resident(&self) -> bool {
-        !matches!(self, Store::Files(_))
+        !matches!(self, Store::Files(_) | Store::Made(_))
     }
 }
 
@@ -69,6 +99,7 @@ impl fmt::Debug for Store {
             Store::Memory(_) => "in memory",
             Store::Map { .. } => "in a mapped file",
             Store::Files(_) => "decoded on demand",
+            Store::Made(_) => "made on demand",
         })
     }
 }

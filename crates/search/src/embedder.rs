@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anchorhood_data::{Picture, normalise};
+use anchorhood_data::{Picture, Pictures, normalise};
 use anchorhood_engine::{Device, Network, NodeId};
 use anchorhood_train::InputForm;
 
-use crate::SearchError;
+use crate::{SearchError, Vectors};
 
 /// A model on a device.
 ///
@@ -76,6 +76,21 @@ impl<D: Device> Embedder<D> {
         Ok(())
     }
 
+    /// The vectors of any number of pictures, which are resized where the network wants another size.
+    pub fn embed_all(&mut self, pictures: &Pictures) -> Result<Vectors, SearchError> {
+        let size = self.input.size;
+        let fits = (pictures.height(), pictures.width()) == (size, size);
+        let mut values = Vec::with_capacity(pictures.len() * self.dim);
+        let all: Vec<usize> = (0..pictures.len()).collect();
+        for batch in all.chunks(self.batch()) {
+            // A batch at a time: what is made or decoded on demand need not fit in memory.
+            let batch = pictures.subset(batch);
+            let batch = if fits { batch } else { batch.resized(size)? };
+            self.embed(batch.raw(), &mut values)?;
+        }
+        Ok(Vectors::new(self.dim, values))
+    }
+
     /// The vector of one picture.
     pub fn embed_picture(&mut self, picture: &Picture) -> Result<Vec<f32>, SearchError> {
         let size = self.input.size;
@@ -88,7 +103,8 @@ impl<D: Device> Embedder<D> {
     }
 
     /// The vector of one picture file.
-    pub fn embed_file(&mut self, path: &Path) -> Result<Vec<f32>, SearchError> {
+    pub fn embed_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<f32>, SearchError> {
+        let path = path.as_ref();
         let picture = Picture::read(path).map_err(|why| SearchError::BadPicture {
             path: path.into(),
             why,

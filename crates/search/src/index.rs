@@ -1,5 +1,6 @@
 //! The vectors of a folder of pictures, in one file, ready to be searched.
 
+mod build;
 mod format;
 mod thumbnails;
 
@@ -112,7 +113,8 @@ impl PictureIndex {
     }
 
     /// Reads an index.
-    pub fn load(path: &Path) -> Result<PictureIndex, SearchError> {
+    pub fn load(path: impl AsRef<Path>) -> Result<PictureIndex, SearchError> {
+        let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(SearchError::io(path))?;
         let damaged = |reason| SearchError::DamagedIndex {
             path: path.into(),

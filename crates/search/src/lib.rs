@@ -1,24 +1,22 @@
 //! Which pictures are alike?
 //!
-//! A [`Model`] is a trained network ready for use: it knows which pixels it wants. An [`Embedder`] runs it; [`embed_files`]
-//! takes a folder of any size through it, and goes on where it was interrupted. A [`PictureIndex`] keeps the vectors of a
-//! folder in one file, and answers: which pictures are [`nearest`](PictureIndex::nearest) to this one, which are
-//! [`duplicates`], which [clusters](kmeans) or [groups](components) do they form, and, given [`Labels`] for a few, what are
-//! the others ([`classify`]) and which should be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
+//! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
+//! [`Embedder`] runs it on a device; [`embed_files`] takes a folder of any size through it, and goes on where it was
+//! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
+//! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](kmeans) or
+//! [groups](components) do they form, and, given [`Labels`] for a few, what are the others ([`classify`]) and which should
+//! be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
 //! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
 //!
 //! ```no_run
-//! use std::path::Path;
-//!
 //! use anchorhood_engine::Cpu;
 //! use anchorhood_search::{Model, PictureIndex};
 //!
-//! let model = Model::load(Path::new("runs/mine/checkpoints/last.safetensors"))?;
-//! let index = PictureIndex::load(Path::new("pictures.index"))?;
-//! index.check_model(&model)?;
-//! let mut embedder = model.embedder(&Cpu::new(2), 1, None)?;
-//! let vector = embedder.embed_file(Path::new("query.jpg"))?;
+//! let device = Cpu::new(2);
+//! let model = Model::load("runs/mine")?;
+//! let index = PictureIndex::build("pictures.index", &model, &device, "pictures")?;
+//! let vector = model.embedder(&device, 1, None)?.embed_file("query.jpg")?;
 //! for hit in index.nearest(&vector, 20) {
 //!     println!("{:.4}  {}", hit.similarity, index.name(hit.index));
 //! }
@@ -40,6 +38,7 @@ mod lists;
 mod model;
 mod sheet;
 mod stream;
+mod vectors;
 mod whole_file;
 
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
@@ -56,4 +55,5 @@ pub use lists::{Lists, Recall};
 pub use model::Model;
 pub use sheet::{Sheet, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};
+pub use vectors::Vectors;
 pub use whole_file::WholeFile;

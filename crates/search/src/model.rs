@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Graph, NetworkOptions, Tensors};
-use anchorhood_train::{Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor};
+use anchorhood_train::{
+    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path,
+};
 use twox_hash::XxHash3_128;
 
-use crate::{Embedder, SearchError};
+use crate::{Embedder, SearchError, Vectors};
+
+/// Pictures at a time where nobody says how many.
+pub(crate) const BATCH: usize = 128;
 
 /// A model, from a checkpoint.
 #[derive(Clone, Debug)]
@@ -20,9 +26,17 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a checkpoint. One that does not say what its network is given (as the first ones did not) is completed from
-    /// the data set it was trained on.
-    pub fn load(path: &Path) -> Result<Model, SearchError> {
+    /// Reads a checkpoint, or of a run's folder the last one. A checkpoint that does not say what its network is given (as
+    /// the first ones did not) is completed from the data set it was trained on.
+    pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
+        let path = path.as_ref();
+        match path.is_dir() {
+            true => Model::read(&checkpoint_path(path, "last")),
+            false => Model::read(path),
+        }
+    }
+
+    fn read(path: &Path) -> Result<Model, SearchError> {
         let checkpoint = Checkpoint::load(path)?;
         let input = match checkpoint.input {
             Some(input) => input,
@@ -99,6 +113,16 @@ impl Model {
             anchorhood_engine::Network::write(&mut network, Tensors::Values, i, &tensor.values)?;
         }
         Ok(Embedder::new(network, self.input, tap))
+    }
+
+    /// The vectors of many pictures, computed on a device.
+    pub fn embed<D: Device>(
+        &self,
+        device: &D,
+        pictures: &Pictures,
+    ) -> Result<Vectors, SearchError> {
+        let batch = pictures.len().clamp(1, BATCH);
+        self.embedder(device, batch, None)?.embed_all(pictures)
     }
 }
 

@@ -33,8 +33,23 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// From its pixels: rows of RGB bytes, top first.
+    pub fn from_rgb(width: u32, height: u32, rgb: Vec<u8>) -> Result<Picture, String> {
+        let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
+        if bytes == 0 || bytes != whole {
+            return Err(format!(
+                "{bytes} bytes do not make a picture of {width}×{height}×3"
+            ));
+        }
+        Ok(Picture {
+            rgb: RgbImage::from_raw(width, height, rgb).expect("measured above"),
+            orientation: Orientation::NoTransforms,
+        })
+    }
+
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Picture, String> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Picture, String> {
+        let path = path.as_ref();
         let file = File::open(path).map_err(|e| e.to_string())?;
         if file.metadata().is_ok_and(|m| m.len() == 0) {
             return Err("the file is empty".into());
