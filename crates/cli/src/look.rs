@@ -7,6 +7,7 @@ use anchorhood::evaluate::overlay::{overlay, picture, png};
 use anchorhood::evaluate::{Memory, attention};
 use anchorhood::report::Findings;
 use anchorhood::search::Model;
+use anchorhood::train::InputForm;
 
 use crate::failure::Failure;
 
@@ -30,12 +31,12 @@ pub struct Looker<'a, D: Device> {
     node: NodeId,
     bank: MemoryBank<D>,
     from: LookFrom,
-    model: &'a Model,
+    input: InputForm,
 }
 
 impl<'a, D: Device> Looker<'a, D> {
     /// The model on a device, with its memory.
-    pub fn new(device: &'a D, model: &'a Model, from: LookFrom) -> Result<Self, Failure> {
+    pub fn new(device: &'a D, model: &Model, from: LookFrom) -> Result<Self, Failure> {
         let node = model.graph().find(LAYER)?;
         let options = NetworkOptions {
             keep: vec![node],
@@ -52,7 +53,7 @@ impl<'a, D: Device> Looker<'a, D> {
             node,
             bank,
             from,
-            model,
+            input: *model.input(),
         })
     }
 
@@ -61,7 +62,7 @@ impl<'a, D: Device> Looker<'a, D> {
         let pictures = &self.from.pictures;
         let mut scratch = vec![];
         let bytes = pictures.picture_in(i, &mut scratch);
-        let input = self.model.input();
+        let input = &self.input;
         let mut pixels = vec![0.0; bytes.len()];
         normalise(bytes, input.mean, input.std, &mut pixels);
         let shown = picture(bytes, pictures.height(), pictures.width());

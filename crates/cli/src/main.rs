@@ -33,7 +33,10 @@ mod reproduce;
 mod reproduce_watch;
 mod resolve;
 mod serve;
+mod serve_model;
+mod serve_run;
 mod subject;
+mod tensorboard;
 mod train;
 
 use std::process::ExitCode;

@@ -1,11 +1,13 @@
 //! `anchorhood serve`: a page to walk through pictures, on this machine.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use anchorhood::data::{self, Picture};
+use anchorhood::data;
 use anchorhood::engine::Device;
-use anchorhood::report::RunRecord;
+use anchorhood::report::Findings;
 use anchorhood::search::{Model, PictureIndex};
 use anchorhood::serve::{ServeError, ServeOptions, Server, Shelf, Stop, desk};
 use anchorhood::train::{RunDir, checkpoint_path};
@@ -13,11 +15,12 @@ use clap::Parser;
 
 use crate::device::{self, Work};
 use crate::failure::Failure;
-use crate::look::{LookFrom, Looker};
 use crate::model::MachineArgs;
 use crate::neighbours::open_index;
 use crate::output;
 use crate::resolve::{find_run, last_of, model_file};
+use crate::serve_model::{BATCH, Thinker, Thinking};
+use crate::serve_run::WatchedRun;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -61,11 +64,11 @@ pub struct ServeArgs {
 /// What is to be served.
 struct Goods {
     shelf: Shelf,
-    record: Option<RunRecord>,
-    run: Option<PathBuf>,
-    model: Option<Model>,
+    rounds: Vec<Findings>,
+    /// The run they are of, which may still be training.
+    run: Option<WatchedRun>,
     layer: Option<String>,
-    look: Option<LookFrom>,
+    thinker: Option<Thinker>,
 }
 
 /// Runs the command.
@@ -86,7 +89,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let told = stop.clone();
     ctrlc::set_handler(move || told.now())
         .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
-    match goods.model.is_some() {
+    match goods.thinker.is_some() {
         true => device::run(
             &machine,
             Serving {
@@ -120,10 +123,9 @@ fn index_goods(args: &ServeArgs) -> Result<Goods, Failure> {
     Ok(Goods {
         layer: index.parts().layer.clone(),
         shelf: Shelf::of_index(name.into_owned(), index)?,
-        record: None,
+        rounds: vec![],
         run: None,
-        model,
-        look: None,
+        thinker: model.map(|model| Thinker { model, look: None }),
     })
 }
 
@@ -143,29 +145,16 @@ fn run_goods(args: &ServeArgs) -> Result<Goods, Failure> {
     if let Some(set) = &args.data {
         config.data.set = set.clone();
     }
-    let model = Model::load(&last_of(&run)?)?;
+    last_of(&run)?;
     let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
-    let mut record = RunRecord::read(&run)?;
-    let memory = record.embedding.take().unwrap_or_default();
-    let look = LookFrom {
-        pictures: data.train.pictures.clone(),
-        memory: memory.vectors.clone(),
-        temperature: config.discovery.temperature as f32,
-    };
-    let shelf = Shelf::of_run(
-        record.name.clone(),
-        data.train,
-        &memory.vectors,
-        memory.dim,
-        model.fingerprint().into(),
-    )?;
+    let run = WatchedRun::new(run, data.train, &config);
+    let fresh = run.read()?;
     Ok(Goods {
-        shelf,
-        record: Some(record),
+        shelf: fresh.shelf,
+        rounds: fresh.rounds,
         run: Some(run),
-        model: Some(model),
         layer: None,
-        look: Some(look),
+        thinker: Some(fresh.thinker),
     })
 }
 
@@ -179,30 +168,33 @@ impl Work for Serving {
     type Output = ();
 
     fn on<D: Device>(mut self, device: &D) -> Result<(), Failure> {
-        let Some(model) = self.goods.model.take() else {
+        let Some(thinker) = self.goods.thinker.take() else {
             return Ok(());
         };
-        let mut embedder = model.embedder(device, 1, self.goods.layer.as_deref())?;
-        let looker = self.goods.look.take();
-        let mut looker = looker
-            .map(|from| Looker::new(device, &model, from))
-            .transpose()?;
-        let found = self
-            .goods
-            .record
-            .as_ref()
-            .and_then(|r| r.rounds.last().cloned());
-        let (asker, desk) = desk();
+        let size = thinker.model.input().size;
+        let layer = self.goods.layer.take();
+        let mut thinking = Thinking::new(device, thinker, layer.as_deref())?;
+        let run = self.goods.run.clone();
+        let (asker, desk) = desk(size);
         let server = bound(self.goods, &self.options, Some(asker), self.stop)?;
+        let renewer = server.renewer();
+        let newer = Mutex::new(None);
         // The model stays on this thread, where its device is; the server has threads of its own.
         let served = std::thread::scope(|threads| {
-            let serving = threads.spawn(|| server.run());
+            let (ended, end) = std::sync::mpsc::channel();
+            let serving = threads.spawn(move || {
+                let _ended = ended;
+                server.run()
+            });
+            if let Some(run) = run {
+                let newer = &newer;
+                threads.spawn(move || run.watch(&renewer, newer, &end));
+            }
+            let thinking = RefCell::new(&mut thinking);
             desk.answer(
-                |picture: &Picture| embedder.embed_picture(picture).map_err(|e| e.to_string()),
-                |i| match &mut looker {
-                    Some(looker) => looker.look(i, found.as_ref()),
-                    None => Err("only a run's pictures can be looked at so".into()),
-                },
+                BATCH,
+                |squares| thinking.borrow_mut().renewed(&newer)?.embed(squares),
+                |i| thinking.borrow_mut().renewed(&newer)?.look(i),
             );
             serving.join()
         });
@@ -219,8 +211,8 @@ fn bound(
     asker: Option<anchorhood::serve::Asker>,
     stop: Stop,
 ) -> Result<Server, Failure> {
-    let rounds = goods.record.map(|r| r.rounds).unwrap_or_default();
-    let server = Server::bind(options, goods.shelf, rounds, goods.run, asker, stop)?;
+    let folder = goods.run.map(|r| r.folder().into());
+    let server = Server::bind(options, goods.shelf, goods.rounds, folder, asker, stop)?;
     let token = options.token.as_ref();
     let token = token.map(|t| format!("/?token={t}")).unwrap_or_default();
     output::line(&format!("http://{}{token}", server.address()))?;

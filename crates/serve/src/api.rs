@@ -8,7 +8,7 @@ use anchorhood_data::Picture;
 use anchorhood_report::{Layout, Summary, chart_figures, layout, read_metrics};
 use anchorhood_search::Hit;
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Refusal;
-use crate::server::Site;
 use crate::shelf::Shown;
+use crate::site::{Contents, Site};
 
 /// Neighbours in one answer, at most.
 const MOST_NEIGHBOURS: usize = 500;
@@ -35,18 +35,17 @@ type Answer = Result<Json<Value>, Refusal>;
 
 /// `GET /api/run`: what is shown here.
 pub(crate) async fn run(State(site): Shared) -> Answer {
-    let index = &site.shelf.index;
-    let mut classes: Vec<&String> = index.parts().classes.iter().flatten().collect();
-    classes.sort();
-    classes.dedup();
+    let now = site.now();
+    let index = &now.shelf.index;
     Ok(Json(json!({
-        "name": site.shelf.name,
+        "name": now.shelf.name,
         "kind": if site.run.is_some() { "run" } else { "index" },
         "pictures": index.len(),
         "dim": index.parts().dim,
         "recall": index.recall(),
-        "classes": classes,
-        "rounds": site.rounds.iter().map(|r| r.found.round).collect::<Vec<_>>(),
+        "classes": now.classes,
+        "rounds": now.rounds.iter().map(|r| r.found.round).collect::<Vec<_>>(),
+        "renewals": now.version,
         "uploads": site.asker.is_some(),
         "largest_upload": site.largest_upload,
         "version": anchorhood_train::VERSION,
@@ -75,11 +74,12 @@ fn one() -> usize {
 
 /// `GET /api/pictures`: some pictures in order.
 pub(crate) async fn pictures(State(site): Shared, Query(part): Query<Part>) -> Answer {
-    let n = site.shelf.len();
+    let now = site.now();
+    let n = now.shelf.len();
     let all = (part.from.min(n)..n).step_by(part.step.max(1));
     let some: Vec<Value> = all
         .take(part.count.min(MOST_LISTED))
-        .map(|i| site.describe(i))
+        .map(|i| now.describe(i))
         .collect();
     Ok(Json(json!({ "pictures": some, "of": n })))
 }
@@ -89,8 +89,9 @@ pub(crate) async fn picture(
     State(site): Shared,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let i = known(&site, &id)?;
-    let shown = blocking(move || site.shelf.whole(i)).await?;
+    let now = site.now();
+    let i = known(&now, &id)?;
+    let shown = blocking(move || now.shelf.whole(i)).await?;
     shown.map(sent).map_err(Refusal::missing)
 }
 
@@ -111,9 +112,14 @@ pub(crate) async fn small(
     Path(id): Path<String>,
     Query(side): Query<Side>,
 ) -> Result<Response, Refusal> {
-    let i = known(&site, &id)?;
+    let now = site.now();
+    let i = known(&now, &id)?;
     let side = side.side.clamp(16, 512);
-    let shown = blocking(move || site.shelf.small(i, side)).await?;
+    if let Some(shown) = now.shelf.small_at_hand(i, side) {
+        return Ok(sent(shown));
+    }
+    let _turn = site.turn().await?;
+    let shown = blocking(move || now.shelf.small(i, side)).await?;
     shown.map(sent).map_err(Refusal::missing)
 }
 
@@ -122,12 +128,12 @@ fn sent(shown: Shown) -> Response {
         (header::CONTENT_TYPE, shown.kind),
         (header::CACHE_CONTROL, "private, max-age=600"),
     ];
-    (headers, shown.bytes).into_response()
+    (headers, Bytes::from_owner(shown.bytes)).into_response()
 }
 
 /// A picture's number; names and paths are none.
-fn known(site: &Site, id: &str) -> Result<usize, Refusal> {
-    let n = site.shelf.len();
+fn known(now: &Contents, id: &str) -> Result<usize, Refusal> {
+    let n = now.shelf.len();
     let number = id.parse::<usize>().ok().filter(|i| *i < n);
     number.ok_or_else(|| {
         Refusal::missing(format!(
@@ -142,14 +148,14 @@ pub(crate) async fn attention(
     State(site): Shared,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let i = known(&site, &id)?;
+    let i = known(&site.now(), &id)?;
     site.run_folder()?;
     let none = || Refusal::missing("there is no model to ask");
     let looked = site.asker.as_ref().ok_or_else(none)?.look(i).await;
     let bytes = looked.map_err(Refusal::failed)?;
     Ok(sent(Shown {
         kind: "image/png",
-        bytes,
+        bytes: bytes.into(),
     }))
 }
 
@@ -174,16 +180,17 @@ fn some() -> usize {
 
 /// `GET /api/search?id=7`: the neighbours of a picture that is here, itself left out.
 pub(crate) async fn search_by_id(State(site): Shared, Query(query): Query<ById>) -> Answer {
-    let i = known(&site, &query.id)?;
+    let now = site.now();
+    let i = known(&now, &query.id)?;
     let begun = Instant::now();
     let k = query.k.clamp(1, MOST_NEIGHBOURS);
-    let asked = site.clone();
+    let asked = now.clone();
     let hits = blocking(move || {
         let index = &asked.shelf.index;
         let hits = index.nearest(index.vector(i), k + 1).into_iter();
         hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>()
     });
-    Ok(told(&site, Some(i), hits.await?, begun))
+    Ok(told(&now, Some(i), hits.await?, begun))
 }
 
 /// `POST /api/search`: the neighbours of a picture that is sent as the body.
@@ -200,23 +207,23 @@ pub(crate) async fn search_by_upload(
         )
     })?;
     let bytes = received(body, site.largest_upload).await?;
-    let most = site.most_pixels;
-    let picture = {
-        let turn = site.decoding.acquire().await;
-        let _turn = turn.map_err(|_| Refusal::failed("the server is stopping"))?;
-        blocking(move || decoded(&bytes, most)).await?
+    let (most, size) = (site.most_pixels, asker.size());
+    let square = {
+        let _turn = site.turn().await?;
+        blocking(move || decoded(&bytes, most, size)).await?
     };
-    let picture = picture.map_err(|(code, why)| {
+    let square = square.map_err(|(code, why)| {
         Refusal(
             code,
             format!("this is not a picture that can be used: {why}"),
         )
     })?;
-    let vector = asker.ask(picture).await.map_err(Refusal::failed)?;
+    let vector = asker.ask(square).await.map_err(Refusal::failed)?;
     let k = query.k.clamp(1, MOST_NEIGHBOURS);
-    let asked = site.clone();
+    let now = site.now();
+    let asked = now.clone();
     let hits = blocking(move || asked.shelf.index.nearest(&vector, k)).await?;
-    Ok(told(&site, None, hits, begun))
+    Ok(told(&now, None, hits, begun))
 }
 
 /// The body, unless it is too large.
@@ -247,31 +254,36 @@ async fn received(body: Body, largest: usize) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-/// The size is looked at before anything is decoded.
-fn decoded(bytes: &[u8], most: u64) -> Result<Picture, (StatusCode, String)> {
+/// What the model is given of a picture. Its size is looked at before anything is decoded.
+fn decoded(bytes: &[u8], most: u64, size: usize) -> Result<Vec<u8>, (StatusCode, String)> {
     let unusable = |why: String| (StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
-    let size = reader.ok().and_then(|r| r.into_dimensions().ok());
-    match size {
+    let dimensions = reader.ok().and_then(|r| r.into_dimensions().ok());
+    match dimensions {
         Some((w, h)) if u64::from(w) * u64::from(h) > most => Err((
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("{w}×{h} is more than {} megapixels", most / 1_000_000),
         )),
-        _ => Picture::from_bytes(bytes).map_err(unusable),
+        _ => {
+            let mut square = vec![0; size * size * 3];
+            let picture = Picture::from_bytes(bytes).map_err(unusable)?;
+            picture.square(size, &mut square).map_err(unusable)?;
+            Ok(square)
+        }
     }
 }
 
-fn told(site: &Site, query: Option<usize>, hits: Vec<Hit>, begun: Instant) -> Json<Value> {
+fn told(now: &Contents, query: Option<usize>, hits: Vec<Hit>, begun: Instant) -> Json<Value> {
     let neighbours: Vec<Value> = hits
         .iter()
         .map(|h| {
-            let mut told = site.describe(h.index);
+            let mut told = now.describe(h.index);
             told["similarity"] = json!(h.similarity);
             told
         })
         .collect();
     Json(json!({
-        "query": query.map(|i| site.describe(i)),
+        "query": query.map(|i| now.describe(i)),
         "neighbours": neighbours,
         "seconds": begun.elapsed().as_secs_f64(),
     }))
@@ -279,7 +291,8 @@ fn told(site: &Site, query: Option<usize>, hits: Vec<Hit>, begun: Instant) -> Js
 
 /// `GET /api/map`: where the pictures lie, alike ones near.
 pub(crate) async fn map(State(site): Shared) -> Answer {
-    let asked = site.clone();
+    let now = site.now();
+    let asked = now.clone();
     let map = blocking(move || laid_out(&asked).clone()).await?;
     let points: Vec<Value> = map
         .chosen
@@ -290,18 +303,18 @@ pub(crate) async fn map(State(site): Shared) -> Answer {
                 i,
                 place[0],
                 place[1],
-                site.shelf.index.parts().classes[*i as usize]
+                now.shelf.index.parts().classes[*i as usize]
             ])
         })
         .collect();
-    Ok(Json(json!({ "points": points, "of": site.shelf.len() })))
+    Ok(Json(json!({ "points": points, "of": now.shelf.len() })))
 }
 
 /// The map, made once.
-pub(crate) fn laid_out(site: &Site) -> &Layout {
-    let parts = site.shelf.index.parts();
+pub(crate) fn laid_out(now: &Contents) -> &Layout {
+    let parts = now.shelf.index.parts();
     let make = || layout(&parts.vectors, parts.dim, MOST_ON_MAP);
-    site.map.get_or_init(make)
+    now.map.get_or_init(make)
 }
 
 /// `GET /api/curves`: the run's charts as they are now.

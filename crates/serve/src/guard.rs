@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::Refusal;
-use crate::server::Site;
+use crate::site::Site;
 
 const COOKIE: &str = "anchorhood_token";
 

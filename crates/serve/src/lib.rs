@@ -11,12 +11,15 @@ mod api;
 mod desk;
 mod error;
 mod guard;
+mod kept;
 mod live;
 mod neighbourhoods;
 mod server;
 mod shelf;
+mod site;
 
 pub use desk::{Asker, Desk, desk};
 pub use error::ServeError;
 pub use server::{ServeOptions, Server, Stop};
 pub use shelf::{Pixels, Shelf};
+pub use site::Renewer;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Refusal;
-use crate::server::Site;
+use crate::site::Site;
 
 /// A round with its pictures in order.
 #[derive(Debug)]
@@ -47,9 +47,10 @@ pub(crate) async fn neighbourhoods(
     State(site): State<Arc<Site>>,
     Query(which): Query<Which>,
 ) -> Result<Json<Value>, Refusal> {
-    let round = site.rounds.iter().find(|r| r.found.round == which.round);
+    let now = site.now();
+    let round = now.rounds.iter().find(|r| r.found.round == which.round);
     let Some(round) = round else {
-        let there: Vec<usize> = site.rounds.iter().map(|r| r.found.round).collect();
+        let there: Vec<usize> = now.rounds.iter().map(|r| r.found.round).collect();
         return Err(Refusal::missing(format!(
             "there are no neighbourhoods of round {}; there are of {there:?}",
             which.round
@@ -70,10 +71,10 @@ pub(crate) async fn neighbourhoods(
             let i = *i as usize;
             let neighbours = found.neighbours_of(i).iter().take(6);
             json!({
-                "picture": site.describe(i),
+                "picture": now.describe(i),
                 "entropy": finite(found.entropy[i]),
                 "anchor": found.anchors[i],
-                "neighbours": neighbours.map(|j| site.describe(*j as usize)).collect::<Vec<_>>(),
+                "neighbours": neighbours.map(|j| now.describe(*j as usize)).collect::<Vec<_>>(),
             })
         })
         .collect();

@@ -2,19 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use anchorhood_report::{Findings, Layout};
+use anchorhood_report::Findings;
 use axum::http::header;
 use axum::routing::get;
 use axum::{Router, middleware};
-use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use crate::error::Refusal;
-use crate::neighbourhoods::{Round, neighbourhoods};
-use crate::{Asker, ServeError, Shelf, api, guard, live};
+use crate::neighbourhoods::neighbourhoods;
+use crate::site::{Contents, Site};
+use crate::{Asker, Renewer, ServeError, Shelf, api, guard, live};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -73,36 +73,6 @@ impl Stop {
     }
 }
 
-/// Everything a request may ask about.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub shelf: Shelf,
-    pub rounds: Vec<Round>,
-    pub run: Option<PathBuf>,
-    pub asker: Option<Asker>,
-    pub token: Option<String>,
-    pub largest_upload: usize,
-    pub most_pixels: u64,
-    /// Uploads are decoded a few at a time: each may need a gigabyte.
-    pub decoding: Semaphore,
-    pub map: OnceLock<Layout>,
-    pub stop: Stop,
-}
-
-impl Site {
-    pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
-        let none = || {
-            Refusal::missing("an index has neither curves nor attention; serve a run to see them")
-        };
-        self.run.as_ref().ok_or_else(none)
-    }
-
-    /// A picture in words.
-    pub fn describe(&self, i: usize) -> Value {
-        json!({ "id": i, "name": self.shelf.index.name(i), "label": self.shelf.index.parts().classes[i] })
-    }
-}
-
 /// A server that has its port and does not listen yet.
 #[derive(Debug)]
 pub struct Server {
@@ -142,22 +112,18 @@ impl Server {
             },
         })?;
         listener.set_nonblocking(true)?;
-        let n = shelf.len();
-        let fits = |f: &Findings| f.anchors.len() == n;
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Server {
             address: listener.local_addr()?,
             listener,
             site: Site {
-                shelf,
-                rounds: rounds.into_iter().filter(fits).map(Round::new).collect(),
+                contents: Arc::new(RwLock::new(Arc::new(Contents::new(shelf, rounds, 0)))),
                 run,
                 asker,
                 token: options.token.clone(),
                 largest_upload: options.largest_upload,
                 most_pixels: options.most_pixels,
                 decoding: Semaphore::new(threads),
-                map: OnceLock::new(),
                 stop,
             },
         })
@@ -166,6 +132,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What can replace the pictures' vectors while it serves.
+    pub fn renewer(&self) -> Renewer {
+        Renewer(self.site.contents.clone())
     }
 
     /// Serves until it is told to stop; requests under way are finished, within reason.
@@ -181,7 +152,7 @@ impl Server {
             // It takes a few seconds, so it is begun before somebody asks.
             let early = site.clone();
             tokio::task::spawn_blocking(move || {
-                api::laid_out(&early);
+                api::laid_out(&early.now());
             });
             let mut graceful = stop.clone();
             let serving = axum::serve(listener, router(site))

@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anchorhood_data::{Picture, Split};
 use anchorhood_search::{IndexParts, PictureIndex};
@@ -9,10 +10,13 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
 
 use crate::ServeError;
+use crate::kept::Kept;
 
 const QUALITY: u8 = 88;
 /// A picture file larger than this is not sent whole.
 const LARGEST_FILE: u64 = 64 << 20;
+/// Small pictures are kept up to so many bytes.
+const KEPT: usize = 64 << 20;
 
 /// Where the pictures' bytes are.
 #[derive(Debug)]
@@ -30,12 +34,13 @@ pub struct Shelf {
     pub name: String,
     pub(crate) index: PictureIndex,
     pixels: Pixels,
+    kept: Kept,
 }
 
 /// A picture as a browser takes it.
 pub(crate) struct Shown {
     pub kind: &'static str,
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl Shelf {
@@ -48,6 +53,7 @@ impl Shelf {
             name,
             index,
             pixels: Pixels::Files(root),
+            kept: Kept::new(KEPT),
         })
     }
 
@@ -85,6 +91,7 @@ impl Shelf {
             index: index.map_err(|e| ServeError::Shelf(e.to_string()))?,
             name,
             pixels: Pixels::Split(Box::new(train)),
+            kept: Kept::new(KEPT),
         })
     }
 
@@ -103,27 +110,39 @@ impl Shelf {
                     format.map_err(|_| "the file is not a picture any more".to_string())?;
                 Ok(Shown {
                     kind: kind_of(format)?,
-                    bytes,
+                    bytes: bytes.into(),
                 })
             }
         }
     }
 
-    /// A small square copy.
+    /// A small square copy that is at hand: in the index, or made before.
+    pub(crate) fn small_at_hand(&self, i: usize, side: usize) -> Option<Shown> {
+        let thumbnails = self.index.parts().thumbnails.as_ref();
+        let thumbnail = thumbnails.map(|t| t.get(i)).filter(|t| !t.is_empty());
+        let bytes = match thumbnail {
+            Some(bytes) => bytes.into(),
+            None => self.kept.get((i, side))?,
+        };
+        Some(Shown {
+            kind: kind_of(image::guess_format(&bytes).ok()?).ok()?,
+            bytes,
+        })
+    }
+
+    /// The same, made now where it is not.
     pub(crate) fn small(&self, i: usize, side: usize) -> Result<Shown, String> {
-        let kept = self.index.parts().thumbnails.as_ref().map(|t| t.get(i));
-        if let Some(kept) = kept.filter(|k| !k.is_empty()) {
-            return Ok(Shown {
-                kind: "image/jpeg",
-                bytes: kept.to_vec(),
-            });
+        if let Some(shown) = self.small_at_hand(i, side) {
+            return Ok(shown);
         }
-        match &self.pixels {
+        let made = match &self.pixels {
             // Larger than they are they would only be heavier.
             Pixels::Split(train) if train.pictures.height() <= side => png(train, i),
             Pixels::Split(train) => jpeg(&Picture::from_bytes(&png(train, i)?.bytes)?, side),
             Pixels::Files(root) => jpeg(&Picture::from_bytes(&self.file(root, i)?)?, side),
-        }
+        }?;
+        self.kept.put((i, side), made.bytes.clone());
+        Ok(made)
     }
 
     /// A file's bytes. Whatever an index or a link says, only files inside the folder are read.
@@ -164,7 +183,7 @@ fn png(train: &Split, i: usize) -> Result<Shown, String> {
         .map_err(|e| e.to_string())?;
     Ok(Shown {
         kind: "image/png",
-        bytes: bytes.into_inner(),
+        bytes: bytes.into_inner().into(),
     })
 }
 
@@ -179,7 +198,7 @@ fn jpeg(picture: &Picture, side: usize) -> Result<Shown, String> {
         .map_err(|e| e.to_string())?;
     Ok(Shown {
         kind: "image/jpeg",
-        bytes,
+        bytes: bytes.into(),
     })
 }
 

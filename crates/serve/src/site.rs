@@ -1,0 +1,110 @@
+//! Everything a request may ask about. What is shown can be replaced whole while requests go on: each takes what is there
+//! when it begins, and keeps it to its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use anchorhood_report::{Findings, Layout};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::error::Refusal;
+use crate::neighbourhoods::Round;
+use crate::{Asker, ServeError, Shelf, Stop};
+
+/// What is shown: pictures with their vectors, and what belongs to these vectors.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub shelf: Shelf,
+    pub rounds: Vec<Round>,
+    /// Every label once, sorted.
+    pub classes: Vec<String>,
+    /// Where the pictures lie on the map, once somebody has asked.
+    pub map: OnceLock<Layout>,
+    /// 0 for what the server began with, and one more each time it was replaced.
+    pub version: u64,
+}
+
+impl Contents {
+    pub fn new(shelf: Shelf, rounds: Vec<Findings>, version: u64) -> Contents {
+        let n = shelf.len();
+        let fits = |f: &Findings| f.anchors.len() == n;
+        let mut classes: Vec<&String> = shelf.index.parts().classes.iter().flatten().collect();
+        classes.sort_unstable();
+        classes.dedup();
+        Contents {
+            classes: classes.into_iter().cloned().collect(),
+            rounds: rounds.into_iter().filter(fits).map(Round::new).collect(),
+            shelf,
+            map: OnceLock::new(),
+            version,
+        }
+    }
+
+    /// A picture in words.
+    pub fn describe(&self, i: usize) -> Value {
+        json!({ "id": i, "name": self.shelf.index.name(i), "label": self.shelf.index.parts().classes[i] })
+    }
+}
+
+/// What is shown, and what holds for all requests.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub contents: Arc<RwLock<Arc<Contents>>>,
+    pub run: Option<PathBuf>,
+    pub asker: Option<Asker>,
+    pub token: Option<String>,
+    pub largest_upload: usize,
+    pub most_pixels: u64,
+    /// Pictures are decoded a few at a time: each may need a gigabyte.
+    pub decoding: Semaphore,
+    pub stop: Stop,
+}
+
+impl Site {
+    /// What is shown at this moment.
+    pub fn now(&self) -> Arc<Contents> {
+        current(&self.contents)
+    }
+
+    /// Leave to decode a picture, until it is dropped.
+    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let turn = self.decoding.acquire().await;
+        turn.map_err(|_| Refusal::failed("the server is stopping"))
+    }
+
+    pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
+        let none = || {
+            Refusal::missing("an index has neither curves nor attention; serve a run to see them")
+        };
+        self.run.as_ref().ok_or_else(none)
+    }
+}
+
+fn current(contents: &RwLock<Arc<Contents>>) -> Arc<Contents> {
+    // Nothing is done under the lock that could leave it half done.
+    let held = contents.read().unwrap_or_else(PoisonError::into_inner);
+    held.clone()
+}
+
+/// Replaces what a server shows, from any thread, as when a run has saved a newer checkpoint. Pages that are open are told.
+#[derive(Clone, Debug)]
+pub struct Renewer(pub(crate) Arc<RwLock<Arc<Contents>>>);
+
+impl Renewer {
+    /// The same pictures with newer vectors and rounds.
+    pub fn renew(&self, shelf: Shelf, rounds: Vec<Findings>) -> Result<(), ServeError> {
+        let old = current(&self.0);
+        if shelf.len() != old.shelf.len() {
+            return Err(ServeError::Shelf(format!(
+                "{}: there are {} pictures now where {} are shown",
+                shelf.name,
+                shelf.len(),
+                old.shelf.len()
+            )));
+        }
+        let new = Arc::new(Contents::new(shelf, rounds, old.version + 1));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+}
