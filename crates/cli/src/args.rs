@@ -105,8 +105,8 @@ pub struct TrainArgs {
     /// Neither bars nor lines while training.
     #[arg(long)]
     pub quiet: bool,
-    /// Also leave the run's figures for TensorBoard when it ends, in its folder tensorboard/ (`report --tensorboard` does so
-    /// at any time).
+    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/ (`report --tensorboard` does
+    /// so afterwards). A resumed run goes on with it.
     #[arg(long)]
     pub tensorboard: bool,
     #[command(flatten)]

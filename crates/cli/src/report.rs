@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::{self, Dataset};
-use anchorhood::report::{ReportError, RunRecord, read_metrics, write_report, write_tensorboard};
+use anchorhood::report::{ReportError, RunRecord, write_report};
 use anchorhood::train::RunDir;
 use clap::Parser;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::find_run;
+use crate::tensorboard;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -21,7 +22,7 @@ Examples:
 
 The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
 strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
-in the run's folder charts/, as SVG.")]
+in the run's folder charts/, as SVG and as PNG.")]
 pub struct ReportArgs {
     /// A run's name or folder; it may still be training.
     pub run: String,
@@ -31,7 +32,7 @@ pub struct ReportArgs {
     /// Where the data set is now, if it has moved.
     #[arg(long)]
     pub data: Option<String>,
-    /// Also write the run's figures for TensorBoard, into its folder tensorboard/.
+    /// Also write the run's figures for TensorBoard, into its folder tensorboard/ (`train --tensorboard` does so live).
     #[arg(long)]
     pub tensorboard: bool,
 }
@@ -53,7 +54,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     let path = write(&run, &opened)?;
     if args.tensorboard {
-        let events = tensorboard(&run)?;
+        let events = tensorboard::complete(&run)?;
         output::line(&events.display().to_string())?;
     }
     output::line(&path.display().to_string())
@@ -64,26 +65,10 @@ pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
     if let Err(why) = write(run, &Ok(data)) {
         eprintln!("warning: no report was written: {why}");
     }
-    if for_tensorboard && let Err(Failure { message, .. }) = tensorboard(run) {
+    if for_tensorboard && let Err(Failure { message, .. }) = tensorboard::complete(run) {
         let why = message.unwrap_or_default();
         eprintln!("warning: nothing was written for TensorBoard: {why}");
     }
-}
-
-/// One file whatever the number of reports: TensorBoard would show two as one run, with every figure twice.
-fn tensorboard(run: &Path) -> Result<PathBuf, Failure> {
-    let metrics = run.join("metrics.jsonl");
-    let events = read_metrics(&metrics)?;
-    let folder = run.join("tensorboard");
-    std::fs::create_dir_all(&folder).map_err(crate::model::io(&folder))?;
-    let path = folder.join("events.out.tfevents.0.anchorhood");
-    let began = std::fs::metadata(run.join("config.toml")).and_then(|m| m.modified());
-    let began = began.map_err(crate::model::io(run))?;
-    let began = began
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    write_tensorboard(&events, began.as_secs_f64(), &path)?;
-    Ok(path)
 }
 
 fn write(

@@ -15,6 +15,7 @@ use crate::draw::{Drawer, Style};
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::{Plan, plan};
+use crate::tensorboard::Follower;
 
 /// Runs the command.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
@@ -89,7 +90,15 @@ impl Work for Training<'_> {
 
     fn on<D: Device>(self, device: &D) -> Result<(PathBuf, Outcome), Failure> {
         let mut dir = self.folder()?;
-        let outcome = train(device, &mut dir, self.data, self.observer, self.stop)?;
+        let mut follower = Follower::new(dir.path(), self.args.tensorboard);
+        let observer = self.observer;
+        let mut observer = |event: &Event| {
+            observer(event);
+            if let Some(message) = follower.event(event) {
+                observer(&Event::Warning { message });
+            }
+        };
+        let outcome = train(device, &mut dir, self.data, &mut observer, self.stop)?;
         Ok((dir.path().into(), outcome))
     }
 }

@@ -1,12 +1,16 @@
 //! The charts of a page: one idea each, without a title (the page has that), in colours that the page's style replaces.
 //!
 //! A chart's SVG has no background and few colours. `page/style.css` names each of them and gives it one for light and one
-//! for dark, so that a page drawn once is right in both.
+//! for dark, so that a page drawn once is right in both. As a PNG file a chart is dark on white.
 
+use std::path::Path;
+
+use anchorhood_train::write_whole;
 use plotters::prelude::*;
+use rayon::prelude::*;
 
-use crate::curve::{self, Area};
-use crate::{Findings, ReportError, Summary};
+use crate::curve::{self, Area, Drawn};
+use crate::{Findings, ReportError, Summary, bitmap};
 
 const SIZE: (u32, u32) = (450, 240);
 /// Bars of a histogram.
@@ -27,44 +31,98 @@ pub struct Chart {
     pub svg: String,
 }
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
 /// The curves of a run: loss, accuracy where there are labels, learning rate, anchors and their consistency.
 pub fn charts(summary: &Summary) -> Result<Vec<Chart>, ReportError> {
-    let mut charts = vec![];
-    let mut add = |file, title, draw: &dyn Fn(&Area) -> Drawn| {
-        let svg = svg(draw)?;
-        charts.push(Chart { file, title, svg });
-        Ok::<(), ReportError>(())
+    let chart = |(file, title, drawing): (_, _, Drawing)| {
+        let svg = drawing.svg()?;
+        Ok(Chart { file, title, svg })
     };
-    if summary.has_accuracy() {
-        add("knn", "kNN accuracy", &|a| curve::draw_accuracy(summary, a))?;
-    }
-    add("loss", "Loss", &|a| curve::draw_loss(summary, a))?;
-    add("rate", "Learning rate", &|a| curve::draw_rate(summary, a))?;
-    if summary.rounds.iter().any(|r| r.anchors.is_some()) {
-        let title = "Anchors and their consistency";
-        add("anchors", title, &|a| draw_anchors(summary, a))?;
-    }
-    Ok(charts)
+    drawings(summary).into_iter().map(chart).collect()
 }
 
 /// How the entropies of a round lie, and which of them the curriculum chose.
 pub fn entropy_svg(found: &Findings) -> Result<String, ReportError> {
-    svg(&|area| draw_entropy(found, area))
+    Drawing::Entropy(found).svg()
 }
 
-fn svg(draw: &dyn Fn(&Area) -> Drawn) -> Result<String, ReportError> {
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let drawn = draw(&area).and_then(|()| Ok(area.present()?));
-        drawn.map_err(|e| ReportError::Drawing(e.to_string()))?;
+/// Writes every chart of a run into a folder, as SVG and as PNG.
+pub(crate) fn write_charts(
+    folder: &Path,
+    summary: &Summary,
+    rounds: &[Findings],
+) -> Result<(), ReportError> {
+    let curves = drawings(summary).into_iter();
+    let curves = curves.map(|(file, _, drawing)| (file.to_owned(), drawing));
+    let entropies = rounds
+        .iter()
+        .map(|found| (format!("entropy-{}", found.round), Drawing::Entropy(found)));
+    let all: Vec<(String, Drawing)> = curves.chain(entropies).collect();
+    all.par_iter().try_for_each(|(name, drawing)| {
+        let write = |ending: &str, bytes: &[u8]| {
+            let path = folder.join(format!("{name}.{ending}"));
+            write_whole(&path, bytes).map_err(ReportError::io(&path))
+        };
+        write("svg", drawing.svg()?.as_bytes())?;
+        write("png", &drawing.png()?)
+    })
+}
+
+/// The curves by file and title.
+fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Drawing<'_>)> {
+    let mut all = vec![];
+    if summary.has_accuracy() {
+        all.push(("knn", "kNN accuracy", Drawing::Accuracy(summary)));
     }
-    Ok(svg)
+    all.push(("loss", "Loss", Drawing::Loss(summary)));
+    all.push(("rate", "Learning rate", Drawing::Rate(summary)));
+    if summary.rounds.iter().any(|r| r.anchors.is_some()) {
+        let title = "Anchors and their consistency";
+        all.push(("anchors", title, Drawing::Anchors(summary)));
+    }
+    all
 }
 
-fn draw_anchors(summary: &Summary, area: &Area) -> Drawn {
+/// What can be drawn, on whatever there is to draw on.
+#[derive(Clone, Copy)]
+enum Drawing<'a> {
+    Accuracy(&'a Summary),
+    Loss(&'a Summary),
+    Rate(&'a Summary),
+    Anchors(&'a Summary),
+    Entropy(&'a Findings),
+}
+
+impl Drawing<'_> {
+    fn draw<B: DrawingBackend<ErrorType: 'static>>(self, backend: B) -> Result<(), ReportError> {
+        let area = &backend.into_drawing_area();
+        let drawn = match self {
+            Drawing::Accuracy(summary) => curve::draw_accuracy(summary, area),
+            Drawing::Loss(summary) => curve::draw_loss(summary, area),
+            Drawing::Rate(summary) => curve::draw_rate(summary, area),
+            Drawing::Anchors(summary) => draw_anchors(summary, area),
+            Drawing::Entropy(found) => draw_entropy(found, area),
+        };
+        let drawn = drawn.and_then(|()| Ok(area.present()?));
+        drawn.map_err(|e| ReportError::Drawing(e.to_string()))
+    }
+
+    fn svg(self) -> Result<String, ReportError> {
+        let mut svg = String::new();
+        self.draw(SVGBackend::with_string(&mut svg, SIZE))?;
+        Ok(svg)
+    }
+
+    fn png(self) -> Result<Vec<u8>, ReportError> {
+        let mut sheet = bitmap::blank(SIZE);
+        self.draw(bitmap::Sheet::on(&mut sheet))?;
+        bitmap::png(&sheet)
+    }
+}
+
+fn draw_anchors<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let pictures = summary.started.as_ref().map_or(0, |s| s.pictures);
     let later = summary.rounds.iter().filter(|r| r.round > 0);
     let share = later.clone().filter_map(|r| {
@@ -113,7 +171,10 @@ fn draw_anchors(summary: &Summary, area: &Area) -> Drawn {
     Ok(())
 }
 
-fn draw_entropy(found: &Findings, area: &Area) -> Drawn {
+fn draw_entropy<B>(found: &Findings, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let known = |i: &usize| found.entropy[*i].is_finite();
     let known: Vec<usize> = (0..found.entropy.len()).filter(known).collect();
     let value = |i: usize| f64::from(found.entropy[i]);
@@ -191,6 +252,37 @@ mod tests {
         assert_eq!(files(true), ["knn", "loss", "rate", "anchors"]);
         assert_eq!(files(false), ["loss", "rate", "anchors"]);
         charts(&Summary::default()).unwrap();
+    }
+
+    #[test]
+    fn every_chart_is_also_a_picture_that_shows_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = Findings {
+            round: 1,
+            k: 0,
+            neighbours: vec![],
+            anchors: vec![true, false],
+            entropy: vec![0.0, 1.0],
+        };
+        let summary = Summary::of(&example(true));
+        write_charts(folder.path(), &summary, &[found]).unwrap();
+        for (name, colour) in [
+            ("knn", [0, 94, 162]),
+            ("loss", [176, 70, 0]),
+            ("rate", [110, 70, 150]),
+            ("anchors", [46, 125, 80]),
+            ("entropy-1", [170, 178, 186]),
+        ] {
+            let file = |ending| folder.path().join(name).with_extension(ending);
+            assert!(file("svg").is_file());
+            let png = image::open(file("png")).unwrap().into_rgb8();
+            assert_eq!(png.dimensions(), (2 * SIZE.0, 2 * SIZE.1));
+            let of = |colour: [u8; 3]| png.pixels().filter(|p| p.0 == colour).count();
+            assert!(of(colour) > 100, "{name}: {}", of(colour));
+            let dark = png.pixels().filter(|p| p.0.iter().all(|v| *v < 60));
+            assert!(dark.count() > 300, "{name}: letters and axes");
+            assert!(of([255; 3]) > 300_000, "{name}: the rest is white");
+        }
     }
 
     #[test]

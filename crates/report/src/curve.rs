@@ -20,8 +20,9 @@ pub(crate) const GRID: RGBColor = RGBColor(235, 235, 235);
 /// More points than this make a line by themselves.
 const MOST_DOTS: usize = 60;
 
-pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(crate) type Area<B> = DrawingArea<B, plotters::coord::Shift>;
+pub(crate) type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
+type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Writes `curve.svg`.
 pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
@@ -39,7 +40,7 @@ pub fn curve_svg(summary: &Summary) -> Result<String, ReportError> {
     Ok(svg)
 }
 
-fn draw(summary: &Summary, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(summary: &Summary, svg: &mut String) -> Drawn {
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let root = root.titled(&title(summary), ("sans-serif", 17))?;
@@ -64,10 +65,10 @@ fn title(summary: &Summary) -> String {
     }
 }
 
-pub(crate) fn draw_accuracy(
-    summary: &Summary,
-    area: &Area,
-) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn draw_accuracy<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let floors = summary
         .floors
         .iter()
@@ -105,7 +106,10 @@ pub(crate) fn draw_accuracy(
     curve(&mut chart, &points, ACCURACY)
 }
 
-pub(crate) fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn draw_loss<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let points: Vec<(f64, f64)> = summary
         .epochs
         .iter()
@@ -121,7 +125,10 @@ pub(crate) fn draw_loss(summary: &Summary, area: &Area) -> Result<(), Box<dyn st
     curve(&mut chart, &points, LOSS)
 }
 
-pub(crate) fn draw_rate(summary: &Summary, area: &Area) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn draw_rate<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let points: Vec<(f64, f64)> = summary
         .epochs
         .iter()
@@ -133,13 +140,16 @@ pub(crate) fn draw_rate(summary: &Summary, area: &Area) -> Result<(), Box<dyn st
     curve(&mut chart, &points, RATE)
 }
 
-fn axes<'a, 'b>(
+fn axes<'a, B>(
     summary: &Summary,
-    area: &'a Area<'b>,
+    area: &'a Area<B>,
     y: Range<f64>,
     name: &str,
     epochs: bool,
-) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+) -> Drawn<Chart<'a, B>>
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     let range = y.end - y.start;
     let mut chart = ChartBuilder::on(area)
         .margin(8)
@@ -177,11 +187,10 @@ fn axes<'a, 'b>(
     Ok(chart)
 }
 
-fn curve(
-    chart: &mut Chart,
-    points: &[(f64, f64)],
-    colour: RGBColor,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn curve<B>(chart: &mut Chart<B>, points: &[(f64, f64)], colour: RGBColor) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
     chart.draw_series(LineSeries::new(
         points.iter().copied(),
         colour.stroke_width(2),

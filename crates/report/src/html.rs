@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
+use crate::charts::write_charts;
 use crate::layout::layout;
 use crate::sprite::Sprite;
 use crate::{
@@ -38,15 +39,7 @@ pub fn write_report(
     let page = report_html(record, pictures)?;
     let beside = folder.join("charts");
     std::fs::create_dir_all(&beside).map_err(ReportError::io(&beside))?;
-    for chart in charts(&Summary::of(&record.events))? {
-        let path = beside.join(format!("{}.svg", chart.file));
-        write_whole(&path, chart.svg.as_bytes()).map_err(ReportError::io(&path))?;
-    }
-    for found in &record.rounds {
-        let path = beside.join(format!("entropy-{}.svg", found.round));
-        let svg = entropy_svg(found)?;
-        write_whole(&path, svg.as_bytes()).map_err(ReportError::io(&path))?;
-    }
+    write_charts(&beside, &Summary::of(&record.events), &record.rounds)?;
     let path = folder.join("report.html");
     write_whole(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
     Ok(path)

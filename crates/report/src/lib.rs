@@ -11,6 +11,7 @@
 //! # Ok::<(), anchorhood_report::ReportError>(())
 //! ```
 
+mod bitmap;
 mod charts;
 mod curve;
 mod gallery;
@@ -32,5 +33,5 @@ pub use metrics::{ReportError, read_metrics};
 pub use record::{Embedding, Findings, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
-pub use tensorboard::write_tensorboard;
+pub use tensorboard::{TensorBoard, write_tensorboard};
 pub use words::{duration, grouped};

@@ -1,0 +1,165 @@
+//! The form of TensorBoard's files: records, each a protobuf message.
+//!
+//! A record is its length (8 bytes), a checksum of these, the message, and a checksum of it; checksums are CRC-32C, turned
+//! and shifted as TensorFlow does.
+
+use prost::Message;
+
+/// A session began, as TensorFlow numbers it.
+const START: i32 = 1;
+
+/// One message.
+#[derive(Clone, PartialEq, Message)]
+pub struct Record {
+    #[prost(double, tag = "1")]
+    pub wall_time: f64,
+    #[prost(int64, tag = "2")]
+    pub step: i64,
+    #[prost(string, optional, tag = "3")]
+    pub file_version: Option<String>,
+    #[prost(message, optional, tag = "5")]
+    pub summary: Option<Values>,
+    #[prost(message, optional, tag = "7")]
+    pub session: Option<Session>,
+}
+
+/// Figures of one step.
+#[derive(Clone, PartialEq, Message)]
+pub struct Values {
+    #[prost(message, repeated, tag = "1")]
+    pub value: Vec<Value>,
+}
+
+/// A figure.
+#[derive(Clone, PartialEq, Message)]
+pub struct Value {
+    #[prost(string, tag = "1")]
+    pub tag: String,
+    // Said even where it is 0: a figure of 0 is a figure.
+    #[prost(float, optional, tag = "2")]
+    pub simple_value: Option<f32>,
+}
+
+/// Something about the program that writes.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Session {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+impl Record {
+    /// The first of a file.
+    pub fn version(wall_time: f64) -> Self {
+        Record {
+            wall_time,
+            file_version: Some("brain.Event:2".into()),
+            ..Record::default()
+        }
+    }
+
+    /// Says that a run begins again: what was told of this step and of later ones no longer holds.
+    pub fn restart(wall_time: f64, step: i64) -> Self {
+        Record {
+            wall_time,
+            step,
+            session: Some(Session { status: START }),
+            ..Record::default()
+        }
+    }
+
+    /// Whether it says so.
+    pub fn is_restart(&self) -> bool {
+        self.session.is_some_and(|s| s.status == START)
+    }
+
+    /// Figures of a step.
+    pub fn figures(wall_time: f64, step: i64, figures: &[(&str, f32)]) -> Self {
+        let value = |(tag, v): &(&str, f32)| Value {
+            tag: (*tag).into(),
+            simple_value: Some(*v),
+        };
+        Record {
+            wall_time,
+            step,
+            summary: Some(Values {
+                value: figures.iter().map(value).collect(),
+            }),
+            ..Record::default()
+        }
+    }
+
+    /// As it lies in a file.
+    pub fn bytes(&self) -> Vec<u8> {
+        let message = self.encode_to_vec();
+        let length = (message.len() as u64).to_le_bytes();
+        let mut bytes = Vec::with_capacity(message.len() + 16);
+        bytes.extend_from_slice(&length);
+        bytes.extend_from_slice(&masked(&length).to_le_bytes());
+        bytes.extend_from_slice(&message);
+        bytes.extend_from_slice(&masked(&message).to_le_bytes());
+        bytes
+    }
+}
+
+/// The records of a file, and how many bytes they take: a killed program leaves half a record after them.
+pub fn read(bytes: &[u8]) -> (Vec<Record>, usize) {
+    let (mut records, mut at) = (vec![], 0);
+    while let Some((record, length)) = first(&bytes[at..]) {
+        records.push(record);
+        at += length;
+    }
+    (records, at)
+}
+
+fn first(bytes: &[u8]) -> Option<(Record, usize)> {
+    let length = bytes.get(..8)?;
+    let whole = bytes.get(8..12)? == masked(length).to_le_bytes();
+    let length = u64::from_le_bytes(length.try_into().ok()?);
+    let end = usize::try_from(length)
+        .ok()
+        .filter(|_| whole)?
+        .checked_add(12)?;
+    let message = bytes.get(12..end)?;
+    let whole = bytes.get(end..end.checked_add(4)?)? == masked(message).to_le_bytes();
+    let record = Record::decode(message).ok().filter(|_| whole)?;
+    Some((record, end + 4))
+}
+
+fn masked(bytes: &[u8]) -> u32 {
+    crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Bit by bit: a run has thousands of records, not millions.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 & (sum & 1).wrapping_neg());
+    !bytes
+        .iter()
+        .fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_castagnolis() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn what_is_written_is_read_up_to_where_it_is_whole() {
+        let one = Record::figures(1.5, 3, &[("loss", 0.0), ("rate", 2.0)]);
+        let two = Record::restart(2.0, 4);
+        let bytes = [one.bytes(), two.bytes()].concat();
+        let length = one.bytes().len();
+        assert_eq!(read(&bytes), (vec![one.clone(), two], bytes.len()));
+        for cut in length..bytes.len() {
+            assert_eq!(read(&bytes[..cut]), (vec![one.clone()], length));
+        }
+        for at in 0..length {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            assert_eq!(read(&bad), (vec![], 0), "byte {at}");
+        }
+    }
+}
