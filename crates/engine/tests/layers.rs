@@ -3,13 +3,14 @@
 mod common;
 
 use anchorhood_engine::naive::elementwise::dropout_mask;
-use anchorhood_engine::{Device, Network, NetworkOptions, Shape, Window};
+use anchorhood_engine::{ConvSpec, Device, Network, NetworkOptions, Shape, Window};
 use common::compare::{compare, compare_on};
 use common::graphs::one_layer;
 use common::{every_device, output, uniform};
 
 every_device!(
     batch_norm,
+    batch_norm_of_many_channels,
     relu,
     add,
     max_pool,
@@ -35,6 +36,24 @@ fn batch_norm<D: Device>(device: &D, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| g.batch_norm("bn", x));
         compare(device, &graph, batch, 1, tolerance);
+    }
+}
+
+/// As many channels as hidden layers have, and more than a GPU's shared memory has room for, alone and with all that a norm
+/// can have around it.
+fn batch_norm_of_many_channels<D: Device>(device: &D, tolerance: f64) {
+    for channels in [2459, 4096, 4104, 64 * 150] {
+        let graph = one_layer(Shape::new(1, 1, channels), |g, x| g.batch_norm("bn", x));
+        compare(device, &graph, 16, 9, tolerance);
+    }
+    for (channels, relu, residual) in [(2459, true, true), (4104, true, false), (4104, true, true)]
+    {
+        let graph = one_layer(Shape::new(1, 1, 8), |g, x| {
+            let spec = ConvSpec::square(channels, 1, 1, 0);
+            let around = residual.then(|| g.conv("around", x, spec)).transpose()?;
+            g.conv_norm("conv", "bn", x, spec, relu, around)
+        });
+        compare(device, &graph, 32, 10, 2.0 * tolerance);
     }
 }
 

@@ -35,7 +35,7 @@ mod norm;
 mod on_chip;
 mod windows;
 
-pub(super) use norm::{Applied, Gradients, MOST_CHANNELS, NormTensors, Reduction, Sums};
+pub(super) use norm::{Applied, Gradients, NormTensors, Reduction, Sums};
 pub(super) use on_chip::{Meeting, OnChip};
 
 macro_rules! kernels {
@@ -64,7 +64,7 @@ macro_rules! kernels {
 kernels! {
     "elementwise": narrow, narrow_padded, widen, noise, finish, pass_gradient, dropout;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
-        backward_values, sums_finish;
+        backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
     "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
     "convolution": gather, direct_forward, direct_input_gradient, direct_weight_gradient;
     "sgd": set_settings, set_step, sgd;
@@ -93,6 +93,29 @@ impl Kernels {
         // callers' promise.
         let launched = unsafe {
             result::launch_kernel(
+                function.cu_function(),
+                (grid[0], grid[1], 1),
+                (block[0], block[1], 1),
+                shared_bytes,
+                self.stream.cu_stream(),
+                arguments,
+            )
+        };
+        launched.map_err(|e| failed("starting a kernel", e))
+    }
+
+    /// The same for a kernel whose blocks wait for each other: they are all on the GPU at once, or none is.
+    fn launch_together(
+        &self,
+        function: &CudaFunction,
+        grid: [u32; 2],
+        block: [u32; 2],
+        shared_bytes: u32,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        // SAFETY: as above.
+        let launched = unsafe {
+            result::launch_cooperative_kernel(
                 function.cu_function(),
                 (grid[0], grid[1], 1),
                 (block[0], block[1], 1),

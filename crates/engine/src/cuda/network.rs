@@ -13,9 +13,7 @@ use cudarc::driver::CudaSlice;
 
 use super::convolution::Convolution;
 use super::lane::Lane;
-use super::launch::{
-    Kernels, MOST_CHANNELS, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums,
-};
+use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
 use super::memory::{Scratch, Staging, batch_advice};
 use super::parameters::{Parameters, from_bf16};
 use super::{Cuda, CudaBuffer, Precision, failed};
@@ -432,12 +430,6 @@ impl SumMemory {
         let mut most = [0; 3];
         for node in graph.nodes() {
             let channels = node.shape.channels;
-            if has_norm(&node.op).is_some() && channels > MOST_CHANNELS {
-                return Err(Error::Plan(format!(
-                    "{}: batch norm over {channels} channels; a GPU takes up to {MOST_CHANNELS}",
-                    node.name
-                )));
-            }
             let sizes = Reduction::new(batch * node.shape.pixels(), channels).sizes();
             most = std::array::from_fn(|i| sizes[i].max(most[i]));
         }

@@ -22,6 +22,13 @@ template <int V, typename T> static __device__ __forceinline__ void load(const T
         v[0] = to_float(p[0]);
 }
 
+template <int V> static __device__ __forceinline__ void store(element *p, const float v[V]) {
+    if constexpr (V == 8)
+        store8(p, v);
+    else
+        p[0] = to_element(v[0]);
+}
+
 enum { STATISTICS, BACKWARD, SUMS };
 
 // One chunk of rows: partials[chunk][2][channels]. A thread holds V channels, threadIdx.y takes turns with the rows.
@@ -132,6 +139,52 @@ static __device__ __forceinline__ void add_groups(const double *sums, u32 groups
     }
 }
 
+// A channel's scale and shift; `keeps` moves the running statistics and saves what the backward pass needs.
+static __device__ __forceinline__ void forward_of(const element *x, const Norm &norm, int training, u32 channels, u32 c,
+                                                  bool keeps, float &scale, float &shift) {
+    float mean, variance;
+    if (training) {
+        double a, b, share = 1.0 / norm.rows, unbias = norm.rows > 1 ? norm.rows / (norm.rows - 1.0) : 1.0;
+        float pivot = to_float(x[c]);
+        add_groups(norm.sums, norm.groups, channels, c, a, b);
+        double from_pivot = a * share, squares = b * share - from_pivot * from_pivot;
+        squares = squares < 0.0 ? 0.0 : squares;
+        mean = (float)(pivot + from_pivot);
+        variance = (float)squares;
+        if (keeps) {
+            float m = norm.momentum;
+            norm.running_mean[c] = (1.0f - m) * norm.running_mean[c] + m * mean;
+            norm.running_variance[c] = (1.0f - m) * norm.running_variance[c] + m * (float)(squares * unbias);
+        }
+    } else {
+        mean = norm.running_mean[c];
+        variance = norm.running_variance[c];
+    }
+    float inverse = 1.0f / sqrtf(variance + norm.epsilon);
+    scale = norm.gamma[c] * inverse, shift = norm.beta[c] - mean * scale;
+    if (training && keeps) {
+        norm.saved[MEAN * channels + c] = mean;
+        norm.saved[INVERSE * channels + c] = inverse;
+        norm.saved[SCALE * channels + c] = scale;
+        norm.saved[SHIFT * channels + c] = shift;
+    }
+}
+
+// What dy of a channel is made with: scale·d + slope·(x − mean) + shift; `keeps` writes dβ and dγ.
+static __device__ __forceinline__ void backward_of(const Norm &norm, u32 channels, u32 c, bool keeps, float *dgamma,
+                                                   float *dbeta, float &scale, float &slope, float &shift) {
+    double a, b, share = 1.0 / norm.rows;
+    float inverse = norm.saved[INVERSE * channels + c];
+    scale = norm.saved[SCALE * channels + c];
+    add_groups(norm.sums, norm.groups, channels, c, a, b);
+    slope = -scale * inverse * inverse * (float)(b * share);
+    shift = -scale * (float)(a * share);
+    if (keeps) {
+        dbeta[c] = (float)a;
+        dgamma[c] = (float)b * inverse;
+    }
+}
+
 // Blocks of 256 threads take two tiles of values at a time; where a tile is whole rows of channels, a thread meets the
 // same eight channels always and reads what it needs of them once.
 #define TILE 2048
@@ -160,34 +213,10 @@ extern "C" __global__ void __launch_bounds__(256)
           element *y) {
     extern __shared__ __align__(16) float rows[];
     for (u32 c = threadIdx.x; c < channels; c += 256) {
-        float mean, variance;
-        if (training) {
-            double a, b, share = 1.0 / norm.rows, unbias = norm.rows > 1 ? norm.rows / (norm.rows - 1.0) : 1.0;
-            float pivot = to_float(x[c]);
-            add_groups(norm.sums, norm.groups, channels, c, a, b);
-            double from_pivot = a * share, squares = b * share - from_pivot * from_pivot;
-            squares = squares < 0.0 ? 0.0 : squares;
-            mean = (float)(pivot + from_pivot);
-            variance = (float)squares;
-            if (blockIdx.x == 0) {
-                float m = norm.momentum;
-                norm.running_mean[c] = (1.0f - m) * norm.running_mean[c] + m * mean;
-                norm.running_variance[c] = (1.0f - m) * norm.running_variance[c] + m * (float)(squares * unbias);
-            }
-        } else {
-            mean = norm.running_mean[c];
-            variance = norm.running_variance[c];
-        }
-        float inverse = 1.0f / sqrtf(variance + norm.epsilon);
-        float scale = norm.gamma[c] * inverse, shift = norm.beta[c] - mean * scale;
+        float scale, shift;
+        forward_of(x, norm, training, channels, c, blockIdx.x == 0, scale, shift);
         rows[c] = scale;
         rows[channels + c] = shift;
-        if (training && blockIdx.x == 0) {
-            norm.saved[MEAN * channels + c] = mean;
-            norm.saved[INVERSE * channels + c] = inverse;
-            norm.saved[SCALE * channels + c] = scale;
-            norm.saved[SHIFT * channels + c] = shift;
-        }
     }
     __syncthreads();
     bool same = TILE % channels == 0;
@@ -229,18 +258,13 @@ extern "C" __global__ void __launch_bounds__(256)
                     element *residual, element *dy, float *dgamma, float *dbeta) {
     extern __shared__ __align__(16) float rows[];
     for (u32 c = threadIdx.x; c < channels; c += 256) {
-        double a, b, share = 1.0 / norm.rows;
-        float inverse = norm.saved[INVERSE * channels + c], scale = norm.saved[SCALE * channels + c];
         rows[c] = norm.saved[MEAN * channels + c];
         rows[4 * channels + c] = norm.saved[SHIFT * channels + c];
-        add_groups(norm.sums, norm.groups, channels, c, a, b);
+        float scale, slope, shift;
+        backward_of(norm, channels, c, blockIdx.x == 0, dgamma, dbeta, scale, slope, shift);
         rows[channels + c] = scale;
-        rows[2 * channels + c] = -scale * inverse * inverse * (float)(b * share);
-        rows[3 * channels + c] = -scale * (float)(a * share);
-        if (blockIdx.x == 0) {
-            dbeta[c] = (float)a;
-            dgamma[c] = (float)b * inverse;
-        }
+        rows[2 * channels + c] = slope;
+        rows[3 * channels + c] = shift;
     }
     __syncthreads();
     bool same = TILE % channels == 0, from_x = relu && !y;
@@ -283,6 +307,81 @@ extern "C" __global__ void __launch_bounds__(256)
         }
     }
 }
+
+// The same two where shared memory does not hold all channels: a thread keeps V channels in registers and goes down the
+// rows with them. threadIdx.y and blockIdx.y take turns with the rows.
+template <int V>
+static __device__ __forceinline__ void apply_columns(const element *x, const element *residual, const Norm &norm,
+                                                     int training, int relu, u32 channels, element *y) {
+    u32 c = (blockIdx.x * blockDim.x + threadIdx.x) * V, first = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c >= channels) return;
+    float scale[V], shift[V];
+#pragma unroll
+    for (int i = 0; i < V; i++) forward_of(x, norm, training, channels, c + i, first == 0, scale[i], shift[i]);
+    for (u32 row = first; row < norm.rows; row += gridDim.y * blockDim.y) {
+        u64 at = (u64)row * channels + c;
+        float v[V], r[V];
+        load<V>(x + at, v);
+        if (residual) load<V>(residual + at, r);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            v[i] = v[i] * scale[i] + shift[i];
+            if (residual) v[i] += r[i];
+            if (relu) v[i] = fmaxf(v[i], 0.0f);
+        }
+        store<V>(y + at, v);
+    }
+}
+
+template <int V>
+static __device__ __forceinline__ void backward_columns(const element *x, const element *y, const Norm &norm, int relu,
+                                                        u32 channels, int accumulate, element *residual, element *dy,
+                                                        float *dgamma, float *dbeta) {
+    u32 c = (blockIdx.x * blockDim.x + threadIdx.x) * V, first = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c >= channels) return;
+    bool from_x = relu && !y;
+    float mean[V], scale[V], slope[V], shift[V], forward[V];
+    load<V>(norm.saved + MEAN * channels + c, mean);
+    load<V>(norm.saved + SHIFT * channels + c, forward);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        backward_of(norm, channels, c + i, first == 0, dgamma, dbeta, scale[i], slope[i], shift[i]);
+    for (u32 row = first; row < norm.rows; row += gridDim.y * blockDim.y) {
+        u64 at = (u64)row * channels + c;
+        float d[V], v[V], ys[V], r[V];
+        load<V>(dy + at, d);
+        load<V>(x + at, v);
+        if (y) load<V>(y + at, ys);
+        if (residual && accumulate) load<V>(residual + at, r);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            if (y) d[i] = ys[i] > 0.0f ? d[i] : 0.0f;
+            if (from_x) d[i] = v[i] * scale[i] + forward[i] > 0.0f ? d[i] : 0.0f;
+        }
+        if (residual) {
+#pragma unroll
+            for (int i = 0; i < V; i++) r[i] = accumulate ? r[i] + d[i] : d[i];
+            store<V>(residual + at, r);
+        }
+#pragma unroll
+        for (int i = 0; i < V; i++) d[i] = scale[i] * d[i] + slope[i] * (v[i] - mean[i]) + shift[i];
+        store<V>(dy + at, d);
+    }
+}
+
+#define COLUMNS(V)                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        apply_columns_##V(const element *x, const element *residual, Norm norm, int training, int relu, u32 channels,  \
+                          element *y) {                                                                                \
+        apply_columns<V>(x, residual, norm, training, relu, channels, y);                                              \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        backward_columns_##V(const element *x, const element *y, Norm norm, int relu, u32 channels, int accumulate,    \
+                             element *residual, element *dy, float *dgamma, float *dbeta) {                            \
+        backward_columns<V>(x, y, norm, relu, channels, accumulate, residual, dy, dgamma, dbeta);                      \
+    }
+COLUMNS(8)
+COLUMNS(1)
 
 // The sums of a bias's gradient (`=`).
 extern "C" __global__ void sums_finish(const double *sums, u32 groups, u32 channels, float *out) {

@@ -2,8 +2,8 @@
 // block keeps its part in registers (and shared memory) from the first reading to the writing, so that memory is read once.
 //
 // Blocks are [slice of channels][chunk of rows]. Those of a slice exchange their sums through memory and wait for each
-// other, so all blocks of a launch must be on the chip at once: the launch has no more than one for each multiprocessor.
-// Other kernels may run beside, since they end by themselves; two of these may not, and a device gives them to one stream.
+// other, so all blocks of a launch must be on the chip at once: the launch is cooperative and has no more than one for each
+// multiprocessor.
 // Sums over chunks are added in f64 in the order of the chunks, so the bits depend on the shape and on the chip's size alone.
 //
 //   partials   [chunk][2][channels]

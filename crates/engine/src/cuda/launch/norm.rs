@@ -24,8 +24,11 @@ const BLOCKS_EACH: usize = 4;
 /// Rows of channels that `backward_values` keeps in shared memory, of which every GPU gives 48 KB.
 const SHARED_ROWS: usize = 5;
 
-/// The most channels a norm may have.
-pub(in crate::cuda) const MOST_CHANNELS: usize = (48 << 10) / (4 * SHARED_ROWS);
+/// The most channels that fit there; norms with more keep them in registers, a few a thread.
+const MOST_SHARED: u32 = (48 << 10) / (4 * SHARED_ROWS as u32);
+
+/// Threads of a block of `apply_columns` and `backward_columns`: across channels, down rows.
+const COLUMNS_BLOCK: [u32; 2] = [32, BLOCK / 32];
 
 /// How rows are cut for a sum over them: a choice that depends on the shape alone.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +64,16 @@ impl Reduction {
 
     fn groups(&self) -> u32 {
         self.grid[1].div_ceil(GROUP)
+    }
+
+    /// Blocks that go over the values by columns: all channels across, down as many as fit at once or the rows need.
+    fn columns(&self, multiprocessors: u32) -> [u32; 2] {
+        let [across, down] = COLUMNS_BLOCK;
+        let blocks = self
+            .channels
+            .div_ceil(across * if self.wide { 8 } else { 1 });
+        let most = (BLOCKS_EACH as u32 * multiprocessors / blocks).max(1);
+        [blocks, self.rows.div_ceil(down).min(most)]
     }
 
     /// Values of each part of [`Sums`] that it needs.
@@ -186,6 +199,11 @@ impl Kernels {
         let n = Norm::new(norm, r, t, sums.map_or(0, |s| s.groups));
         let (training, relu) = (i32::from(sums.is_some()), i32::from(a.relu));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
+        if c > MOST_SHARED {
+            let functions = [&self.apply_columns_8, &self.apply_columns_1];
+            let arguments = arguments!(a.x, a.residual, n, training, relu, c, a.y);
+            return self.columns(functions, r, &mut { arguments });
+        }
         let arguments = arguments!(a.x, a.residual, n, training, relu, c, len, a.y);
         let grid = self.pairs_of_tiles(len);
         self.launch(&self.apply, grid, [BLOCK, 1], 8 * c, &mut { arguments })
@@ -205,6 +223,13 @@ impl Kernels {
         let n = Norm::new(norm, r, t, s.groups);
         let (relu, add) = (i32::from(g.relu), i32::from(g.accumulate));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
+        if c > MOST_SHARED {
+            let functions = [&self.backward_columns_8, &self.backward_columns_1];
+            let arguments = arguments!(
+                g.x, g.y, n, relu, c, add, g.residual, g.dy, g.dgamma, g.dbeta
+            );
+            return self.columns(functions, r, &mut { arguments });
+        }
         let arguments = arguments!(
             g.x, g.y, n, relu, c, len, add, g.residual, g.dy, g.dgamma, g.dbeta
         );
@@ -226,6 +251,18 @@ impl Kernels {
         let arguments = arguments!(s.groups, groups, c, sums);
         let grid = [c.div_ceil(BLOCK), 1];
         self.launch(&self.sums_finish, grid, [BLOCK, 1], 0, &mut { arguments })
+    }
+
+    /// One of the kernels that go down columns of channels.
+    fn columns(
+        &self,
+        [wide, narrow]: [&cudarc::driver::CudaFunction; 2],
+        r: &Reduction,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        let function = if r.wide { wide } else { narrow };
+        let grid = r.columns(self.multiprocessors as u32);
+        self.launch(function, grid, COLUMNS_BLOCK, 0, arguments)
     }
 
     /// As many blocks as fit at once, each with as many pairs of tiles as the others.
@@ -261,6 +298,18 @@ mod tests {
             assert_eq!(r.block[0] * r.block[1], REDUCTION_BLOCK, "{r:?}");
             assert!(r.block[1].is_power_of_two(), "{r:?}");
             assert!(r.groups() * GROUP >= r.grid[1], "{r:?}");
+        }
+    }
+
+    #[test]
+    fn columns_cover_every_channel() {
+        for (rows, channels) in [(128, 4096), (1, 2459), (100_000, 4104), (7, 1 << 20)] {
+            let r = Reduction::new(rows, channels);
+            let [across, down] = r.columns(132);
+            let per_thread = if r.wide { 8 } else { 1 };
+            assert!((across * 32 * per_thread) as usize >= channels, "{r:?}");
+            assert!(((across - 1) * 32 * per_thread) < channels as u32, "{r:?}");
+            assert!(down >= 1 && (down - 1) * 8 < rows as u32, "{r:?}");
         }
     }
 

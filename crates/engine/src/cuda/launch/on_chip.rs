@@ -108,7 +108,7 @@ impl Kernels {
             a.y
         );
         let function = self.on_chip(o, false);
-        self.launch(function, o.grid, [THREADS, 1], 0, &mut { arguments })
+        self.launch_together(function, o.grid, [THREADS, 1], 0, &mut { arguments })
     }
 
     /// See [`Kernels::norm_backward`].
@@ -139,7 +139,7 @@ impl Kernels {
             m.arrivals
         );
         let function = self.on_chip(o, true);
-        self.launch(function, o.grid, [THREADS, 1], o.shared, &mut { arguments })
+        self.launch_together(function, o.grid, [THREADS, 1], o.shared, &mut { arguments })
     }
 
     fn on_chip(&self, o: &OnChip, backward: bool) -> &cudarc::driver::CudaFunction {
@@ -184,6 +184,7 @@ mod tests {
             (8192, 256),
             (2048, 512),
             (513, 32),
+            (128, 4096),
         ] {
             let o = OnChip::new(rows, channels, 132, bf16).unwrap();
             assert!(o.grid[0] * o.grid[1] <= 132, "{o:?}");
