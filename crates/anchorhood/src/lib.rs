@@ -17,39 +17,91 @@
 //! | [`reproduce`] | what did the paper find, and what do we? |
 //! | [`random`] | the draws that all of them share |
 //!
-//! A small run, from pictures to a judged model:
+//! # Train on your own pictures
+//!
+//! From bytes in memory, from a function that makes them ([`Pictures::from_fn`](data::Pictures::from_fn)), or by
+//! [`data::open`] from a folder or a published set. Labels are optional, and only judge.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
-//!
+//! use anchorhood::data::{Dataset, Pictures};
 //! use anchorhood::engine::Cpu;
-//! use anchorhood::train::{Event, Outcome, Preset, RunDir, train};
+//! use anchorhood::train::{Event, Preset, RunDir, train};
 //!
-//! let mut config = Preset::Quick.config("shapes");
-//! config.data.shapes_train = 64;
-//! config.data.shapes_test = 16;
-//! config.network.width = 2;
-//! config.training.batch = 16;
-//! config.training.rounds = 1;
+//! let bytes = (0..64 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect(); // 64 RGB pictures of 16×16
+//! let data = Dataset::new("mine", Pictures::new(16, 16, bytes)?);
+//! let mut config = Preset::Quick.config("mine"); // every setting is a field
 //! config.training.epochs = 1;
+//! # config.network.width = 2;
+//! # config.training.rounds = 1;
+//! # let folder = tempfile::tempdir()?;
+//! # let runs = folder.path();
 //!
-//! let data = anchorhood::data::open(&config.data.set, &config.data.load_options(config.seed))?;
-//! let runs = tempfile::tempdir()?;
-//! let mut run = RunDir::create(runs.path(), "first", &config)?;
-//! let mut losses = vec![];
-//! let mut observer = |event: &Event| {
-//!     if let Event::EpochEnded(epoch) = event {
-//!         losses.push(epoch.loss);
-//!     }
-//! };
-//! let stop = AtomicBool::new(false);
-//! let outcome = train(&Cpu::new(2), &mut run, &data, &mut observer, &stop)?;
-//!
-//! assert_eq!(losses.len(), 2); // round 0 and round 1, an epoch each
-//! assert!(matches!(outcome, Outcome::Finished(end) if end.last.is_some()));
-//! assert!(run.checkpoint("last").exists());
+//! let mut run = RunDir::create(runs, "first", &config)?;
+//! let mut observer = |event: &Event| if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) };
+//! let stop = AtomicBool::new(false); // set by a signal handler, say: the run is saved, and `train` goes on with it later
+//! train(&Cpu::new(2), &mut run, &data, &mut observer, &stop)?;
+//! # assert!(run.checkpoint("last").exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Load a model, and embed
+//!
+//! ```
+//! use anchorhood::data::Pictures;
+//! use anchorhood::engine::Cpu;
+//! use anchorhood::search::Model;
+//!
+//! # let place = tempfile::tempdir()?;
+//! # let mut config = anchorhood::train::Preset::Quick.config("mine");
+//! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
+//! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
+//! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
+//! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
+//! # anchorhood::train::train(&Cpu::new(1), &mut made, &data, &mut |_| {}, &false.into())?;
+//! # let run = made.path();
+//! let model = Model::load(run)?; // a run's folder, or a checkpoint
+//! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?; // any size: the model's own is cut out
+//! let vectors = model.embed(&Cpu::new(2), &pictures)?;
+//! assert_eq!((vectors.len(), vectors.dim()), (10, 128));
+//! let alike = vectors.nearest(vectors.row(0), 3)?; // the picture itself, then those most like it
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Search a folder
+//!
+//! ```
+//! use anchorhood::engine::Cpu;
+//! use anchorhood::search::{Model, PictureIndex};
+//!
+//! # let place = tempfile::tempdir()?;
+//! # let mut config = anchorhood::train::Preset::Quick.config("mine");
+//! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
+//! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
+//! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
+//! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
+//! # anchorhood::train::train(&Cpu::new(1), &mut made, &data, &mut |_| {}, &false.into())?;
+//! # let run = made.path();
+//! # let (folder, file) = (place.path().join("pictures"), place.path().join("pictures.index"));
+//! # std::fs::create_dir(&folder)?;
+//! # for (name, grey) in [("a", 0), ("b", 120), ("c", 255)] {
+//! #     let picture = image::RgbImage::from_pixel(20, 30, image::Rgb([grey, 255 - grey, 100]));
+//! #     picture.save(folder.join(name).with_extension("png"))?;
+//! # }
+//! # let query = folder.join("c.png");
+//! let (device, model) = (Cpu::new(2), Model::load(run)?);
+//! let index = PictureIndex::build(&file, &model, &device, &folder)?; // from then on: PictureIndex::load(&file)
+//! let vector = model.embedder(&device, 1, None)?.embed_file(&query)?;
+//! for hit in index.nearest(&vector, 20) {
+//!     println!("{:.4}  {}", hit.similarity, index.picture(hit.index).display());
+//! }
+//! # assert_eq!(index.nearest(&vector, 20).len(), 3);
+//! # assert_eq!(PictureIndex::load(&file)?.picture(index.nearest(&vector, 1)[0].index), query);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`, then
+//! `load_and_embed` and `search`. On an NVIDIA GPU, `engine::Cuda` takes the place of `engine::Cpu` everywhere.
 
 pub use anchorhood_data as data;
 pub use anchorhood_discover as discover;
