@@ -220,8 +220,8 @@ struct Layers<'a> {
 }
 
 /// Rows as a protocol takes them.
-enum Prepared {
-    Linear(LinearSet),
+enum Prepared<D: Device> {
+    Linear(LinearSet<D>),
     Votes([Rows; 2]),
 }
 
@@ -265,7 +265,7 @@ impl Layers<'_> {
                 None => self.prepare(device, name, node, seed, note, &mut figures.values)?,
             };
             let (top1, top5) = match &ready {
-                Prepared::Linear(set) => self.classify(device, name, set, seed)?,
+                Prepared::Linear(set) => self.classify(name, set, seed)?,
                 Prepared::Votes(rows) => self.vote(device, rows)?,
             };
             figures.top1.push(top1);
@@ -285,7 +285,7 @@ impl Layers<'_> {
         seed: u64,
         note: &mut Option<String>,
         values: &mut usize,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Prepared<D>, Failure> {
         let made = self.subject.network(device, self.graph, vec![node], seed)?;
         let (mut network, said) = made;
         *note = note.take().or(said);
@@ -301,7 +301,8 @@ impl Layers<'_> {
         let [mut train, mut test] = [rows(judged.train, 0)?, rows(judged.test, train)?];
         *values = train.dim;
         if self.args.layers.linear {
-            let set = LinearSet::new(train, judged.train_labels, test, judged.test_labels)?;
+            let (truth, test_truth) = (judged.train_labels, judged.test_labels);
+            let set = LinearSet::new(device, train, truth, test, test_truth)?;
             return Ok(Prepared::Linear(set));
         }
         train.to_unit_length();
@@ -311,16 +312,15 @@ impl Layers<'_> {
 
     fn classify<D: Device>(
         &self,
-        device: &D,
         name: &str,
-        set: &LinearSet,
+        set: &LinearSet<D>,
         seed: u64,
     ) -> Result<(f64, Option<f64>), Failure> {
         let options = self.args.layers.options(seed);
         let what = format!("linear classifier on {name}, seed {seed}");
         let meter = Meter::new(what, options.epochs, self.args.json);
         let tell = |epoch, loss: f64| meter.at(epoch, &format!("epochs, loss {loss:.4}"));
-        let result = set.classify(device, &options, &tell)?;
+        let result = set.classify(&options, &tell)?;
         Ok((result.top1, result.top5))
     }
 

@@ -65,6 +65,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     /// Copies values to the device.
     fn upload(&self, values: &[f32]) -> Result<Self::Buffer>;
 
+    /// Moves values to the device: the same, and where the device's memory is the host's nothing is copied.
+    fn hand_over(&self, values: Vec<f32>) -> Result<Self::Buffer> {
+        self.upload(&values)
+    }
+
     /// Copies a buffer back.
     fn download(&self, buffer: &Self::Buffer) -> Result<Vec<f32>>;
 
@@ -141,6 +146,10 @@ pub trait Network: Send {
     /// drawn for `step`.
     fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()>;
 
+    /// The same for a batch of rows of a matrix on the device; a row is a picture.
+    fn train_forward_rows(&mut self, rows: &Self::Buffer, indices: &[u32], step: u64)
+    -> Result<()>;
+
     /// The result of the last pass, and where the loss writes its gradient.
     fn output_and_gradient(&mut self) -> (&Self::Buffer, &mut Self::Buffer);
 
@@ -165,6 +174,18 @@ pub trait Network: Send {
 
     /// Sets one tensor, in PyTorch's layout.
     fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
+
+    /// That `indices` are a batch of rows, of so many values in all.
+    fn check_rows(&self, values: usize, indices: &[u32]) -> Result<()> {
+        Error::check_length("rows of a training batch", self.batch(), indices.len())?;
+        let one = self.graph().nodes()[0].shape.len();
+        let rows = values / one;
+        Error::check_length("values of all rows", rows * one, values)?;
+        match indices.iter().find(|i| **i as usize >= rows) {
+            Some(i) => Err(Error::Plan(format!("row {i} of {rows} rows"))),
+            None => Ok(()),
+        }
+    }
 
     /// How many pictures `pixels` holds: whole ones, at least one, and no more than a batch.
     fn count_pictures(&self, pixels: &[f32]) -> Result<usize> {

@@ -9,6 +9,7 @@ use common::{every_device, output, set_output_gradient, uniform};
 every_device!(
     repeated_passes,
     passes_see_new_pictures_and_weights,
+    rows_on_the_device_are_pictures,
     many_inferences
 );
 
@@ -37,6 +38,29 @@ fn repeated_passes<D: Device>(device: &D, _: f64) {
         let now = everything(device, &mut net);
         assert_eq!(*first.get_or_insert(now.clone()), now, "pass {pass}");
     }
+}
+
+/// Rows of a matrix on the device, some of them twice, are what the host would have sent.
+fn rows_on_the_device_are_pictures<D: Device>(device: &D, _: f64) {
+    let graph = residual(8, 6, 8, 5).unwrap();
+    let mut net = device.network(&graph, &NetworkOptions::new(BATCH)).unwrap();
+    net.initialise(4);
+    set_output_gradient(device, &mut net, &uniform(2, BATCH * 5));
+    let all = uniform(1, 11 * PIXELS / BATCH);
+    let rows = device.hand_over(all.clone()).unwrap();
+    for indices in [[10, 0, 3, 3], [1, 2, 7, 10]] {
+        let row = |i: &u32| &all[*i as usize * PIXELS / BATCH..][..PIXELS / BATCH];
+        let pixels: Vec<f32> = indices.iter().flat_map(row).copied().collect();
+        net.train_forward(&pixels, 3).unwrap();
+        net.backward().unwrap();
+        let expected = everything(device, &mut net);
+        net.train_forward_rows(&rows, &indices, 3).unwrap();
+        net.backward().unwrap();
+        assert_eq!(everything(device, &mut net), expected);
+    }
+    let said = net.train_forward_rows(&rows, &[0, 1, 2, 11], 0);
+    assert_eq!(said.unwrap_err().to_string(), "row 11 of 11 rows");
+    assert!(net.train_forward_rows(&rows, &[0, 1], 0).is_err());
 }
 
 /// Four steps by one network, and by a fresh one for each step that is given the weights of the step before.

@@ -2,7 +2,7 @@
 //! itself left as it is.
 //!
 //! Rows are extracted once ([`extract_layer`](crate::extract_layer)) and the classifier is a graph of one linear layer on the
-//! same engine, so it runs wherever a network does. Before training, each channel is shifted and scaled to mean 0 and standard
+//! same engine, so it runs wherever a network does, over rows that lie on the device. Before training, each channel is shifted and scaled to mean 0 and standard
 //! deviation 1 over the training rows, and all values divided by √dim, so that a row's mean squared length is 1. A linear layer
 //! could undo this, so what it can express stays the same, but one learning rate now suits every layer of every network.
 //! Everything random derives from the seed.
@@ -88,18 +88,20 @@ pub struct LinearResult {
 }
 
 /// Rows made ready for classifiers, which may be several: see the module.
-#[derive(Debug)]
-pub struct LinearSet {
-    train: Rows,
+pub struct LinearSet<D: Device> {
+    device: D,
+    /// The training rows.
+    train: D::Buffer,
     test: Rows,
     train_labels: Vec<u32>,
     test_labels: Vec<u32>,
     classes: usize,
 }
 
-impl LinearSet {
-    /// Takes over the rows and scales them in place.
+impl<D: Device> LinearSet<D> {
+    /// Takes over the rows, scales them in place, and gives those to train on to the device.
     pub fn new(
+        device: &D,
         mut train: Rows,
         train_labels: &Labels,
         mut test: Rows,
@@ -123,7 +125,8 @@ impl LinearSet {
         }
         let classes = [train_labels, test_labels].map(|l| l.classes().len());
         Ok(LinearSet {
-            train,
+            train: hand_over(device, train.values)?,
+            device: device.clone(),
             test,
             train_labels: train_labels.values().to_vec(),
             test_labels: test_labels.values().to_vec(),
@@ -132,22 +135,21 @@ impl LinearSet {
     }
 
     /// Trains a classifier and tests it. `progress` is told the epochs done and the last one's mean loss.
-    pub fn classify<D: Device>(
+    pub fn classify(
         &self,
-        device: &D,
         options: &LinearOptions,
         progress: &(dyn Fn(usize, f64) + Sync),
     ) -> Result<LinearResult> {
         options.check()?;
         let mut graph = Graph::new();
-        let x = graph.input(1, 1, self.train.dim);
+        let x = graph.input(1, 1, self.test.dim);
         let x = graph.linear("classifier", x, self.classes, true)?;
         graph.output(x);
-        let batch = options.batch.min(self.train.len());
-        let mut network = device.network(&graph, &NetworkOptions::new(batch))?;
+        let batch = options.batch.min(self.train_labels.len());
+        let mut network = self.device.network(&graph, &NetworkOptions::new(batch))?;
         network.initialise(options.seed);
-        device.within(|| {
-            let train_loss = self.train(device, &mut network, options, progress)?;
+        self.device.within(|| {
+            let train_loss = self.train(&mut network, options, progress)?;
             let ranks = self.ranks(&mut network)?;
             let share = |first: usize| {
                 let hits = ranks.iter().filter(|r| **r < first).count();
@@ -157,27 +159,25 @@ impl LinearSet {
                 top1: share(1),
                 top5: (self.classes > 5).then(|| share(5)),
                 n: ranks.len(),
-                dim: self.train.dim,
+                dim: self.test.dim,
                 train_loss,
             })
         })
     }
 
-    fn train<D: Device>(
+    fn train(
         &self,
-        device: &D,
         network: &mut D::Network,
         options: &LinearOptions,
         progress: &(dyn Fn(usize, f64) + Sync),
     ) -> Result<f64> {
-        let (dim, batch) = (self.train.dim, network.batch());
-        let mut loss = CrossEntropy::new(device, self.classes)?;
-        let mut rows = vec![0.0; batch * dim];
+        let batch = network.batch();
+        let mut loss = CrossEntropy::new(&self.device, self.classes)?;
         let mut labels = vec![0; batch];
         let mut last = 0.0;
         for epoch in 0..options.epochs {
             let order = Draws::new(options.seed, Stream::Order, epoch as u64, 1);
-            let order = order.permutation(self.train.len());
+            let order = order.permutation(self.train_labels.len());
             let sgd = Sgd {
                 rate: options.rate_at(epoch),
                 momentum: options.momentum,
@@ -186,14 +186,12 @@ impl LinearSet {
             };
             let (mut sum, mut batches) = (0.0, 0);
             for indices in order.chunks_exact(batch) {
-                (rows.par_chunks_exact_mut(dim).zip(indices))
-                    .for_each(|(row, i)| row.copy_from_slice(self.train.row(*i as usize)));
                 for (label, i) in labels.iter_mut().zip(indices) {
                     *label = self.train_labels[*i as usize];
                 }
-                network.train_forward(&rows, 0)?;
+                network.train_forward_rows(&self.train, indices, 0)?;
                 let (logits, gradient) = network.output_and_gradient();
-                sum += loss.loss(device, logits, &labels, gradient)?;
+                sum += loss.loss(&self.device, logits, &labels, gradient)?;
                 batches += 1;
                 network.backward()?;
                 network.update(&sgd)?;
@@ -225,6 +223,22 @@ impl LinearSet {
         }
         Ok(ranks)
     }
+}
+
+/// Says what makes the rows shorter, where they do not fit.
+fn hand_over<D: Device>(device: &D, values: Vec<f32>) -> Result<D::Buffer> {
+    device.hand_over(values).map_err(|e| match e {
+        Error::Memory {
+            asked, free, total, ..
+        } => Error::Memory {
+            what: "a layer's values of all training pictures".into(),
+            asked,
+            free,
+            total,
+            advice: "fewer of a picture (--values) or --device cpu would fit".into(),
+        },
+        other => other,
+    })
 }
 
 /// How many classes come before one; of equal ones the lower number comes first.

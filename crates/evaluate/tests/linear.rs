@@ -104,10 +104,11 @@ fn set(n: usize, first: u64, classes: usize, signal: f32) -> (Rows, Labels) {
 fn accuracy(signal: f32, options: &LinearOptions) -> (f64, Option<f64>) {
     let (train, train_labels) = set(700, 0, 7, signal);
     let (test, test_labels) = set(210, 5000, 7, signal);
-    let set = LinearSet::new(train, &train_labels, test, &test_labels).unwrap();
+    let device = Cpu::new(2);
+    let set = LinearSet::new(&device, train, &train_labels, test, &test_labels).unwrap();
     let told = Mutex::new(vec![]);
     let tell = |epoch, loss| told.lock().unwrap().push((epoch, loss));
-    let result = set.classify(&Cpu::new(2), options, &tell).unwrap();
+    let result = set.classify(options, &tell).unwrap();
     let told = told.into_inner().unwrap();
     assert_eq!(
         (told.len(), result.n, result.dim),
@@ -134,15 +135,16 @@ fn separable_rows_are_told_apart_and_noise_is_not() {
 fn the_seed_decides_and_threads_do_not() {
     let (train, train_labels) = set(300, 0, 7, 0.4);
     let (test, test_labels) = set(100, 5000, 7, 0.4);
-    let set = LinearSet::new(train, &train_labels, test, &test_labels).unwrap();
     let loss = |threads, seed| {
+        let (train, test, device) = (train.clone(), test.clone(), Cpu::new(threads));
+        let set = LinearSet::new(&device, train, &train_labels, test, &test_labels).unwrap();
         let options = LinearOptions {
             epochs: 5,
             batch: 64,
             seed,
             ..LinearOptions::default()
         };
-        let result = set.classify(&Cpu::new(threads), &options, &|_, _| {});
+        let result = set.classify(&options, &|_, _| {});
         result.unwrap().train_loss
     };
     assert_eq!(loss(1, 0), loss(3, 0));
@@ -152,12 +154,13 @@ fn the_seed_decides_and_threads_do_not() {
 #[test]
 fn divergence_is_said() {
     let (train, train_labels) = set(300, 0, 7, 0.0);
-    let set = LinearSet::new(train.clone(), &train_labels, train, &train_labels).unwrap();
+    let (test, device) = (train.clone(), Cpu::new(1));
+    let set = LinearSet::new(&device, train, &train_labels, test, &train_labels).unwrap();
     let options = LinearOptions {
         rate: f32::MAX,
         ..LinearOptions::default()
     };
-    let error = set.classify(&Cpu::new(1), &options, &|_, _| {});
+    let error = set.classify(&options, &|_, _| {});
     let error = error.unwrap_err().to_string();
     assert!(error.contains("smaller learning rate"), "{error}");
 }

@@ -160,9 +160,9 @@ fn classify<D: Device>(
     observer: &Observer,
 ) -> Result<Figures, ReproduceError> {
     let (train_labels, test_labels) = labels(data)?;
-    let set = LinearSet::new(train, train_labels, test, test_labels)?;
+    let set = LinearSet::new(device, train, train_labels, test, test_labels)?;
     let tell = |epoch, _| step(observer, what, epoch, options.epochs);
-    let result = set.classify(device, options, &tell)?;
+    let result = set.classify(options, &tell)?;
     Ok((result.top1, result.top5, result.n, Some(options.epochs)))
 }
 

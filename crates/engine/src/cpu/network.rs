@@ -7,6 +7,7 @@ mod infer;
 use std::sync::Arc;
 
 use pulp::Arch;
+use rayon::prelude::*;
 
 use super::arena::Arena;
 use super::batch_norm;
@@ -99,6 +100,25 @@ impl CpuNetwork {
     }
 }
 
+impl CpuNetwork {
+    /// A training pass over the pictures that `fill` writes.
+    fn train_forward_on(&mut self, step: u64, fill: impl FnOnce(&mut [f32]) + Send) {
+        let (state, graph) = (&mut self.state, &self.graph);
+        state.step = step;
+        state.last_was_training = true;
+        self.cpu.within(|| {
+            fill(state.arena.write(state.training.value[0].range()));
+            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
+                state.forward(i, node, graph);
+            }
+        });
+        let output = &state.training.value[graph.output_node().index()];
+        state
+            .output
+            .copy_from_slice(state.arena.read(output.range()));
+    }
+}
+
 impl Network for CpuNetwork {
     type Buffer = Vec<f32>;
 
@@ -119,22 +139,17 @@ impl Network for CpuNetwork {
     fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
         let slot = &self.state.training.value[0];
         Error::check_length("pixels of a training batch", slot.len, pixels.len())?;
-        let (state, graph) = (&mut self.state, &self.graph);
-        state.step = step;
-        state.last_was_training = true;
-        self.cpu.within(|| {
-            state
-                .arena
-                .write(state.training.value[0].range())
-                .copy_from_slice(pixels);
-            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-                state.forward(i, node, graph);
-            }
+        self.train_forward_on(step, |batch| batch.copy_from_slice(pixels));
+        Ok(())
+    }
+
+    fn train_forward_rows(&mut self, rows: &Vec<f32>, indices: &[u32], step: u64) -> Result<()> {
+        self.check_rows(rows.len(), indices)?;
+        let one = self.graph.nodes()[0].shape.len();
+        self.train_forward_on(step, |batch| {
+            let batch = batch.par_chunks_exact_mut(one).zip(indices);
+            batch.for_each(|(to, i)| to.copy_from_slice(&rows[*i as usize * one..][..one]));
         });
-        let output = &state.training.value[graph.output_node().index()];
-        state
-            .output
-            .copy_from_slice(state.arena.read(output.range()));
         Ok(())
     }
 

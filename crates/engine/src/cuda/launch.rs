@@ -62,7 +62,7 @@ macro_rules! kernels {
 }
 
 kernels! {
-    "elementwise": narrow, narrow_padded, widen, noise, finish, pass_gradient, dropout;
+    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
     "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
@@ -131,6 +131,18 @@ impl Kernels {
     pub(super) fn narrow(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
         launch!(self.narrow, eights(len), [BLOCK, 1], x, n, y)
+    }
+
+    /// So many rows of a matrix, named by `indices`, one after the other.
+    pub(super) fn gather_rows(
+        &self,
+        rows: Pointer,
+        indices: Pointer,
+        [count, row]: [usize; 2],
+        y: Pointer,
+    ) -> Result<()> {
+        let (grid, row) = ([count as u32, 1], row as u32);
+        launch!(self.gather_rows, grid, [BLOCK, 1], rows, indices, row, y)
     }
 
     /// y = x, from f32 to activations, with zeros for channels that x does not have.

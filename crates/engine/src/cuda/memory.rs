@@ -153,7 +153,12 @@ impl Staging {
         stream
             .memcpy_htod(&*pinned, &mut self.device)
             .map_err(failed)?;
-        Ok(cuda.pointer(&self.device))
+        Ok(self.arrival(cuda))
+    }
+
+    /// Where values arrive, for those that are on the device already.
+    pub(super) fn arrival(&self, cuda: &Cuda) -> Pointer {
+        cuda.pointer(&self.device)
     }
 
     pub(super) fn bytes(&self) -> usize {

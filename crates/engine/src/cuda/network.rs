@@ -16,6 +16,7 @@ use super::lane::Lane;
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
 use super::memory::{Scratch, Staging, batch_advice};
 use super::parameters::{Parameters, from_bf16};
+use super::similarity::send;
 use super::{Cuda, CudaBuffer, Precision, failed};
 use crate::{
     Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result, Sgd, Slot, Tensors,
@@ -61,6 +62,8 @@ struct State {
     /// Sums over rows, for the lane and for the one beside it.
     sums: [SumMemory; 2],
     staging: Staging,
+    /// The rows of the last batch that was taken from a matrix on the device.
+    row_indices: Option<CudaSlice<u32>>,
     output: CudaBuffer,
     output_gradient: CudaBuffer,
     step: CudaSlice<u64>,
@@ -111,6 +114,7 @@ impl CudaNetwork {
                 SumMemory::new(cuda, graph, options.batch)?,
             ],
             staging: Staging::new(cuda, pixels)?,
+            row_indices: None,
             output: cuda.buffer(output, "the output")?,
             output_gradient: cuda.buffer(output, "the output's gradient")?,
             step: cuda.zeros(1, "the step")?,
@@ -127,6 +131,17 @@ impl CudaNetwork {
             graph: Arc::new(graph.clone()),
             state,
         })
+    }
+
+    /// A training pass over a batch in f32 that has arrived on the device.
+    fn train_forward_from(&mut self, pixels: Pointer, step: u64) -> Result<()> {
+        let (state, graph) = (&mut self.state, &self.graph);
+        state.last_was_training = true;
+        let step_place = state.cuda.pointer(&state.step);
+        state.kernels().set_step(step % (1 << 20), step_place)?;
+        let len = state.training.value[0].len;
+        state.take_pixels(pixels, len, &state.training)?;
+        state.run(Pass::Forward, 0, graph, State::forward_pass)
     }
 
     /// How many convolutions of a training step cuDNN computes, and how many there are: forwards, weight gradients, and
@@ -284,14 +299,23 @@ impl Network for CudaNetwork {
     fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
         let expected = self.state.training.value[0].len;
         Error::check_length("pixels of a training batch", expected, pixels.len())?;
-        let (state, graph) = (&mut self.state, &self.graph);
+        let state = &mut self.state;
         state.bind()?;
         let sent = state.staging.send(&state.cuda, pixels)?;
-        state.last_was_training = true;
-        let step_place = state.cuda.pointer(&state.step);
-        state.kernels().set_step(step % (1 << 20), step_place)?;
-        state.take_pixels(sent, pixels.len(), &state.training)?;
-        state.run(Pass::Forward, 0, graph, State::forward_pass)
+        self.train_forward_from(sent, step)
+    }
+
+    fn train_forward_rows(&mut self, rows: &CudaBuffer, indices: &[u32], step: u64) -> Result<()> {
+        self.check_rows(rows.len(), indices)?;
+        let state = &mut self.state;
+        state.bind()?;
+        let cuda = &state.cuda;
+        let which = send(cuda, &mut state.row_indices, indices)?;
+        let (from, to) = (cuda.pointer(&rows.values), state.staging.arrival(cuda));
+        let one = self.graph.nodes()[0].shape.len();
+        let kernels = &state.lane.kernels;
+        kernels.gather_rows(from, which, [indices.len(), one], to)?;
+        self.train_forward_from(to, step)
     }
 
     fn output_and_gradient(&mut self) -> (&CudaBuffer, &mut CudaBuffer) {

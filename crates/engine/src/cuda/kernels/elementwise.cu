@@ -24,6 +24,13 @@ extern "C" __global__ void narrow_padded(const float *x, u64 places, u32 from, u
     for (u32 c = 0; c < to; c++) y[at * to + c] = to_element(c < from ? x[at * from + c] : 0.0f);
 }
 
+// Rows `indices` of a matrix, each of `row` values, one after the other. A block for each row.
+extern "C" __global__ void gather_rows(const float *rows, const u32 *indices, u32 row, float *y) {
+    const float *from = rows + (u64)indices[blockIdx.x] * row;
+    float *to = y + (u64)blockIdx.x * row;
+    for (u32 i = threadIdx.x; i < row; i += blockDim.x) to[i] = from[i];
+}
+
 // y = x, to f32.
 extern "C" __global__ void widen(const element *x, u64 len, float *y) {
     RUN_OF_EIGHT(len)
