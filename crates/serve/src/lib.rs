@@ -8,6 +8,7 @@
 //! greatest size, only pictures on the shelf are ever read, and no request can end the server.
 
 mod api;
+mod asked;
 mod desk;
 mod error;
 mod guard;
@@ -17,6 +18,7 @@ mod neighbourhoods;
 mod server;
 mod shelf;
 mod site;
+mod upload;
 
 pub use desk::{Asker, Desk, desk};
 pub use error::ServeError;

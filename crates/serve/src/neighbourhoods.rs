@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anchorhood_report::Findings;
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::asked::Asked;
 use crate::error::Refusal;
 use crate::site::Site;
 
@@ -45,7 +46,7 @@ fn some() -> usize {
 /// `GET /api/neighbourhoods`.
 pub(crate) async fn neighbourhoods(
     State(site): State<Arc<Site>>,
-    Query(which): Query<Which>,
+    Asked(which): Asked<Which>,
 ) -> Result<Json<Value>, Refusal> {
     let now = site.now();
     let round = now.rounds.iter().find(|r| r.found.round == which.round);

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use anchorhood_report::Findings;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::routing::get;
 use axum::{Router, middleware};
 use tokio::sync::{Semaphore, watch};
@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::Refusal;
 use crate::neighbourhoods::neighbourhoods;
 use crate::site::{Contents, Site};
-use crate::{Asker, Renewer, ServeError, Shelf, api, guard, live};
+use crate::{Asker, Renewer, ServeError, Shelf, api, guard, live, upload};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -124,6 +124,7 @@ impl Server {
                 largest_upload: options.largest_upload,
                 most_pixels: options.most_pixels,
                 decoding: Semaphore::new(threads),
+                searching: Semaphore::new(threads),
                 stop,
             },
         })
@@ -205,7 +206,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/api/picture/{id}/attention", get(api::attention))
         .route(
             "/api/search",
-            get(api::search_by_id).post(api::search_by_upload),
+            get(api::search_by_id).post(upload::search_by_upload),
         )
         .route("/api/neighbourhoods", get(neighbourhoods))
         .route("/api/map", get(api::map))
@@ -214,6 +215,12 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .fallback(|| async {
             Refusal::missing(
                 "there is nothing here; / is the page, /api/openapi.json lists the rest",
+            )
+        })
+        .method_not_allowed_fallback(|| async {
+            Refusal(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this cannot be asked in this way; /api/openapi.json says how".into(),
             )
         })
         .layer(middleware::from_fn_with_state(site.clone(), guard::guard))

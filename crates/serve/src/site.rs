@@ -58,6 +58,8 @@ pub(crate) struct Site {
     pub most_pixels: u64,
     /// Pictures are decoded a few at a time: each may need a gigabyte.
     pub decoding: Semaphore,
+    /// So are searches made: each uses all threads, and one that had begun would wait while others are taken up in between.
+    pub searching: Semaphore,
     pub stop: Stop,
 }
 
@@ -67,10 +69,14 @@ impl Site {
         current(&self.contents)
     }
 
-    /// Leave to decode a picture, until it is dropped.
-    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        let turn = self.decoding.acquire().await;
-        turn.map_err(|_| Refusal::failed("the server is stopping"))
+    /// Leave to decode a picture, until it is dropped; whoever came first is first.
+    pub async fn turn_to_decode(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        turn(&self.decoding).await
+    }
+
+    /// Leave to search, likewise.
+    pub async fn turn_to_search(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        turn(&self.searching).await
     }
 
     pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
@@ -79,6 +85,11 @@ impl Site {
         };
         self.run.as_ref().ok_or_else(none)
     }
+}
+
+async fn turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, Refusal> {
+    let turn = turns.acquire().await;
+    turn.map_err(|_| Refusal::failed("the server is stopping"))
 }
 
 fn current(contents: &RwLock<Arc<Contents>>) -> Arc<Contents> {

@@ -1,13 +1,103 @@
-"""Drives the page in headless Chromium: browser.py ADDRESS PICTURE [SCREENSHOT]."""
+"""Drives the page in headless Chromium: browser.py ADDRESS PICTURE FOLDER NAME.
 
+Uploads PICTURE, walks from neighbour to neighbour, opens every tab that there is, wide and on a phone, and leaves what it saw
+as FOLDER/NAME-*.webp (.png without Pillow).
+"""
+
+import io
+import pathlib
 import shutil
 import sys
 
 from playwright.sync_api import sync_playwright
 
-address, picture = sys.argv[1], sys.argv[2]
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
+
+address, picture, folder, name = sys.argv[1:5]
 # Debian's browser where it is installed, Playwright's own otherwise.
 system = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def keep(page, what):
+    """A picture of the page as it is, once its pictures are there."""
+    page.wait_for_timeout(400)
+    page.wait_for_function("[...document.images].filter(i => i.offsetParent && i.getBoundingClientRect().top < innerHeight).every(i => i.complete)")
+    png = page.screenshot()
+    path = pathlib.Path(folder) / f"{name}-{what}"
+    if Image is None:
+        path.with_suffix(".png").write_bytes(png)
+    else:
+        Image.open(io.BytesIO(png)).convert("RGB").save(path.with_suffix(".webp"), quality=80, method=6)
+
+
+def walk(page):
+    """An upload, a neighbour, the keyboard, and back."""
+    page.wait_for_selector("#grid .pic")
+    keep(page, "start")
+    page.set_input_files("#file", picture)
+    page.wait_for_selector("#asked:not([hidden])")
+    assert page.inner_text("#queryName") == "Your picture"
+    assert page.evaluate("document.activeElement.id") == "queryName", "whoever listens hears what was found"
+    first = page.locator("#grid .pic").first
+    assert 0 < float(first.locator("b").inner_text()) <= 1.0, first.inner_text()
+    keep(page, "search")
+    second = page.locator("#grid .pic").nth(1)
+    chosen = second.get_attribute("data-id")
+    second.click()
+    page.wait_for_function(f"location.hash === '#picture/{chosen}'")
+    page.wait_for_function(f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+    ids = page.eval_on_selector_all("#grid .pic", "all => all.map(p => p.dataset.id)")
+    assert chosen not in ids and len(ids) > 5, ids
+    page.locator("#grid .pic").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.id") == ids[1]
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"location.hash === '#picture/{ids[1]}'")
+    page.wait_for_selector("#trail a")
+    page.go_back()
+    page.wait_for_function(f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+
+
+def look(page):
+    """The picture beside where the network looks."""
+    page.click("#looks")
+    page.wait_for_function("document.querySelector('#heat img').naturalWidth > 0")
+    keep(page, "attention")
+
+
+def tabs(page, run):
+    """Every view; none may be wider than the window, no picture without words."""
+    if run:
+        page.click("[data-view=hoods]")
+        page.wait_for_selector("#hoodList .hood img")
+        page.fill("#at", "0.5")
+        page.wait_for_timeout(300)
+        page.fill("#at", "0")
+        check(page, "neighbourhoods")
+    page.click("[data-view=map]")
+    page.wait_for_selector("#map .map:not([hidden]) canvas", timeout=60_000)
+    if page.locator("[data-pictures].on").count() == 0:
+        page.click("[data-pictures]")
+    page.wait_for_timeout(2500)
+    check(page, "map")
+    if run:
+        page.click("[data-view=curves]")
+        page.wait_for_selector("#charts svg")
+        check(page, "curves")
+    page.click("[data-view=search]")
+    page.wait_for_selector("#grid .pic")
+
+
+def check(page, what):
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0, f"{what} is {wide} pixels wider than the window"
+    wordless = page.evaluate("[...document.images].filter(i => i.offsetParent && !i.alt && !i.closest('a,.tip')).length")
+    assert wordless == 0, f"{wordless} pictures of {what} have no words"
+    keep(page, what)
+
 
 with sync_playwright() as playwright:
     try:
@@ -15,33 +105,28 @@ with sync_playwright() as playwright:
     except Exception as error:  # Playwright without a browser is no failure of the page
         print(f"skipped: no browser starts: {str(error).splitlines()[0]}")
         sys.exit(0)
-    page = browser.new_page(viewport={"width": 1100, "height": 900})
     outside, broken = [], []
-    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else outside.append(r.url))
-    page.on("pageerror", lambda e: broken.append(str(e)))
-    page.on("console", lambda m: broken.append(m.text) if m.type == "error" else None)
-    page.goto(address)
-    page.wait_for_selector("#grid .pic")
-    page.set_input_files("#file", picture)
-    page.wait_for_selector("#asked:not([hidden])")
-    assert page.inner_text("#queryName") == "Your picture"
-    first = page.locator("#grid .pic").first
-    assert first.inner_text().startswith("1.000"), first.inner_text()
-    second = page.locator("#grid .pic").nth(1)
-    chosen = second.get_attribute("data-id")
-    if len(sys.argv) > 3:
-        page.wait_for_timeout(500)
-        page.screenshot(path=sys.argv[3])
-    second.click()
-    page.wait_for_function("location.hash.startsWith('#picture/')")
-    assert page.evaluate("location.hash") == f"#picture/{chosen}"
-    page.wait_for_function(f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
-    ids = page.eval_on_selector_all("#grid .pic", "all => all.map(p => p.dataset.id)")
-    assert chosen not in ids and len(ids) > 5, ids
-    page.go_back()
-    page.click("[data-view=map]")
-    page.wait_for_selector("#map .map:not([hidden]) canvas")
-    page.wait_for_timeout(300)
+
+    def opened(**how):
+        page = browser.new_page(**how)
+        page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else outside.append(r.url))
+        page.on("pageerror", lambda e: broken.append(str(e)))
+        page.on("console", lambda m: broken.append(m.text) if m.type == "error" else None)
+        page.goto(address)
+        return page
+
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    page = opened(viewport={"width": 1000, "height": 760})
+    run = page.evaluate("fetch('/api/run').then(r => r.json())")["kind"] == "run"
+    walk(page)
+    if run:
+        look(page)
+    tabs(page, run)
+    page.close()
+    kept, name = name, f"{name}-phone"
+    page = opened(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)
+    walk(page)
+    tabs(page, run)
     assert not outside, outside
     assert not broken, broken
     browser.close()
