@@ -1,6 +1,6 @@
 //! `anchorhood index`: the vectors of a folder of pictures, ready to be searched.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
 use anchorhood::search::{Journal, Model, PictureIndex};
@@ -10,13 +10,13 @@ use crate::device::{self, Work};
 use crate::failure::Failure;
 use crate::folder_job::{Job, JobArgs};
 use crate::model::{MachineArgs, ModelArgs, check_output};
-use crate::output::{self, grouped};
+use crate::output::grouped;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood index mine ~/pictures -o pictures.index
-  anchorhood index mine ~/pictures -o pictures.index --thumbnails    with small copies in it
+  anchorhood index mine ~/pictures                                   writes pictures.index here
+  anchorhood index mine ~/pictures -o my.index --thumbnails          with small copies in it
   anchorhood neighbours mine pictures.index query.jpg                … and then search it
 
 Up to a million pictures a search looks at all of them; above, the index is divided into clusters
@@ -26,9 +26,9 @@ pub struct IndexArgs {
     pub model: ModelArgs,
     /// The folder of pictures.
     pub folder: PathBuf,
-    /// The index to write.
+    /// The index to write [default: the folder's name and .index, here].
     #[arg(long, short, value_name = "FILE")]
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
     /// Replace the index if there is one.
     #[arg(long)]
     pub overwrite: bool,
@@ -46,18 +46,20 @@ pub struct IndexArgs {
 
 /// Runs the command.
 pub fn run(args: &IndexArgs) -> Result<(), Failure> {
-    check_output(&args.output, args.overwrite)?;
+    let output = args.output.clone().unwrap_or_else(|| beside(&args.folder));
+    check_output(&output, args.overwrite)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
     let indexing = Indexing {
         args,
+        output: &output,
         model: &model,
         threads: machine.thread_count(),
     };
     let index = device::run(&machine, indexing)?;
-    output::line(&format!(
+    crate::output::line(&format!(
         "{}: {} pictures, vectors of {}{}",
-        args.output.display(),
+        output.display(),
         grouped(index.len()),
         index.parts().dim,
         match &index.parts().lists {
@@ -71,8 +73,17 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     ))
 }
 
+/// `pictures.index` of `~/pictures`, in the current folder.
+fn beside(folder: &Path) -> PathBuf {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    let mut name = whole.file_name().unwrap_or("pictures".as_ref()).to_owned();
+    name.push(".index");
+    name.into()
+}
+
 struct Indexing<'a> {
     args: &'a IndexArgs,
+    output: &'a Path,
     model: &'a Model,
     threads: usize,
 }
@@ -83,20 +94,21 @@ impl Work for Indexing<'_> {
     fn on<D: Device>(self, device: &D) -> Result<PictureIndex, Failure> {
         let Indexing {
             args,
+            output,
             model,
             threads,
         } = self;
         let job = Job {
             model,
             folder: &args.folder,
-            journal: Journal::place(&args.output),
+            journal: Journal::place(output),
             thumbnail: args.thumbnails.map(usize::from),
             threads,
             args: &args.job,
         };
         let mut done = job.run(device)?;
         let mut index = PictureIndex::collect(
-            &args.output,
+            output,
             model,
             args.job.layer.as_deref(),
             &args.folder,

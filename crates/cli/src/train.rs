@@ -155,7 +155,7 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
         "{}\n\n{}\n{}",
         summary.table(),
         headline(ended),
-        whereabouts(args, run)
+        whereabouts(args, run, ended.last.is_some())
     );
     if args.json {
         eprintln!("{text}");
@@ -179,9 +179,13 @@ fn headline(ended: &RunEnded) -> String {
     }
 }
 
-fn whereabouts(args: &TrainArgs, run: &Path) -> String {
+fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
+    let next = match judged {
+        true => "Judge it again with\n  anchorhood evaluate",
+        false => "See what it found with\n  anchorhood serve",
+    };
     format!(
-        "The model is {}, the report {}.\nJudge it again with\n  anchorhood evaluate {}",
+        "The model is {}, the report {}.\n{next} {}",
         run.join("checkpoints").join("last.safetensors").display(),
         run.join("report.html").display(),
         run_and_place(&args.runs, run)
