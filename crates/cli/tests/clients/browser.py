@@ -21,10 +21,19 @@ address, picture, folder, name = sys.argv[1:5]
 system = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def until(page, holds):
+    """Waits for an expression to hold. Playwright's own waiting would need what the page's policy forbids."""
+    for _ in range(400):
+        if page.evaluate(holds):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"still not: {holds}")
+
+
 def keep(page, what):
     """A picture of the page as it is, once its pictures are there."""
     page.wait_for_timeout(400)
-    page.wait_for_function("[...document.images].filter(i => i.offsetParent && i.getBoundingClientRect().top < innerHeight).every(i => i.complete)")
+    until(page, "[...document.images].filter(i => i.offsetParent && i.getBoundingClientRect().top < innerHeight).every(i => i.complete)")
     png = page.screenshot()
     path = pathlib.Path(folder) / f"{name}-{what}"
     if Image is None:
@@ -47,24 +56,24 @@ def walk(page):
     second = page.locator("#grid .pic").nth(1)
     chosen = second.get_attribute("data-id")
     second.click()
-    page.wait_for_function(f"location.hash === '#picture/{chosen}'")
-    page.wait_for_function(f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+    until(page, f"location.hash === '#picture/{chosen}'")
+    until(page, f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
     ids = page.eval_on_selector_all("#grid .pic", "all => all.map(p => p.dataset.id)")
     assert chosen not in ids and len(ids) > 5, ids
     page.locator("#grid .pic").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.id") == ids[1]
     page.keyboard.press("Enter")
-    page.wait_for_function(f"location.hash === '#picture/{ids[1]}'")
+    until(page, f"location.hash === '#picture/{ids[1]}'")
     page.wait_for_selector("#trail a")
     page.go_back()
-    page.wait_for_function(f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+    until(page, f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
 
 
 def look(page):
     """The picture beside where the network looks."""
     page.click("#looks")
-    page.wait_for_function("document.querySelector('#heat img').naturalWidth > 0")
+    until(page, "document.querySelector('#heat img').naturalWidth > 0")
     keep(page, "attention")
 
 
@@ -123,7 +132,7 @@ with sync_playwright() as playwright:
         look(page)
     tabs(page, run)
     page.close()
-    kept, name = name, f"{name}-phone"
+    name = f"{name}-phone"
     page = opened(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)
     walk(page)
     tabs(page, run)
