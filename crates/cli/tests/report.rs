@@ -38,6 +38,8 @@ fn training_leaves_a_page_that_holds_everything() {
     for chart in ["knn", "loss", "rate", "anchors", "entropy-1"] {
         let svg = fs::read_to_string(sandbox.path(&format!("runs/a/charts/{chart}.svg"))).unwrap();
         assert!(svg.trim_end().ends_with("</svg>"));
+        let png = image::open(sandbox.path(&format!("runs/a/charts/{chart}.png"))).unwrap();
+        assert_eq!((png.width(), png.height()), (900, 480));
     }
     fs::remove_file(sandbox.path("runs/a/report.html")).unwrap();
     let ran = sandbox.run(&["report", "a"]).succeeded();
@@ -101,6 +103,68 @@ fn tensorboard_reads_the_figures() {
     let told = common::losses(&sandbox.path("runs/a"));
     assert_eq!(said.len(), told.len());
     assert!(said.iter().zip(&told).all(|(a, b)| (a - b).abs() < 1e-5));
+}
+
+/// Frozen in its middle, a run has told TensorBoard how far it is; killed and resumed, it tells every epoch once.
+#[cfg(unix)]
+#[test]
+fn tensorboard_follows_a_run_and_its_resume() {
+    let sandbox = common::Sandbox::new();
+    let args = ["--name", "live", "--tensorboard", "--epochs", "60"];
+    let mut child = sandbox.start(&args);
+    let signal = |name: &str| {
+        let mut kill = std::process::Command::new("kill");
+        let status = kill.args([format!("-{name}"), child.id().to_string()]);
+        assert!(status.status().unwrap().success());
+    };
+    let run = sandbox.path("runs/live");
+    let file = run.join("tensorboard/events.out.tfevents.0.anchorhood");
+    let saved = run.join("checkpoints/last.safetensors");
+    let losses = |bytes: &[u8]| bytes.windows(4).filter(|w| w == b"loss").count();
+    let so_far = || losses(&fs::read(&file).unwrap_or_default());
+    let start = std::time::Instant::now();
+    while so_far() < 3 || !saved.exists() {
+        assert!(start.elapsed().as_secs() < 60, "no figures while it trains");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    signal("STOP");
+    let frozen = fs::read(&file).unwrap();
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    assert!(
+        !metrics.contains("run_ended"),
+        "it ended before it could be stopped"
+    );
+    let reader = |folder: &std::path::Path| {
+        let said = clients::python("tensorboard_follows.py", &["tensorboard"], &[folder])?;
+        let words = said.split_whitespace().map(|w| w.parse().unwrap());
+        let words: Vec<f64> = words.collect();
+        let told: Vec<(f64, f64)> = words.chunks_exact(2).map(|w| (w[0], w[1])).collect();
+        let steps: Vec<f64> = told.iter().map(|t| t.0).collect();
+        let each_once: Vec<f64> = (1..=told.len()).map(|step| step as f64).collect();
+        assert_eq!(steps, each_once);
+        Some(told.into_iter().map(|t| t.1).collect::<Vec<f64>>())
+    };
+    let folder = run.join("tensorboard");
+    if let Some(told) = reader(&folder) {
+        // Half of the last record may be missing.
+        assert!((losses(&frozen) - 1..=losses(&frozen)).contains(&told.len()));
+    }
+    signal("KILL");
+    child.wait().unwrap();
+
+    sandbox.run(&["train", "--resume", "live"]).succeeded();
+    let after = fs::read(&file).unwrap();
+    assert!(
+        after.starts_with(&frozen[..frozen.len() - 200]),
+        "it only grows"
+    );
+    assert!(losses(&after) > 120, "what was lost was told again");
+    let figures = common::losses(&run);
+    assert_eq!(figures.len(), 120);
+    if let Some(told) = reader(&folder) {
+        assert_eq!(told.len(), 120);
+        assert!(told.iter().zip(&figures).all(|(a, b)| (a - b).abs() < 1e-5));
+    }
 }
 
 #[test]
