@@ -65,7 +65,7 @@ kernels! {
     "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
-    "pool": max_pool, max_pool_backward, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
+    "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
     "convolution": gather, direct_forward, direct_input_gradient, direct_weight_gradient;
     "sgd": set_settings, set_step, sgd;
 }

@@ -15,20 +15,6 @@
 
 #define GROUP 32
 
-template <int V, typename T> static __device__ __forceinline__ void load(const T *p, float v[V]) {
-    if constexpr (V == 8)
-        load8(p, v);
-    else
-        v[0] = to_float(p[0]);
-}
-
-template <int V> static __device__ __forceinline__ void store(element *p, const float v[V]) {
-    if constexpr (V == 8)
-        store8(p, v);
-    else
-        p[0] = to_element(v[0]);
-}
-
 enum { STATISTICS, BACKWARD, SUMS };
 
 // One chunk of rows: partials[chunk][2][channels]. A thread holds V channels, threadIdx.y takes turns with the rows.

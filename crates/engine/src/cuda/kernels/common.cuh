@@ -82,6 +82,21 @@ template <typename T> static __device__ __forceinline__ void store_some(T *p, in
     }
 }
 
+// Eight values, aligned, or one.
+template <int V, typename T> static __device__ __forceinline__ void load(const T *p, float v[V]) {
+    if constexpr (V == 8)
+        load8(p, v);
+    else
+        v[0] = to_float(p[0]);
+}
+
+template <int V> static __device__ __forceinline__ void store(element *p, const float v[V]) {
+    if constexpr (V == 8)
+        store8(p, v);
+    else
+        p[0] = to_element(v[0]);
+}
+
 // The sum over a warp, the same in every lane and in every run.
 static __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
@@ -114,6 +129,36 @@ static __device__ __forceinline__ float4 load4(const float* matrix, int row, int
     if (column + 2 < dim) v.z = from[2];
     if (column + 3 < dim) v.w = from[3];
     return v;
+}
+
+// A window over pictures.
+struct Window {
+    u32 height, width, channels; // of the input
+    u32 out_height, out_width, out_channels;
+    u32 kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
+};
+
+// Where a value lies.
+struct Place {
+    u64 picture;
+    int y, x;
+    u32 c;
+};
+
+static __device__ __forceinline__ Place place_in(u32 height, u32 width, u32 channels, u64 at) {
+    u64 row = at / channels / width;
+    return {row / height, (int)(row % height), (int)(at / channels % width), (u32)(at % channels)};
+}
+static __device__ __forceinline__ Place place_in_input(const Window &s, u64 at) {
+    return place_in(s.height, s.width, s.channels, at);
+}
+
+// Where the values of an input's place begin.
+static __device__ __forceinline__ u64 input_at(const Window &s, u64 picture, int y, int x) {
+    return ((picture * s.height + y) * s.width + x) * s.channels;
+}
+static __device__ __forceinline__ u64 output_at(const Window &s, u64 picture, int y, int x) {
+    return ((picture * s.out_height + y) * s.out_width + x) * s.out_channels;
 }
 
 // What a norm has beside the activations. `saved` holds four rows of channels for the backward pass.

@@ -1,42 +1,29 @@
 // Convolutions by plain loops, for the shapes cuDNN does not take: few channels, odd ones, unusual windows. NHWC, weights
 // OHWI, sums in f32 in a fixed order.
 
-struct Window {
-    u32 height, width, channels;    // of the input
-    u32 out_height, out_width, out_channels;
-    u32 kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
-};
-
 // The places that a 1×1 window of some stride reads, one after the other. Eight channels a thread.
 extern "C" __global__ void gather(const element *x, Window s, u64 eights, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= eights) return;
-    u32 across = s.channels / 8, c = (u32)(at % across) * 8;
-    u64 place = at / across;
-    u32 ox = (u32)(place % s.out_width), oy = (u32)(place / s.out_width % s.out_height);
-    u64 picture = place / s.out_width / s.out_height;
-    u64 from = (picture * s.height + oy * s.stride_h) * s.width + ox * s.stride_w;
+    Place to = place_in(s.out_height, s.out_width, s.channels, 8 * at);
     float v[8];
-    load8(x + from * s.channels + c, v);
+    load8(x + input_at(s, to.picture, to.y * s.stride_h, to.x * s.stride_w) + to.c, v);
     store8(y + 8 * at, v);
 }
 
 extern "C" __global__ void direct_forward(const element *x, const element *w, Window s, u64 len, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;
-    u32 o = (u32)(at % s.out_channels);
-    u64 place = at / s.out_channels;
-    u32 ox = (u32)(place % s.out_width), oy = (u32)(place / s.out_width % s.out_height);
-    u64 picture = place / s.out_width / s.out_height;
+    Place to = place_in(s.out_height, s.out_width, s.out_channels, at);
     float sum = 0.0f;
     for (u32 i = 0; i < s.kernel_h; i++) {
-        int iy = (int)(oy * s.stride_h + i) - (int)s.padding_h;
+        int iy = to.y * (int)s.stride_h + (int)i - (int)s.padding_h;
         if (iy < 0 || iy >= (int)s.height) continue;
         for (u32 j = 0; j < s.kernel_w; j++) {
-            int ix = (int)(ox * s.stride_w + j) - (int)s.padding_w;
+            int ix = to.x * (int)s.stride_w + (int)j - (int)s.padding_w;
             if (ix < 0 || ix >= (int)s.width) continue;
-            const element *from = x + ((picture * s.height + iy) * s.width + ix) * s.channels;
-            const element *tap = w + (((u64)o * s.kernel_h + i) * s.kernel_w + j) * s.channels;
+            const element *from = x + input_at(s, to.picture, iy, ix);
+            const element *tap = w + (((u64)to.c * s.kernel_h + i) * s.kernel_w + j) * s.channels;
             for (u32 c = 0; c < s.channels; c++) sum += to_float(from[c]) * to_float(tap[c]);
         }
     }
@@ -48,20 +35,16 @@ extern "C" __global__ void direct_input_gradient(const element *w, const element
                                                  element *dx) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;
-    u32 c = (u32)(at % s.channels);
-    u64 place = at / s.channels;
-    u32 ix = (u32)(place % s.width), iy = (u32)(place / s.width % s.height);
-    u64 picture = place / s.width / s.height;
+    Place of = place_in_input(s, at);
     float sum = 0.0f;
     for (u32 i = 0; i < s.kernel_h; i++) {
-        int top = (int)(iy + s.padding_h) - (int)i;
+        int top = of.y + (int)s.padding_h - (int)i;
         if (top < 0 || top % (int)s.stride_h != 0 || top / s.stride_h >= s.out_height) continue;
         for (u32 j = 0; j < s.kernel_w; j++) {
-            int left = (int)(ix + s.padding_w) - (int)j;
+            int left = of.x + (int)s.padding_w - (int)j;
             if (left < 0 || left % (int)s.stride_w != 0 || left / s.stride_w >= s.out_width) continue;
-            u64 to = (picture * s.out_height + top / s.stride_h) * s.out_width + left / s.stride_w;
-            const element *d = dy + to * s.out_channels;
-            const element *tap = w + ((u64)i * s.kernel_w + j) * s.channels + c;
+            const element *d = dy + output_at(s, of.picture, top / s.stride_h, left / s.stride_w);
+            const element *tap = w + ((u64)i * s.kernel_w + j) * s.channels + of.c;
             u64 step = (u64)s.kernel_h * s.kernel_w * s.channels;
             for (u32 o = 0; o < s.out_channels; o++) sum += to_float(d[o]) * to_float(tap[o * step]);
         }
@@ -79,13 +62,11 @@ extern "C" __global__ void direct_weight_gradient(const element *x, const elemen
     u64 places = (u64)batch * s.out_height * s.out_width;
     float sum = 0.0f;
     for (u64 place = threadIdx.x; place < places; place += blockDim.x) {
-        int ox = (int)(place % s.out_width), oy = (int)(place / s.out_width % s.out_height);
-        u64 picture = place / s.out_width / s.out_height;
-        int iy = oy * (int)s.stride_h + (int)i - (int)s.padding_h;
-        int ix = ox * (int)s.stride_w + (int)j - (int)s.padding_w;
+        Place to = place_in(s.out_height, s.out_width, 1, place);
+        int iy = to.y * (int)s.stride_h + (int)i - (int)s.padding_h;
+        int ix = to.x * (int)s.stride_w + (int)j - (int)s.padding_w;
         if (iy < 0 || iy >= (int)s.height || ix < 0 || ix >= (int)s.width) continue;
-        sum += to_float(x[((picture * s.height + iy) * s.width + ix) * s.channels + c]) *
-               to_float(dy[place * s.out_channels + o]);
+        sum += to_float(x[input_at(s, to.picture, iy, ix) + c]) * to_float(dy[place * s.out_channels + o]);
     }
     sum = warp_sum(sum);
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;

@@ -1,67 +1,88 @@
-// Max pooling, the global average, and division of each row by its Euclidean norm. One value (or row) a thread (or
-// block); every output is a sum or maximum in a fixed order.
+// Max pooling (eight channels a thread where they are a multiple of eight), the global average (a value a thread), and
+// division of each row by its Euclidean norm (a row a block); every output is a sum or maximum in a fixed order.
 
-struct Sliding {
-    u32 height, width, channels;    // of the input
-    u32 out_height, out_width;
-    u32 kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
-};
-
-extern "C" __global__ void max_pool(const element *x, Sliding s, u64 len, element *y) {
-    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+template <int V>
+static __device__ __forceinline__ void max_pool(const element *x, const Window &s, u64 len, element *y) {
+    u64 at = V * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= len) return;
-    u32 c = (u32)(at % s.channels);
-    u64 place = at / s.channels;
-    u32 ox = (u32)(place % s.out_width), oy = (u32)(place / s.out_width % s.out_height);
-    u64 picture = place / s.out_width / s.out_height;
-    float best = __int_as_float(0xff800000);
+    Place to = place_in(s.out_height, s.out_width, s.channels, at);
+    float best[V];
+#pragma unroll
+    for (int k = 0; k < V; k++) best[k] = MINUS_INFINITY;
     for (u32 i = 0; i < s.kernel_h; i++) {
-        int iy = (int)(oy * s.stride_h + i) - (int)s.padding_h;
+        int iy = to.y * (int)s.stride_h + (int)i - (int)s.padding_h;
         if (iy < 0 || iy >= (int)s.height) continue;
         for (u32 j = 0; j < s.kernel_w; j++) {
-            int ix = (int)(ox * s.stride_w + j) - (int)s.padding_w;
+            int ix = to.x * (int)s.stride_w + (int)j - (int)s.padding_w;
             if (ix < 0 || ix >= (int)s.width) continue;
-            float v = to_float(x[((picture * s.height + iy) * s.width + ix) * s.channels + c]);
+            float v[V];
+            load<V>(x + input_at(s, to.picture, iy, ix) + to.c, v);
             // NaN wins and stays, as in PyTorch.
-            if (v > best || v != v) best = v;
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                if (v[k] > best[k] || v[k] != v[k]) best[k] = v[k];
+            }
         }
     }
-    y[at] = to_element(best);
+    store<V>(y + at, best);
 }
 
 // dx (+)= the gradients of the windows whose first maximum is here.
-extern "C" __global__ void max_pool_backward(const element *x, const element *y, const element *dy, Sliding s, u64 len,
-                                             int accumulate, element *dx) {
-    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+template <int V>
+static __device__ __forceinline__ void max_pool_backward(const element *x, const element *y, const element *dy,
+                                                         const Window &s, u64 len, int accumulate, element *dx) {
+    u64 at = V * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= len) return;
-    u32 c = (u32)(at % s.channels);
-    u64 place = at / s.channels;
-    int ix = (int)(place % s.width), iy = (int)(place / s.width % s.height);
-    u64 picture = place / s.width / s.height;
-    const element *from = x + picture * s.height * s.width * s.channels + c;
-    float own = to_float(x[at]), sum = 0.0f;
+    Place of = place_in_input(s, at);
+    float own[V], sum[V] = {};
+    load<V>(x + at, own);
     // Windows o with o·stride − padding ≤ i < o·stride − padding + kernel.
-    int top = iy + (int)s.padding_h, left = ix + (int)s.padding_w;
+    int top = of.y + (int)s.padding_h, left = of.x + (int)s.padding_w;
     int oy0 = top < (int)s.kernel_h ? 0 : (top - (int)s.kernel_h) / (int)s.stride_h + 1;
     int ox0 = left < (int)s.kernel_w ? 0 : (left - (int)s.kernel_w) / (int)s.stride_w + 1;
     for (int oy = oy0; oy < (int)s.out_height && oy * (int)s.stride_h <= top; oy++) {
         for (int ox = ox0; ox < (int)s.out_width && ox * (int)s.stride_w <= left; ox++) {
-            u64 o = ((picture * s.out_height + oy) * s.out_width + ox) * s.channels + c;
-            if (to_float(y[o]) != own) continue;
-            bool first = true;
-            for (int wy = oy * (int)s.stride_h - (int)s.padding_h; wy <= iy && first; wy++) {
-                int end = wy == iy ? ix : ox * (int)s.stride_w - (int)s.padding_w + (int)s.kernel_w;
-                end = end < (int)s.width ? end : (int)s.width;
-                int begin = ox * (int)s.stride_w - (int)s.padding_w;
-                for (int wx = begin < 0 ? 0 : begin; wx < end && first; wx++) {
-                    if (wy >= 0 && to_float(from[((u64)wy * s.width + wx) * s.channels]) == own) first = false;
+            u64 o = output_at(s, of.picture, oy, ox) + of.c;
+            float best[V], d[V];
+            load<V>(y + o, best);
+            bool here[V], any = false;
+#pragma unroll
+            for (int k = 0; k < V; k++) here[k] = best[k] == own[k], any |= here[k];
+            if (!any) continue;
+            // An equal value before this one, in the order of the window, has it instead.
+            int begin = ox * (int)s.stride_w - (int)s.padding_w, end = min(begin + (int)s.kernel_w, (int)s.width);
+            for (int wy = max(oy * (int)s.stride_h - (int)s.padding_h, 0); wy <= of.y; wy++) {
+                for (int wx = max(begin, 0); wx < (wy == of.y ? of.x : end); wx++) {
+                    float v[V];
+                    load<V>(x + input_at(s, of.picture, wy, wx) + of.c, v);
+#pragma unroll
+                    for (int k = 0; k < V; k++) here[k] &= v[k] != own[k];
                 }
             }
-            if (first) sum += to_float(dy[o]);
+            load<V>(dy + o, d);
+#pragma unroll
+            for (int k = 0; k < V; k++) sum[k] += here[k] ? d[k] : 0.0f;
         }
     }
-    dx[at] = to_element(accumulate ? to_float(dx[at]) + sum : sum);
+    if (accumulate) {
+        float before[V];
+        load<V>(dx + at, before);
+#pragma unroll
+        for (int k = 0; k < V; k++) sum[k] += before[k];
+    }
+    store<V>(dx + at, sum);
 }
+
+#define MAX_POOL(V)                                                                                                    \
+    extern "C" __global__ void max_pool_##V(const element *x, Window s, u64 len, element *y) {                         \
+        max_pool<V>(x, s, len, y);                                                                                     \
+    }                                                                                                                  \
+    extern "C" __global__ void max_pool_backward_##V(const element *x, const element *y, const element *dy, Window s,  \
+                                                     u64 len, int accumulate, element *dx) {                           \
+        max_pool_backward<V>(x, y, dy, s, len, accumulate, dx);                                                        \
+    }
+MAX_POOL(8)
+MAX_POOL(1)
 
 extern "C" __global__ void global_average(const element *x, u32 pixels, u32 channels, u64 len, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;

@@ -5,16 +5,7 @@ use std::ffi::c_void;
 use super::{BLOCK, Kernels, Pointer, eights, ones};
 use crate::{Result, Shape, Window};
 
-/// A window over pictures, as pool.cu has it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Sliding {
-    input: [u32; 3],
-    output: [u32; 2],
-    window: [u32; 6],
-}
-
-/// The same with output channels, as convolution.cu has it.
+/// A window over pictures, as common.cuh has it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Windows {
@@ -32,9 +23,12 @@ impl Kernels {
         batch: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (s, len) = (sliding(input, output, window), batch * output.len());
+        let (s, len) = (windows(input, output, window), batch * output.len());
         let n = len as u64;
-        launch!(self.max_pool, ones(len), [BLOCK, 1], x, s, n, y)
+        match eight(input) {
+            true => launch!(self.max_pool_8, eights(len), [BLOCK, 1], x, s, n, y),
+            false => launch!(self.max_pool_1, ones(len), [BLOCK, 1], x, s, n, y),
+        }
     }
 
     pub(in crate::cuda) fn max_pool_backward(
@@ -46,20 +40,14 @@ impl Kernels {
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (s, len) = (sliding(input, output, window), batch * input.len());
+        let (s, len) = (windows(input, output, window), batch * input.len());
         let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.max_pool_backward,
-            ones(len),
-            [BLOCK, 1],
-            x,
-            y,
-            dy,
-            s,
-            n,
-            add,
-            dx
-        )
+        let (function, grid) = match eight(input) {
+            true => (&self.max_pool_backward_8, eights(len)),
+            false => (&self.max_pool_backward_1, ones(len)),
+        };
+        let arguments = arguments!(x, y, dy, s, n, add, dx);
+        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
     }
 
     pub(in crate::cuda) fn global_average(
@@ -184,6 +172,11 @@ impl Kernels {
     }
 }
 
+/// Whether eight channels of a place lie together, aligned.
+fn eight(s: Shape) -> bool {
+    s.channels.is_multiple_of(8)
+}
+
 fn three(s: Shape) -> [u32; 3] {
     [s.height, s.width, s.channels].map(|v| v as u32)
 }
@@ -191,14 +184,6 @@ fn three(s: Shape) -> [u32; 3] {
 fn six(w: Window) -> [u32; 6] {
     let [a, b, c] = [w.kernel, w.stride, w.padding];
     [a[0], a[1], b[0], b[1], c[0], c[1]].map(|v| v as u32)
-}
-
-fn sliding(input: Shape, output: Shape, window: Window) -> Sliding {
-    Sliding {
-        input: three(input),
-        output: [output.height as u32, output.width as u32],
-        window: six(window),
-    }
 }
 
 fn windows(input: Shape, output: Shape, window: Window) -> Windows {
