@@ -42,6 +42,15 @@ def keep(page, what):
         Image.open(io.BytesIO(png)).convert("RGB").save(path.with_suffix(".webp"), quality=80, method=6)
 
 
+def settle(page):
+    """Until nothing has been fetched for half a second, or half a minute is over."""
+    for _ in range(60):
+        before = len(fetched)
+        page.wait_for_timeout(500)
+        if len(fetched) == before:
+            return
+
+
 def walk(page):
     """An upload, a neighbour, the keyboard, and back."""
     page.wait_for_selector("#grid .pic")
@@ -90,7 +99,8 @@ def tabs(page, run):
     page.wait_for_selector("#map .map:not([hidden]) canvas", timeout=60_000)
     if page.locator("[data-pictures].on").count() == 0:
         page.click("[data-pictures]")
-    page.wait_for_timeout(2500)
+    page.locator("#map .map").scroll_into_view_if_needed()
+    settle(page)
     check(page, "map")
     if run:
         page.click("[data-view=curves]")
@@ -114,11 +124,12 @@ with sync_playwright() as playwright:
     except Exception as error:  # Playwright without a browser is no failure of the page
         print(f"skipped: no browser starts: {str(error).splitlines()[0]}")
         sys.exit(0)
-    outside, broken = [], []
+    outside, broken, fetched = [], [], []
 
     def opened(**how):
         page = browser.new_page(**how)
         page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else outside.append(r.url))
+        page.on("requestfinished", lambda r: fetched.append(r.url))
         page.on("pageerror", lambda e: broken.append(str(e)))
         page.on("console", lambda m: broken.append(m.text) if m.type == "error" else None)
         page.goto(address)
