@@ -29,7 +29,8 @@ Examples:
   anchorhood serve pictures.index --model mine     the pictures of an index, and uploads
   anchorhood serve mine --host 0.0.0.0 --token a-long-word    for other machines that know the word
 
-Open the address it prints. Ctrl-C ends it. Programs find the same under /api, described at /api/openapi.json.")]
+Open the address it prints. Ctrl-C ends it. A run that trains is shown as it is: newer checkpoints are
+taken when they are saved. Programs find the same under /api, described at /api/openapi.json.")]
 pub struct ServeArgs {
     /// A run's name or folder, or an index made by `anchorhood index`.
     pub what: String,

@@ -11,7 +11,9 @@ use crate::served::{Served, indexed, png};
 #[test]
 fn an_index_is_walked_and_searched() {
     let sandbox = indexed();
-    let served = Served::start(&sandbox, &["my.index"]);
+    // Without a name it has the folder's.
+    sandbox.run(&["index", "a", "pictures"]).succeeded();
+    let served = Served::start(&sandbox, &["pictures.index"]);
     let about = served.json("/api/run");
     assert_eq!(about["kind"], "index");
     assert_eq!(about["pictures"], 30);

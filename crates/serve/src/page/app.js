@@ -205,7 +205,8 @@ function listen() {
     loaded.map = loaded.hoods = false;
     const [name] = location.hash.slice(1).split("/");
     if (name === "hoods") await go();
-    $("news").textContent = "The run has saved a newer checkpoint; what you ask from now on is answered by it.";
+    const again = make("button", { textContent: "Ask again", hidden: name === "curves" || name === "hoods", onclick: go });
+    $("news").replaceChildren("The run has saved a newer checkpoint; what you ask from now on is answered by it. ", again);
     $("news").hidden = false;
   });
 }
