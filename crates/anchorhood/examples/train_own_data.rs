@@ -1,8 +1,8 @@
 //! Trains on pictures that no file holds: this program draws them, as yours may read them from a camera or a database.
 //!
 //! ```sh
-//! cargo run --release -p anchorhood --example train_own_data              # some ten seconds; leaves runs/stripes-1
-//! cargo run --release -p anchorhood --example train_own_data -- 30 runs   # epochs in a round, and where runs are kept
+//! cargo run --release -p anchorhood --example train_own_data              # half a minute; leaves runs/stripes-1
+//! cargo run --release -p anchorhood --example train_own_data -- 20 runs   # epochs in a round, and where runs are kept
 //! ```
 
 use std::error::Error;
@@ -13,13 +13,13 @@ use anchorhood::data::{Dataset, Labels, Pictures, Split};
 use anchorhood::engine::Cpu;
 use anchorhood::train::{Event, Outcome, Preset, RunDir, train};
 
-const SIZE: usize = 32;
+const SIZE: usize = 16;
 /// What the pictures show; training is never told.
 const KINDS: [&str; 4] = ["level", "rising", "upright", "falling"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let epochs = args.next().map_or(Ok(10), |n| n.parse())?;
+    let epochs = args.next().map_or(Ok(50), |n| n.parse())?;
     let runs = args.next().map_or(PathBuf::from("runs"), PathBuf::from);
 
     // Pictures made when they are asked for. Those in memory already: `Pictures::new(height, width, bytes)`.
@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.network.width = 4;
     config.training.batch = 32;
     config.training.epochs = epochs;
+    config.evaluation.every = epochs;
     let mut run = RunDir::create_numbered(&runs, "stripes", &config)?;
     let threads = std::thread::available_parallelism()?.get();
     let never = AtomicBool::new(false);
@@ -57,22 +58,27 @@ fn tell(event: &Event) {
             e.epoch + 1,
             e.loss
         ),
+        Event::Evaluated(e) => println!("{:?}: {:.0}%", e.subject, 100.0 * e.accuracy.top1),
         Event::Discovered(d) => println!("round {}: {} anchors", d.round, d.anchors),
         _ => {}
     }
 }
 
-/// Stripes in one of four directions; where they lie, how wide they are and their colours say nothing.
+/// Stripes in one of four directions; their place, width, colours and noise say nothing of it.
 fn stripes(i: usize, pixels: &mut [u8]) {
-    let draw = |n: usize| (i * 7919 + n * 104_729) % 251; // the same for a picture every time
-    let angle = (i % 4) as f32 * std::f32::consts::FRAC_PI_4;
+    // Any number below 1, but the same for a picture every time.
+    let draw = |n: usize| {
+        let mixed = ((i << 16 | n) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 40) as f32 / (1 << 24) as f32
+    };
+    let angle = (i % KINDS.len()) as f32 * std::f32::consts::FRAC_PI_4;
     let (sin, cos) = angle.sin_cos();
-    let (shift, width) = (draw(1) as f32 / 10.0, 3.0 + draw(2) as f32 / 80.0);
-    for (place, pixel) in pixels.chunks_exact_mut(3).enumerate() {
-        let (x, y) = ((place % SIZE) as f32, (place / SIZE) as f32);
-        let on = ((x * sin + y * cos + shift) / width).rem_euclid(2.0) < 1.0;
-        for (c, value) in pixel.iter_mut().enumerate() {
-            *value = draw(if on { 3 + c } else { 6 + c }) as u8;
-        }
+    let (shift, width) = (20.0 * draw(0), 2.0 + 3.0 * draw(1));
+    for (place, value) in pixels.iter_mut().enumerate() {
+        let (x, y, colour) = (place / 3 % SIZE, place / 3 / SIZE, place % 3);
+        let across = x as f32 * sin + y as f32 * cos + shift;
+        let on = (across / width).rem_euclid(2.0) < 1.0;
+        let ink = draw(if on { 2 } else { 5 } + colour);
+        *value = (255.0 * (0.7 * ink + 0.3 * draw(8 + place))) as u8;
     }
 }

@@ -156,7 +156,10 @@ where
         })
         .y_labels(6)
         .y_label_formatter(&|y| format!("{y:.0}"))
-        .x_desc("round")
+        .x_desc(match consistent.is_empty() {
+            true => "round",
+            false => "round (left: anchors; right: of these consistent)",
+        })
         .y_desc("%")
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 13))
