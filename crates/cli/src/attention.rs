@@ -18,9 +18,9 @@ use anchorhood::train::{
 };
 use clap::Parser;
 
+use crate::bar::Bar;
 use crate::device::{self, Work};
 use crate::failure::Failure;
-use crate::meter::Meter;
 use crate::output;
 use crate::resolve::find_run;
 
@@ -147,7 +147,7 @@ impl Work for Looking<'_> {
             ..NetworkOptions::new(self.args.pictures.len().min(64))
         };
         let mut network = device.network(&graph, &options)?;
-        let meter = Meter::new("looking", self.rounds.len(), false);
+        let bar = Bar::new("looking", false);
         let mut seen = vec![];
         for path in self.rounds {
             let checkpoint = self.checkpoint(path)?;
@@ -175,7 +175,7 @@ impl Work for Looking<'_> {
                 neighbours: positives.of(i)[1..].to_vec(), // the first is the picture itself
             };
             seen.push(maps.into_iter().enumerate().map(view).collect());
-            meter.at(seen.len(), "rounds");
+            bar.at(seen.len(), self.rounds.len());
         }
         Ok(seen)
     }

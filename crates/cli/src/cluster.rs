@@ -111,11 +111,11 @@ impl Work for Dividing<'_> {
         let (args, parts) = (self.args, self.index.parts());
         let (vectors, dim) = (&parts.vectors, parts.dim);
         if args.method == Method::Graph {
-            let bar = Bar::new("comparing", self.index.len(), false);
+            let bar = Bar::new("comparing", false);
             let k = (args.neighbours as usize).min(self.index.len().saturating_sub(1));
-            let progress = |done| bar.at(done, 0);
+            let progress = |done| bar.at(done, self.index.len());
             let found = components(device, vectors, dim, k, args.above, args.least, &progress);
-            bar.finish();
+            drop(bar);
             let groups = found?.into_iter();
             return Ok(groups
                 .map(|group| around_centre(vectors, dim, group))
@@ -195,7 +195,7 @@ fn write_into(
     let mut csv = csv::Writer::from_path(&table).map_err(|e| io(&table)(e.into()))?;
     let mut row = |fields: [&str; 3]| csv.write_record(fields).map_err(|e| io(&table)(e.into()));
     row(["path", "cluster", "similarity"])?;
-    let bar = Bar::new("drawing sheets", groups.len(), false);
+    let bar = Bar::new("drawing sheets", false);
     for (number, group) in groups.iter().enumerate() {
         for (i, similarity) in group {
             let number = (number + 1).to_string();
@@ -206,9 +206,9 @@ fn write_into(
         let mut sheet = Sheet::new(96);
         gone.extend(sheet.push_indexed(index, &shown));
         sheet.save(&folder.join(sheet_name(number)))?;
-        bar.at(number + 1, 0);
+        bar.at(number + 1, groups.len());
     }
-    bar.finish();
+    drop(bar);
     csv.flush().map_err(io(&table))?;
     Ok(gone)
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood::train::{Accuracy, Discovered, Event, Progress, RunStarted, Subject};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
+use crate::bar::styled;
 use crate::output::{self, duration, grouped};
 
 /// How to show events.
@@ -32,15 +33,7 @@ pub struct Drawer {
 impl Drawer {
     /// `stop` is set when nobody reads stdout any more.
     pub fn new(style: Style, stop: Arc<AtomicBool>) -> Self {
-        let target = match style {
-            // Hidden by indicatif itself when stderr is no terminal.
-            Style::Human => ProgressDrawTarget::stderr_with_hz(10),
-            _ => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let template = "{prefix} {wide_bar:.cyan/238} {msg}";
-        let bar_style = ProgressStyle::with_template(template).expect("a fixed template");
-        bar.set_style(bar_style.progress_chars("━╸─"));
+        let bar = styled(style != Style::Human);
         bar.set_prefix("getting ready");
         Drawer {
             style,

@@ -135,11 +135,11 @@ impl Work for Comparing<'_> {
 
     fn on<D: Device>(self, device: &D) -> Result<Vec<Pair>, Failure> {
         let parts = self.index.parts();
-        let bar = Bar::new("comparing", self.index.len(), false);
+        let bar = Bar::new("comparing", false);
         let pairs = duplicates(device, &parts.vectors, parts.dim, self.above, &|done| {
-            bar.at(done, 0);
+            bar.at(done, self.index.len());
         });
-        bar.finish();
+        drop(bar);
         Ok(pairs?)
     }
 }

@@ -69,18 +69,21 @@ impl Job<'_> {
         let dim = embedder.dim();
         let mut journal = self.open_journal(dim)?;
         let stop = stop_on_interrupt()?;
-        let bar = Bar::new("reading pictures", files.len(), self.args.quiet);
+        let bar = Bar::new("reading pictures", self.args.quiet);
         let mut failures = 0;
-        let mut before = None;
+        let mut begun = false;
         let mut progress = |done: usize, failed: Option<(&str, &str)>| {
-            let before = *before.get_or_insert(done);
+            if !begun {
+                bar.goes_on_from(done);
+                begun = true;
+            }
             if let Some((name, why)) = failed {
                 failures += 1;
                 if failures <= SHOWN {
                     bar.say(&format!("warning: {name}: skipped: {why}"));
                 }
             }
-            bar.at(done, before);
+            bar.at(done, files.len());
         };
         let options = EmbedOptions {
             threads: self.threads,
@@ -94,7 +97,8 @@ impl Job<'_> {
             &mut progress,
             &stop,
         );
-        let seconds = bar.finish();
+        let seconds = bar.seconds();
+        drop(bar);
         let result = result?;
         if failures > SHOWN {
             eprintln!("warning: and {} more", failures - SHOWN);

@@ -10,9 +10,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::args::EvaluateArgs;
+use crate::bar::Bar;
 use crate::device::{self, Work};
 use crate::failure::Failure;
-use crate::meter::Meter;
 use crate::output::{self, grouped};
 use crate::subject::{Judged, Source, Subject, labelled};
 
@@ -292,10 +292,10 @@ impl Layers<'_> {
         let (mean, std) = self.subject.normalisation(self.data);
         let judged = &self.judged;
         let (train, test) = (judged.train.len(), judged.test.len());
-        let meter = Meter::new(format!("extracting {name}"), train + test, self.args.json);
+        let bar = Bar::new(format!("extracting {name}"), self.args.json);
         let most = self.args.layers.values;
         let mut rows = |of, before: usize| {
-            let tell = |done| meter.at(before + done, "pictures");
+            let tell = |done| bar.at(before + done, judged.train.len() + test);
             device.within(|| extract_layer(&mut network, node, of, mean, std, most, &tell))
         };
         let [mut train, mut test] = [rows(judged.train, 0)?, rows(judged.test, train)?];
@@ -318,8 +318,9 @@ impl Layers<'_> {
     ) -> Result<(f64, Option<f64>), Failure> {
         let options = self.args.layers.options(seed);
         let what = format!("linear classifier on {name}, seed {seed}");
-        let meter = Meter::new(what, options.epochs, self.args.json);
-        let tell = |epoch, loss: f64| meter.at(epoch, &format!("epochs, loss {loss:.4}"));
+        let bar = Bar::new(what, self.args.json);
+        let all = options.epochs;
+        let tell = |epoch, loss: f64| bar.with(epoch, all, &format!("loss {loss:.4}"));
         let result = set.classify(&options, &tell)?;
         Ok((result.top1, result.top5))
     }

@@ -24,7 +24,6 @@ mod index;
 mod info;
 mod layers;
 mod look;
-mod meter;
 mod model;
 mod neighbours;
 mod output;

@@ -2,8 +2,9 @@
 
 use anchorhood::reproduce::Told;
 use anchorhood::train::{Event, Subject};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
+use crate::bar::styled;
 use crate::output::duration;
 
 /// Shows it.
@@ -16,15 +17,7 @@ pub struct Watcher {
 impl Watcher {
     /// Warnings are shown even if it is quiet.
     pub fn new(quiet: bool) -> Self {
-        let target = match quiet {
-            true => ProgressDrawTarget::hidden(),
-            // Hidden by indicatif itself when stderr is no terminal.
-            false => ProgressDrawTarget::stderr_with_hz(10),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let template = "{prefix} {wide_bar:.cyan/238} {msg}";
-        let style = ProgressStyle::with_template(template).expect("a fixed template");
-        bar.set_style(style.progress_chars("━╸─"));
+        let bar = styled(quiet);
         Watcher {
             bar,
             quiet,

@@ -4,17 +4,15 @@ use anchorhood::data::{CheckReport, SplitCount, check};
 use serde_json::json;
 
 use super::CheckArgs;
-use super::meter::Meter;
+use crate::bar::Bar;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let meter = Meter::of_things("reading");
-    let report = check(&args.data, &|done, total| {
-        meter.set(done as u64, total as u64)
-    });
-    drop(meter);
+    let bar = Bar::new("reading", args.json);
+    let report = check(&args.data, &|done, total| bar.at(done, total));
+    drop(bar);
     let report = report?;
     match args.json {
         true => output::line(&object(&report).to_string())?,

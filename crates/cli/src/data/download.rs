@@ -10,7 +10,7 @@ use md5::{Digest, Md5};
 use ureq::Agent;
 use ureq::http::Response;
 
-use super::meter::Meter;
+use crate::bar::Bar;
 use crate::failure::Failure;
 
 /// Attempts in a row that bring nothing before it gives up.
@@ -141,11 +141,12 @@ impl Download<'_> {
             .build()
             .into();
         let name = self.to.file_name().unwrap_or_default().to_string_lossy();
-        let meter = Meter::of_bytes(&name);
+        let bar = Bar::of_bytes(&*name);
+        bar.goes_on_from(file.metadata().map_or(0, |m| m.len()) as usize);
         let (mut vain, mut pause) = (0, self.pause);
         loop {
             let before = file.metadata().map_or(0, |m| m.len());
-            let why = match self.attempt(&agent, file, &meter) {
+            let why = match self.attempt(&agent, file, &bar) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Lasting(why)) => {
                     return Err(Failure::failed(format!("{}: {why}", self.url)));
@@ -167,14 +168,14 @@ impl Download<'_> {
                     self.url
                 )));
             }
-            meter.say(&format!("{name}: {why}; trying again"));
+            bar.say(&format!("{name}: {why}; trying again"));
             std::thread::sleep(pause);
             pause *= 2;
         }
     }
 
     /// Asks for what is missing, and takes what comes.
-    fn attempt(&self, agent: &Agent, file: &mut File, meter: &Meter) -> Result<(), Trouble> {
+    fn attempt(&self, agent: &Agent, file: &mut File, bar: &Bar) -> Result<(), Trouble> {
         let mut have = file.metadata()?.len();
         let mut request = agent.get(self.url);
         if have > 0 {
@@ -215,7 +216,7 @@ impl Download<'_> {
         let mut body = response.body_mut().as_reader();
         let mut buffer = vec![0; 1 << 16];
         loop {
-            meter.set(have, shown.max(have));
+            bar.at(have as usize, shown.max(have) as usize);
             let n = match body.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(n) => n,

@@ -3,7 +3,6 @@
 mod check;
 mod download;
 mod fetch;
-mod meter;
 mod pack;
 mod unpack;
 

@@ -6,17 +6,17 @@ use anchorhood::data::pack;
 use serde_json::json;
 
 use super::PackArgs;
-use super::meter::Meter;
+use crate::bar::Bar;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 
 /// Runs the command.
 pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let clock = Instant::now();
-    let meter = Meter::of_things("packing");
-    let progress = |done: usize, total: usize| meter.set(done as u64, total as u64);
+    let bar = Bar::new("packing", false);
+    let progress = |done: usize, total: usize| bar.at(done, total);
     let packed = pack(&args.data, &args.output, args.size, args.force, &progress);
-    drop(meter);
+    drop(bar);
     let packed = packed?;
     for (file, why) in &packed.skipped {
         eprintln!("warning: {file}: left out: {why}");

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use anchorhood::data::Archive;
 use flate2::read::GzDecoder;
 
-use super::meter::Meter;
+use crate::bar::Bar;
 use crate::failure::Failure;
 
 /// Unpacks the archive at `from` into `folder`. What it creates last says that it is whole.
@@ -34,11 +34,11 @@ fn unpack_aside(from: &Path, aside: &Path) -> io::Result<()> {
     let file = File::open(from)?;
     let length = file.metadata()?.len();
     let name = from.file_name().unwrap_or_default().to_string_lossy();
-    let meter = Meter::of_bytes(&format!("unpacking {name}"));
+    let bar = Bar::of_bytes(format!("unpacking {name}"));
     let counted = Counted {
         inner: BufReader::new(file),
         done: 0,
-        report: |done| meter.set(done, length),
+        report: |done: u64| bar.at(done as usize, length as usize),
     };
     fs::create_dir_all(aside)?;
     match name.ends_with("gz") {
