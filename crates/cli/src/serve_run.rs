@@ -56,7 +56,7 @@ impl WatchedRun {
 
     /// Its last checkpoint.
     pub fn read(&self) -> Result<Fresh, Failure> {
-        let model = Model::load(&checkpoint_path(&self.folder, "last"))?;
+        let model = Model::load(checkpoint_path(&self.folder, "last"))?;
         let mut record = RunRecord::read(&self.folder)?;
         let memory = record.embedding.take().unwrap_or_default();
         let shelf = Shelf::of_run(

@@ -20,14 +20,17 @@ pub(crate) enum Store {
     Made(Made),
 }
 
+/// Fills in the bytes of a picture.
+type Make = Box<dyn Fn(usize, &mut [u8]) + Send + Sync>;
+
 /// Pictures that a function fills in.
 pub(crate) struct Made {
-    make: Box<dyn Fn(usize, &mut [u8]) + Send + Sync>,
+    make: Make,
     kept: Vec<OnceLock<Box<[u8]>>>,
 }
 
 impl Made {
-    pub fn new(len: usize, make: Box<dyn Fn(usize, &mut [u8]) + Send + Sync>) -> Self {
+    pub fn new(len: usize, make: Make) -> Self {
         let kept = (0..len).map(|_| OnceLock::new()).collect();
         Made { make, kept }
     }

@@ -87,7 +87,7 @@ impl Sheet {
         let room = MOST_TILES.saturating_sub(self.tiles.len());
         let pictures = &pictures[..pictures.len().min(room)];
         let tile = |(i, bar): &(usize, Option<f32>)| {
-            let file = Picture::read(&index.picture(*i)).ok();
+            let file = Picture::read(index.picture(*i)).ok();
             let kept = || {
                 let thumbnails = index.parts().thumbnails.as_ref()?;
                 Picture::from_bytes(thumbnails.get(*i)).ok()
