@@ -161,7 +161,7 @@ pub struct Settings {
     /// Rounds with neighbourhoods, after round 0 without.
     #[arg(long, help_heading = "Training")]
     pub rounds: Option<usize>,
-    /// Epochs in each round.
+    /// Epochs in each round [default, quick: 10 to 100, the fewer pictures the more; 30 for shapes].
     #[arg(long, help_heading = "Training")]
     pub epochs: Option<usize>,
     /// Pictures in a batch.
