@@ -118,6 +118,20 @@ def check(page, what):
     keep(page, what)
 
 
+def mistakes(page):
+    """What cannot be shown is told in a sentence, and there is something to go on with."""
+    before = len(broken)
+    page.goto(f"{address}/#picture/123456789")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.inner_text("#trouble").startswith("There is no picture"), page.inner_text("#trouble")
+    page.wait_for_selector("#grid .pic")
+    page.set_input_files("#file", __file__)
+    until(page, "document.querySelector('#trouble').textContent.includes('not a picture')")
+    # A browser also tells its console of every refusal.
+    assert all("Failed to load resource" in b for b in broken[before:]), broken
+    del broken[before:]
+
+
 with sync_playwright() as playwright:
     try:
         browser = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
@@ -142,6 +156,7 @@ with sync_playwright() as playwright:
     if run:
         look(page)
     tabs(page, run)
+    mistakes(page)
     page.close()
     name = f"{name}-phone"
     page = opened(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)

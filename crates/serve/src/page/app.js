@@ -13,7 +13,11 @@ async function ask(path, options) {
   if (!answer.ok) throw new Error(said.error);
   return said;
 }
-function trouble(error) { $("trouble").hidden = !error; $("trouble").textContent = error ? error.message : ""; }
+function trouble(error) {
+  const said = error ? error.message : "";
+  $("trouble").hidden = !error;
+  $("trouble").textContent = said.charAt(0).toUpperCase() + said.slice(1);
+}
 const called = picture => picture.label ? `${picture.label}, ${picture.name}` : picture.name;
 
 function link(picture, side, className = "") {
@@ -40,9 +44,10 @@ function showAnswer(found, src) {
   $("asked").hidden = false;
   $("drop").classList.add("low");
   const picture = $("query"), heat = $("heat"), looks = $("looks");
+  picture.style.visibility = "";
   picture.src = src;
   picture.alt = query ? called(query) : "your picture";
-  picture.onerror = () => { picture.onerror = null; picture.src = small(query.id); trouble(new Error("The file of this picture is gone; its vector is still searched by.")); };
+  picture.onerror = () => { picture.onerror = () => { picture.style.visibility = "hidden"; }; picture.src = small(query.id); trouble(new Error("The file of this picture is gone; its vector is still searched by.")); };
   looks.hidden = about.kind !== "run" || !query;
   heat.hidden = true;
   looks.setAttribute("aria-pressed", false);
@@ -125,7 +130,11 @@ async function go() {
     view(chosen);
     if (chosen === "search") return await some();
     if (!loaded[chosen]) { loaded[chosen] = true; await ({ hoods: openHoods, map: openMap, curves: drawCurves })[chosen](); }
-  } catch (error) { loaded[name] = false; trouble(error); }
+  } catch (error) {
+    loaded[name] = false;
+    trouble(error);
+    if (name === "picture") some().catch(() => {}); // there is no such picture; there are others
+  }
 }
 
 let round = 0;
