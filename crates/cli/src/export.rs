@@ -61,7 +61,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         )?;
         WholeFile::write(path, &bytes).map_err(io(path))?;
         output::line(&format!(
-            "{}: {}, ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
+            "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
             path.display(),
             export.form.size,
             model.network().features
