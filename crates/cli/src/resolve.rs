@@ -48,11 +48,16 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
 
 /// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
 fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
-    let set = args.data.as_deref().unwrap_or("shapes");
+    let own = resumed.map(|run| run.data.set.as_str());
+    let set = args.data.as_deref().or(own).unwrap_or("shapes");
     let mut config = match (resumed, args.preset, &args.config) {
         (Some(run), None, None) => run.clone(),
         (_, preset, _) => preset.unwrap_or(Preset::Quick).config(set),
     };
+    if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
+        // The pictures decided about them when the run began.
+        config.training.epochs = run.training.epochs;
+    }
     if let Some(file) = &args.config {
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
@@ -221,6 +226,23 @@ mod tests {
         expected.training.epochs = 7;
         expected.training.batch = 32;
         assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn a_run_of_the_quick_preset_is_resumed_by_its_name() {
+        let mut run = Preset::Quick.config("photos");
+        run.training.epochs = 30;
+        for line in [
+            "train --resume",
+            "train --resume --preset quick",
+            "train photos --resume --preset quick",
+        ] {
+            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+            let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
+                panic!("not train")
+            };
+            assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
+        }
     }
 
     #[test]
