@@ -62,8 +62,10 @@ pub struct Labelled<D> {
     train_labels: Labels,
     test: Pictures,
     test_labels: Labels,
+    /// The mean of the pictures.
     mean: [f32; 3],
-    std: [f32; 3],
+    /// Mean and deviation that a network's pictures are normalised by.
+    seen: [[f32; 3]; 2],
 }
 
 impl<D: Device> Labelled<D> {
@@ -78,8 +80,14 @@ impl<D: Device> Labelled<D> {
             test: test.pictures.clone(),
             test_labels: test.labels.clone()?,
             mean: data.mean,
-            std: data.std,
+            seen: [data.mean, data.std],
         })
+    }
+
+    /// The same for networks that learnt from pictures of another mean and deviation, and are to see these as they saw those.
+    pub fn normalised_by(mut self, mean: [f32; 3], std: [f32; 3]) -> Self {
+        self.seen = [mean, std];
+        self
     }
 
     fn knn(&self, bank: &D::Buffer, dim: usize, test: &[f32]) -> Result<Accuracy, TrainError> {
@@ -104,7 +112,8 @@ impl<D: Device> Labelled<D> {
     }
 
     fn extract(&self, network: &mut D::Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
-        Ok(extract(network, of, self.mean, self.std, &|_| {})?)
+        let [mean, std] = self.seen;
+        Ok(extract(network, of, mean, std, &|_| {})?)
     }
 }
 

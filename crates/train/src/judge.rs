@@ -23,7 +23,8 @@ pub struct Judgement {
     pub trained: Accuracy,
 }
 
-/// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`.
+/// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`. Networks see pictures as those
+/// they learnt from were: normalised by the mean and deviation that the checkpoint tells.
 pub fn judge<D: Device>(
     device: &D,
     checkpoint: &Checkpoint,
@@ -31,10 +32,15 @@ pub fn judge<D: Device>(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Judgement, TrainError> {
-    let mut examiner =
-        Labelled::of(data, &config.evaluation, device).ok_or_else(|| TrainError::NoLabels {
-            data: data.name.clone(),
-        })?;
+    // An examiner of labelled pictures always has an answer.
+    let none = || TrainError::NoLabels {
+        data: data.name.clone(),
+    };
+    let examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
+    let mut examiner = match &checkpoint.input {
+        Some(input) => examiner.normalised_by(input.mean, input.std),
+        None => examiner,
+    };
     let set = TrainingSet::of(data);
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();
@@ -51,10 +57,6 @@ pub fn judge<D: Device>(
     let batch = config.training.batch.min(n).max(1);
     let mut network = network_for(device, config, &set, batch)?;
     network.initialise(config.seed);
-    // An examiner of labelled pictures always has an answer.
-    let none = || TrainError::NoLabels {
-        data: data.name.clone(),
-    };
     let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
     let untrained = examiner.network(&mut network, None)?.ok_or_else(none)?;
     checkpoint.restore(&mut network, false, path)?;

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anchorhood_data::Dataset;
 use anchorhood_engine::Cpu;
 use anchorhood_train::{
-    Checkpoint, Event, Position, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet, train,
+    Checkpoint, Event, Position, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet, judge,
+    train,
 };
 
 fn tiny() -> RunConfig {
@@ -54,6 +55,28 @@ fn labels_decide_nothing() {
     assert!(bits(&with) == bits(&without));
     let judged = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Evaluated(_)));
     assert!(judged(&told) && !judged(&untold));
+}
+
+/// A network is shown other pictures as it was shown its own, whatever their mean and deviation.
+#[test]
+fn a_checkpoint_knows_how_to_look() {
+    let mut config = tiny();
+    config.data.shapes_test = 300;
+    config.evaluation.k = 3;
+    let data = data(&config);
+    let (mut checkpoint, _) = run_with(&data, &config);
+    let mut other = data.clone();
+    (other.mean, other.std) = ([0.9; 3], [0.01; 3]);
+    let judged = |c: &Checkpoint, d: &Dataset| {
+        judge(&Cpu::new(1), c, Path::new("last"), &config, d).unwrap()
+    };
+    let (own, there) = (judged(&checkpoint, &data), judged(&checkpoint, &other));
+    assert_eq!(
+        (own.trained, own.untrained),
+        (there.trained, there.untrained)
+    );
+    checkpoint.input = None;
+    assert_ne!(own.trained, judged(&checkpoint, &other).trained);
 }
 
 /// Trains step by step, from a position on, to the end.
