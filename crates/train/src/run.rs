@@ -121,7 +121,7 @@ impl<'a, D: Device> Run<'a, D> {
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
         let rounds = self.dir.config().training.rounds;
         if self.standing.position.round > rounds {
-            return Ok(Outcome::Finished(self.ended()));
+            return self.finished();
         }
         let started = self.started(device);
         self.tell(Event::RunStarted(started))?;
@@ -142,6 +142,12 @@ impl<'a, D: Device> Run<'a, D> {
             }
         }
         self.trainer.end();
+        self.finished()
+    }
+
+    /// Says that the run is over, which a run that is resumed after its end has forgotten with all that was told since its
+    /// last checkpoint.
+    fn finished(&mut self) -> Result<Outcome, TrainError> {
         let ended = self.ended();
         self.tell(Event::RunEnded(ended))?;
         Ok(Outcome::Finished(ended))
@@ -263,12 +269,13 @@ impl<'a, D: Device> Run<'a, D> {
         if !last_of_round && self.saved.is_some_and(recent) {
             return Ok(());
         }
-        let checkpoint = self.save("last")?;
+        let checkpoint = self.checkpoint()?;
         if last_of_round {
+            // Before `last`: a run that goes on from there never comes by here again.
             let path = self.dir.checkpoint(&format!("round-{}", at.round));
             checkpoint.save(&path)?;
         }
-        Ok(())
+        self.save(&checkpoint)
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
@@ -288,11 +295,14 @@ impl<'a, D: Device> Run<'a, D> {
         self.tell_accuracy(subject, accuracy, clock)
     }
 
-    fn save(&mut self, name: &str) -> Result<Checkpoint, TrainError> {
+    fn checkpoint(&mut self) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
         self.standing.metrics_bytes = self.dir.metrics_bytes()?;
-        let checkpoint = self.trainer.checkpoint(self.standing)?;
-        let path = self.dir.checkpoint(name);
+        self.trainer.checkpoint(self.standing)
+    }
+
+    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        let path = self.dir.checkpoint("last");
         checkpoint.save(&path)?;
         self.saved = Some(Instant::now());
         self.unsaved = false;
@@ -300,8 +310,7 @@ impl<'a, D: Device> Run<'a, D> {
         self.tell(Event::CheckpointSaved {
             path: path.display().to_string(),
             position: self.standing.position,
-        })?;
-        Ok(checkpoint)
+        })
     }
 
     fn stopping(&self) -> bool {
@@ -310,7 +319,8 @@ impl<'a, D: Device> Run<'a, D> {
 
     fn stopped(&mut self) -> Result<Outcome, TrainError> {
         if self.unsaved {
-            self.save("last")?;
+            let checkpoint = self.checkpoint()?;
+            self.save(&checkpoint)?;
         }
         Ok(Outcome::Stopped(self.standing.position))
     }
