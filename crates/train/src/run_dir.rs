@@ -22,20 +22,24 @@ impl RunDir {
         check_name(name)?;
         fs::create_dir_all(runs).map_err(|e| TrainError::io(runs, e))?;
         let path = runs.join(name);
-        match fs::create_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(TrainError::RunExists {
-                    path,
-                    name: name.into(),
-                });
-            }
-            other => other.map_err(|e| TrainError::io(&path, e))?,
+        let exists = || TrainError::RunExists {
+            path: path.clone(),
+            name: name.into(),
+        };
+        if path.symlink_metadata().is_ok() {
+            return Err(exists());
         }
-        let checkpoints = path.join("checkpoints");
-        fs::create_dir(&checkpoints).map_err(|e| TrainError::io(&checkpoints, e))?;
-        let file = path.join("config.toml");
-        atomic_file::write(&file, config.to_toml().as_bytes())
-            .map_err(|e| TrainError::io(&file, e))?;
+        // Made aside and whole: a folder without its configuration could be neither resumed nor made again.
+        let aside = runs.join(format!(".{name}-{}.partial", std::process::id()));
+        let _ = fs::remove_dir_all(&aside); // left by a process that was killed
+        let whole = aside.join("run");
+        let placed = furnish(&whole, config).and_then(|()| match fs::rename(&whole, &path) {
+            // Another process was quicker.
+            Err(_) if path.symlink_metadata().is_ok() => Err(exists()),
+            other => other.map_err(|e| TrainError::io(&path, e)),
+        });
+        let _ = fs::remove_dir_all(&aside);
+        placed?;
         RunDir::hold(path, config.clone())
     }
 
@@ -146,6 +150,14 @@ impl RunDir {
     }
 }
 
+/// Makes a run's folder with what every run has from its beginning on.
+fn furnish(path: &Path, config: &RunConfig) -> Result<(), TrainError> {
+    let checkpoints = path.join("checkpoints");
+    fs::create_dir_all(&checkpoints).map_err(|e| TrainError::io(&checkpoints, e))?;
+    let file = path.join("config.toml");
+    atomic_file::write(&file, config.to_toml().as_bytes()).map_err(|e| TrainError::io(&file, e))
+}
+
 /// Where a checkpoint of a run lies.
 pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
     run.join("checkpoints").join(format!("{name}.safetensors"))
@@ -195,6 +207,22 @@ mod tests {
         let error = RunDir::create(runs.path(), "a", &config()).unwrap_err();
         assert!(error.to_string().contains("--resume"), "{error}");
         assert!(error.is_usage());
+    }
+
+    /// At no moment is there a folder of the run's name that is not a run, whatever is killed: it is made elsewhere first.
+    #[test]
+    fn a_run_appears_whole() {
+        let runs = tempfile::tempdir().unwrap();
+        let aside = format!(".a-{}.partial", std::process::id());
+        let aside = runs.path().join(aside);
+        fs::write(&aside, "in the way").unwrap(); // nothing can be made aside
+        RunDir::create(runs.path(), "a", &config()).unwrap_err();
+        assert!(!runs.path().join("a").exists());
+        fs::remove_file(&aside).unwrap();
+        // What a killed process left does not matter.
+        fs::create_dir_all(aside.join("run").join("checkpoints")).unwrap();
+        drop(RunDir::create(runs.path(), "a", &config()).unwrap());
+        assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 1);
     }
 
     #[test]
