@@ -94,8 +94,9 @@ impl Plan {
         let end = 2 * n;
         let output = graph.output_node().index();
         let kept = |i: usize| i == output || options.keep.contains(&NodeId(i));
-        let needs = needs_gradient(graph, options.input_gradient);
-        let writes = gradient_writes(graph, &needs, training);
+        let leads = lead_to_output(graph);
+        let needs = needs_gradient(graph, &leads, options.input_gradient);
+        let writes = gradient_writes(graph, &leads, &needs, training);
         let backward_time = |i: usize| end - 1 - i;
 
         let mut value = Vec::with_capacity(n);
@@ -194,23 +195,44 @@ fn saves_before_norm(op: &Op) -> bool {
     matches!(op, Op::Conv { norm: Some(_), .. })
 }
 
-/// Layers through which a gradient must flow: those behind which there is something to train.
-fn needs_gradient(graph: &Graph, input: bool) -> Vec<bool> {
+/// Layers that the result is made from, itself among them.
+fn lead_to_output(graph: &Graph) -> Vec<bool> {
+    let mut leads = vec![false; graph.nodes().len()];
+    leads[graph.output_node().index()] = true;
+    for (i, node) in graph.nodes().iter().enumerate().rev() {
+        let on = leads[i];
+        node.inputs.iter().for_each(|x| leads[x.index()] |= on);
+    }
+    leads
+}
+
+/// Layers through which a gradient must flow: those behind which there is something to train, and before which there is the
+/// result. Any other has no gradient, and must not pass one on.
+fn needs_gradient(graph: &Graph, leads: &[bool], input: bool) -> Vec<bool> {
     let mut needs: Vec<bool> = Vec::with_capacity(graph.nodes().len());
     for (i, node) in graph.nodes().iter().enumerate() {
         let behind = node.inputs.iter().any(|x| needs[x.index()]);
         needs.push(behind || !node.parameters.is_empty() || (i == 0 && input));
     }
+    needs.iter_mut().zip(leads).for_each(|(n, l)| *n &= l);
     needs
 }
 
 /// Backwards over the layers, and over a layer's inputs from last to first, the first writer of a gradient assigns and
 /// later ones accumulate.
-fn gradient_writes(graph: &Graph, needs: &[bool], training: bool) -> Vec<Vec<GradientWrite>> {
+fn gradient_writes(
+    graph: &Graph,
+    leads: &[bool],
+    needs: &[bool],
+    training: bool,
+) -> Vec<Vec<GradientWrite>> {
     let mut written = vec![false; graph.nodes().len()];
     let mut writes = vec![vec![]; graph.nodes().len()];
     for (i, node) in graph.nodes().iter().enumerate().rev() {
         writes[i] = vec![GradientWrite::Skip; node.inputs.len()];
+        if !leads[i] {
+            continue;
+        }
         for (slot, x) in node.inputs.iter().enumerate().rev() {
             writes[i][slot] = match (training && needs[x.index()], written[x.index()]) {
                 (false, _) => GradientWrite::Skip,
