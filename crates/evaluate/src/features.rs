@@ -1,8 +1,10 @@
 //! Features of pictures: the network's, and the pixels themselves.
 
 use anchorhood_data::{Pictures, normalise};
-use anchorhood_engine::{Network, Result};
+use anchorhood_engine::{Network, Result, Shape};
 use rayon::prelude::*;
+
+use crate::{Rows, average, pooled};
 
 /// What the network makes of every picture, not augmented, in inference mode: a row for each. `progress` is told how many
 /// are done.
@@ -48,16 +50,28 @@ pub(crate) fn see(
 /// length, so that similarity is a cosine. Without the mean all pictures would look alike, being all rather bright or all
 /// rather dark. A picture that is all mean stays zero.
 pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
-    let one = pictures.picture_len();
-    let mut features = vec![0.0; pictures.len() * one];
-    let each = features.par_chunks_exact_mut(one).enumerate();
-    each.for_each_init(Vec::new, |scratch, (i, out)| {
-        normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], out);
-        let square: f64 = out.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
-        if square > 0.0 {
-            let scale = (1.0 / square.sqrt()) as f32;
-            out.iter_mut().for_each(|v| *v *= scale);
-        }
-    });
-    features
+    raw_pixels_within(pictures, mean, usize::MAX).values
+}
+
+/// The same with at most so many values of a picture: larger ones are averaged to a grid that has no more. All pixels of a
+/// million pictures of 224×224 would take 770 GB.
+pub fn raw_pixels_within(pictures: &Pictures, mean: [f32; 3], most: usize) -> Rows {
+    let from = Shape::new(pictures.height(), pictures.width(), 3);
+    let to = pooled(from, most);
+    let mut values = vec![0.0; pictures.len() * to.len()];
+    let each = values.par_chunks_exact_mut(to.len()).enumerate();
+    each.for_each_init(
+        || (Vec::new(), vec![0.0; from.len()]),
+        |(scratch, seen), (i, out)| {
+            normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], seen);
+            average(seen, from, to, out);
+        },
+    );
+    let mut rows = Rows {
+        dim: to.len(),
+        channels: to.channels,
+        values,
+    };
+    rows.to_unit_length();
+    rows
 }

@@ -19,7 +19,7 @@ mod spread;
 pub use attention::{HeatMap, LayerGradient, Memory, attention, layer_gradient};
 pub use consistency::{Consistency, consistency};
 pub use cross_entropy::{CrossEntropy, naive_cross_entropy};
-pub use features::{extract, raw_pixels};
+pub use features::{extract, raw_pixels, raw_pixels_within};
 pub use knn::{KnnOptions, KnnResult, weighted_knn};
 pub use linear::{LinearOptions, LinearResult, LinearSet};
 pub use rows::{MOST_VALUES, Rows, average, extract_layer, pooled};

@@ -2,7 +2,7 @@
 
 use anchorhood_data::{Labels, Pictures, normalise};
 use anchorhood_engine::{ConvSpec, Cpu, Device, Graph, Network, NetworkOptions};
-use anchorhood_evaluate::{KnnOptions, extract, raw_pixels, weighted_knn};
+use anchorhood_evaluate::{KnnOptions, extract, raw_pixels, raw_pixels_within, weighted_knn};
 use anchorhood_random::{Draws, Stream};
 
 fn labels(values: &[u32], classes: usize) -> Labels {
@@ -150,6 +150,33 @@ fn raw_pixels_are_centred_and_of_unit_length() {
     }
     let black = Pictures::new(1, 1, vec![0; 3]).unwrap();
     assert_eq!(raw_pixels(&black, [0.0; 3]), [0.0; 3]);
+}
+
+/// Of 4×4 pixels, four cells of four each are left.
+#[test]
+fn many_raw_pixels_are_averaged() {
+    let (pictures, mean) = (some_pictures(3), [0.5, 0.25, 0.75]);
+    let all = raw_pixels_within(&pictures, mean, 48);
+    assert_eq!((all.dim, &all.values), (48, &raw_pixels(&pictures, mean)));
+    let rows = raw_pixels_within(&pictures, mean, 47);
+    assert_eq!((rows.dim, rows.len()), (27, 3));
+    let rows = raw_pixels_within(&pictures, mean, 26);
+    assert_eq!((rows.dim, rows.len()), (12, 3));
+    for i in 0..3 {
+        let value = |cell: usize, channel: usize| -> f64 {
+            let corner = cell / 2 * 8 + cell % 2 * 2;
+            let places = [0, 1, 4, 5].map(|p| 3 * (corner + p) + channel);
+            let sum: f64 = (places.iter())
+                .map(|p| f64::from(pictures.picture(i)[*p]) / 255.0)
+                .sum();
+            sum / 4.0 - f64::from(mean[channel])
+        };
+        let expected: Vec<f64> = (0..12).map(|j| value(j / 3, j % 3)).collect();
+        let norm = expected.iter().map(|v| v * v).sum::<f64>().sqrt();
+        for (got, expected) in rows.row(i).iter().zip(&expected) {
+            assert!((f64::from(*got) - expected / norm).abs() < 1e-6);
+        }
+    }
 }
 
 /// Batches of 4 over 10 pictures, the last not full: the same features as one picture at a time.

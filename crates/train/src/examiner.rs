@@ -4,9 +4,12 @@
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::Device;
-use anchorhood_evaluate::{consistency, extract, raw_pixels, weighted_knn};
+use anchorhood_evaluate::{consistency, extract, raw_pixels_within, weighted_knn};
 
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
+
+/// Pixels of all pictures of a split that vote, at most: 4 GiB. Of more pictures each has fewer.
+const MOST_PIXELS: usize = 1 << 30;
 
 /// Judges features between epochs.
 pub trait Examiner<D: Device> {
@@ -123,10 +126,11 @@ impl<D: Device> Examiner<D> for Labelled<D> {
     }
 
     fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
-        let dim = self.train.picture_len();
-        let bank = self.device.upload(&raw_pixels(&self.train, self.mean))?;
-        let test = raw_pixels(&self.test, self.mean);
-        self.knn(&bank, dim, &test).map(Some)
+        let most = MOST_PIXELS / self.train.len().max(self.test.len()).max(1);
+        let [train, test] =
+            [&self.train, &self.test].map(|of| raw_pixels_within(of, self.mean, most));
+        let bank = self.device.hand_over(train.values)?;
+        self.knn(&bank, train.dim, &test.values).map(Some)
     }
 
     fn network(
@@ -155,5 +159,20 @@ impl<D: Device> Examiner<D> for Labelled<D> {
             consistent_pairs: c.consistent_pairs,
             pairs: c.pairs,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MOST_PIXELS;
+    use anchorhood_engine::Shape;
+    use anchorhood_evaluate::pooled;
+
+    /// CIFAR-10 votes with all of its pixels, and ImageNet with as many as fit in memory.
+    #[test]
+    fn pixels_fit_in_memory() {
+        let of = |side, n| pooled(Shape::new(side, side, 3), MOST_PIXELS / n).len();
+        assert_eq!(of(32, 50_000), 3072);
+        assert_eq!(of(224, 1_281_167), 16 * 16 * 3);
     }
 }
