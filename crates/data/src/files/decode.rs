@@ -50,10 +50,15 @@ impl Picture {
     /// Reads a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture, String> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| e.to_string())?;
-        if file.metadata().is_ok_and(|m| m.len() == 0) {
+        let found = path.metadata().map_err(|e| e.to_string())?;
+        if !found.is_file() {
+            // Opening a pipe would wait for somebody to write to it.
+            return Err("it is not a file".into());
+        }
+        if found.len() == 0 {
             return Err("the file is empty".into());
         }
+        let file = File::open(path).map_err(|e| e.to_string())?;
         caught(|| read_from(BufReader::new(file)))
     }
 

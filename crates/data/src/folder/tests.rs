@@ -326,6 +326,29 @@ fn broken_files_are_skipped_and_named_up_to_a_tenth() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn pipes_are_not_waited_for() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..20 {
+        png(dir.path(), &format!("{i:02}.png"));
+    }
+    let pipe = dir.path().join("pipe.png");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("skipped: mkfifo is not here");
+        return;
+    }
+    let (sender, loaded) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(load(dir.path())));
+    let loaded = loaded.recv_timeout(std::time::Duration::from_secs(60));
+    let data = loaded.expect("it waits for nobody").unwrap();
+    assert_eq!(
+        data.skipped,
+        [("pipe.png".into(), "it is not a file".into())]
+    );
+}
+
 #[test]
 fn huge_pictures_are_refused_before_memory_is_taken() {
     let mut bmp = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
