@@ -27,7 +27,6 @@ impl Labels {
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .trim(csv::Trim::All)
             .from_reader(text.as_slice());
         let mut columns = None;
         let mut rows = vec![];
@@ -42,10 +41,10 @@ impl Labels {
                 }
             }
             let (path_at, label_at) = columns.unwrap_or((0, 1));
-            let Some(picture) = record.get(path_at).filter(|p| !p.is_empty()) else {
+            let Some(picture) = record.get(path_at).filter(|p| !p.trim().is_empty()) else {
                 continue;
             };
-            match record.get(label_at) {
+            match record.get(label_at).map(str::trim) {
                 None => {
                     let reason = format!(
                         "line {line} has no label; each line is a picture's path, a comma and its label"
@@ -78,8 +77,10 @@ impl Labels {
         let mut found: Vec<Option<String>> = vec![None; names.len()];
         let mut unknown = vec![];
         for (path, label) in &self.rows {
-            let Some(i) = place(&places, path, &folder) else {
-                unknown.push(path.as_str());
+            // A name may begin or end with a space; most spaces are somebody's way of writing.
+            let found_at = place(&places, path, &folder);
+            let Some(i) = found_at.or_else(|| place(&places, path.trim(), &folder)) else {
+                unknown.push(path.trim());
                 continue;
             };
             match &found[i] {
@@ -105,7 +106,7 @@ impl Labels {
 
 fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {
     let find = |names: &[&str]| {
-        let is = |field: &str| names.contains(&field.to_lowercase().as_str());
+        let is = |field: &str| names.contains(&field.trim().to_lowercase().as_str());
         record.iter().position(is)
     };
     find(&["path", "file", "name", "picture"]).zip(find(&["label", "class"]))
@@ -151,6 +152,14 @@ mod tests {
             of("label,score,path\ncat,1,./a.png\ndog,2,\"b/ü, x.jpg\"\n,3,c.png"),
             expected
         );
+    }
+
+    #[test]
+    fn spaces_belong_to_a_name_that_has_them() {
+        let names = [" a.png", "b.png ", "c.png"].map(String::from);
+        let labels = read(" path , label \n a.png,x\nb.png , y \n c.png , z").unwrap();
+        let found = labels.of(&names, Path::new("nowhere")).unwrap();
+        assert_eq!(found, ["x", "y", "z"].map(|l| Some(l.to_string())));
     }
 
     #[test]
