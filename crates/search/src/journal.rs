@@ -5,7 +5,7 @@
 //! and computed again.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -128,6 +128,11 @@ impl Journal {
             .truncate(false)
             .open(path)
             .map_err(io)?;
+        // A file system without locks is no reason to refuse.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let busy = "another program is at this job; wait for it, or choose another name";
+            return Err(io(std::io::Error::other(busy)));
+        }
         let length = file.metadata().map_err(io)?.len();
         let mut known = HashMap::new();
         let end = match read_all(&mut file, wanted, &mut known).map_err(io)? {
@@ -396,6 +401,7 @@ mod tests {
             }
             journal.append(&entry("new", 7.0)).unwrap();
             journal.flush().unwrap();
+            drop(journal);
             let (_, again) = Journal::open(&path, &header()).unwrap();
             assert_eq!(
                 (again.pictures, again.lost_bytes),
@@ -403,6 +409,17 @@ mod tests {
             );
         }
         assert_eq!(seen, [true, true, true, false]);
+    }
+
+    #[test]
+    fn two_at_one_job_do_not_mix() {
+        let (_folder, path, entries) = filled();
+        let (mut first, _) = Journal::open(&path, &header()).unwrap();
+        let second = Journal::open(&path, &header()).unwrap_err().to_string();
+        assert!(second.contains("another program"), "{second}");
+        assert_eq!(first.read("a").unwrap().as_ref(), Some(&entries[0]));
+        drop(first);
+        assert!(Journal::open(&path, &header()).is_ok());
     }
 
     #[test]
