@@ -4,6 +4,14 @@
 //! (`draw`) as a person or a program wants to see it. Errors are one sentence on stderr; the exit code is 2 for something
 //! that cannot be asked for, 1 for something that failed, 130 for a run that was interrupted and saved.
 
+/// As std's, but without a panic where nobody reads stderr any more: that is no reason to end a run of weeks.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*); // nobody is there to be told
+    }};
+}
+
 mod args;
 mod attention;
 mod bar;

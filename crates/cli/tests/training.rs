@@ -121,6 +121,17 @@ fn quiet_is_the_table_alone() {
     assert!(ran.stdout.contains("round 1"));
 }
 
+/// `train … 2>&1 | head -1`, or a `tee` that Ctrl-C ended first.
+#[test]
+fn a_run_goes_on_when_nobody_reads_what_it_says() {
+    let sandbox = Sandbox::new();
+    let mut child = sandbox.start(&["--name", "a"]);
+    drop(child.stderr.take());
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert!(sandbox.path("runs/a/report.html").exists());
+}
+
 #[test]
 fn an_evaluation_agrees_with_the_runs_own() {
     let sandbox = Sandbox::new();
