@@ -52,6 +52,11 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         ))
     })?;
     check_output(&args.output, args.overwrite)?;
+    // A job that goes on may have written it before it ended.
+    let goes_on = Journal::place(&args.output).exists();
+    if format == TableFormat::Npy && !goes_on {
+        check_output(&names_file(&args.output), args.overwrite)?;
+    }
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
     let embedding = Embedding {

@@ -97,6 +97,9 @@ fn what_cannot_be_asked_for() {
     fs::write(sandbox.path("v.npy"), "mine").unwrap();
     embed("a", "pictures", "v.npy").failed(2, &["v.npy", "exists already", "--overwrite"]);
     assert_eq!(fs::read(sandbox.path("v.npy")).unwrap(), b"mine");
+    fs::write(sandbox.path("w.paths.csv"), "mine").unwrap();
+    embed("a", "pictures", "w.npy").failed(2, &["w.paths.csv", "exists already"]);
+    assert_eq!(fs::read(sandbox.path("w.paths.csv")).unwrap(), b"mine");
 }
 
 /// A job killed in the middle, with a record half-written, ends in the same bytes as one that was left alone.
