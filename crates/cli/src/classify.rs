@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::device::{self, Work};
 use crate::failure::Failure;
 use crate::folder_job::{Job, JobArgs};
-use crate::model::{MachineArgs, ModelArgs, check_output, io};
+use crate::model::{MachineArgs, ModelArgs, check_outputs, io};
 use crate::neighbours::{open_index, warn_of_gone};
 use crate::output::{self, grouped};
 
@@ -68,9 +68,7 @@ pub struct ClassifyArgs {
 /// Runs the command.
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet];
-    for file in files.into_iter().flatten() {
-        check_output(file, args.overwrite)?;
-    }
+    check_outputs(files.into_iter().flatten(), args.overwrite)?;
     let labels = Labels::read(&args.labels)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;

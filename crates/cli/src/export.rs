@@ -10,7 +10,7 @@ use anchorhood::search::{Model, WholeFile};
 use clap::Parser;
 
 use crate::failure::Failure;
-use crate::model::{ModelArgs, check_output, io};
+use crate::model::{ModelArgs, check_output, check_outputs, io};
 use crate::output;
 
 #[derive(Debug, Parser)]
@@ -42,10 +42,18 @@ pub struct ExportArgs {
 
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
-    for file in [&args.onnx, &args.safetensors].into_iter().flatten() {
-        check_output(file, args.overwrite)?;
-    }
+    let files = [&args.onnx, &args.safetensors].into_iter().flatten();
+    check_outputs(files.clone(), args.overwrite)?;
     let model = args.model.load()?;
+    for file in files.filter(|f| f.exists()) {
+        let same = file.canonicalize().ok() == model.path().canonicalize().ok();
+        if same {
+            return Err(Failure::usage(format!(
+                "{}: is the checkpoint itself, which the run needs; choose another name",
+                file.display()
+            )));
+        }
+    }
     let export = Export::new(&model);
     if let Some(folder) = &args.timm {
         export.timm(folder, args.overwrite)?;

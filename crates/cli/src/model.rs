@@ -96,6 +96,27 @@ pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Likewise for several files of one command, each of which needs a name of its own.
+pub fn check_outputs<P: AsRef<Path>>(
+    files: impl IntoIterator<Item = P>,
+    overwrite: bool,
+) -> Result<(), Failure> {
+    let mut seen = vec![];
+    for file in files {
+        let file = file.as_ref();
+        check_output(file, overwrite)?;
+        let whole = std::path::absolute(file).map_err(io(file))?;
+        if seen.contains(&whole) {
+            return Err(Failure::usage(format!(
+                "{}: two results cannot be one file; give each a name of its own",
+                file.display()
+            )));
+        }
+        seen.push(whole);
+    }
+    Ok(())
+}
+
 impl From<SearchError> for Failure {
     fn from(error: SearchError) -> Self {
         match error {

@@ -84,4 +84,15 @@ fn what_cannot_be_exported() {
     sandbox
         .run(&["export", "b", "--onnx", "x.onnx"])
         .failed(2, &["no run called `b`"]);
+    sandbox
+        .run(&["export", "a", "--onnx", "one", "--safetensors", "./one"])
+        .failed(2, &["./one", "a name of its own"]);
+    assert!(!sandbox.path("one").exists());
+    let last = "runs/a/checkpoints/last.safetensors";
+    sandbox
+        .run(&["export", "a", "--safetensors", last, "--overwrite"])
+        .failed(2, &[last, "the checkpoint itself"]);
+    sandbox
+        .run(&["export", "a", "--onnx", "x.onnx"])
+        .succeeded();
 }

@@ -297,4 +297,9 @@ fn a_few_labels_go_a_long_way() {
     classify("dark-0.png,night\n").failed(2, &["1 labelled picture", "at least 2"]);
     classify("cat.png,night\n").failed(2, &["bad.csv", "cat.png", "relative to that folder"]);
     classify("").failed(2, &["bad.csv", "no labels in it"]);
+    let twice = ["-o", "both.csv", "--next-to", "both.csv"];
+    let args = ["classify", "a", "p.index", "--labels", "labels.csv"];
+    sandbox
+        .run(&[&args[..], &twice].concat())
+        .failed(2, &["both.csv", "a name of its own"]);
 }
