@@ -43,6 +43,11 @@ fn an_index_is_walked_and_searched() {
     let (code, bytes) = served.get(&format!("/api/picture/{id}/small?side=32"));
     assert_eq!(code, 200);
     assert_eq!(image::load_from_memory(&bytes).unwrap().width(), 32);
+    // A browser that kept it would show it for another server's picture of this number.
+    let asked =
+        format!("GET /api/picture/{id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let answer = served.raw(asked.as_bytes()).to_lowercase();
+    assert!(answer.contains("no-cache") && !answer.contains("max-age"));
     assert_eq!(
         served.json("/api/map")["points"].as_array().unwrap().len(),
         30
