@@ -2,7 +2,7 @@
 //!
 //! Hidden files and folders are passed over. Links are followed, but no folder is entered twice, so loops end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::DataError;
@@ -87,10 +87,19 @@ impl Scanner<'_> {
         }
         let mut entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
         entries.sort_by_key(|entry| entry.file_name());
+        let mut shown_alike: HashMap<String, usize> = HashMap::new();
         for entry in entries {
-            let Some(file_name) = visible(&entry.file_name()) else {
+            let Some(mut file_name) = visible(&entry.file_name()) else {
                 continue;
             };
+            if entry.file_name().to_str().is_none() {
+                // What is done to a picture is kept by its name, so two must not share one.
+                let alike = shown_alike.entry(file_name.clone()).or_default();
+                *alike += 1;
+                if *alike > 1 {
+                    file_name = format!("{file_name} ({alike})");
+                }
+            }
             let name = format!("{prefix}{file_name}");
             let path = entry.path();
             // Only links need a look at what they lead to.
@@ -179,6 +188,41 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("nowhere"), dir.path().join("dead.png"))
             .unwrap();
         assert_eq!(names(dir.path()), ["a/x.png", "dead.png", "y.png"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_look_alike_are_told_apart() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = TempDir::new().unwrap();
+        for name in [
+            &b"caf\xe8.png"[..],
+            b"caf\xe9.png",
+            b"\xe8/a.png",
+            b"\xe9/a.png",
+        ] {
+            let path = dir.path().join(std::ffi::OsStr::from_bytes(name));
+            let _ = fs::create_dir(path.parent().unwrap()); // the first two are at the top
+            if fs::write(path, name).is_err() {
+                return; // a file system of Unicode names alone
+            }
+        }
+        let found = scan(dir.path()).unwrap().candidates;
+        let shown: Vec<&str> = found.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(
+            shown,
+            [
+                "caf\u{fffd}.png",
+                "caf\u{fffd}.png (2)",
+                "\u{fffd} (2)/a.png",
+                "\u{fffd}/a.png"
+            ]
+        );
+        let held: HashSet<Vec<u8>> = found
+            .iter()
+            .map(|c| fs::read(c.path(dir.path())).unwrap())
+            .collect();
+        assert_eq!(held.len(), 4);
     }
 
     #[cfg(unix)]
