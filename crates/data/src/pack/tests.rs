@@ -130,6 +130,10 @@ fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
         .to_string();
     assert!(said.contains("--force"), "{said}");
     assert_eq!(pack(spec, &file, None, true, QUIET).unwrap().pictures, 29);
+    // Said before the first picture is read, not after the last.
+    let read = &|_, _| panic!("a picture was read");
+    let said = pack(spec, dir.path(), None, true, read).unwrap_err();
+    assert!(said.to_string().contains("is no file"), "{said}");
     assert_eq!(
         fs::read_dir(dir.path()).unwrap().count(),
         2,

@@ -58,6 +58,13 @@ pub fn pack(
             why: "must be between 4 and 1024".into(),
         });
     }
+    // Said before hours of work; and a rename would put a file in the place of a device.
+    if to.exists() && !to.is_file() {
+        return Err(DataError::BadOption {
+            option: "output",
+            why: format!("{} is no file; give the name of one", to.display()),
+        });
+    }
     let source = Source::of(spec, size)?;
     let fingerprint = source.fingerprint();
     if to.exists() && !force {
