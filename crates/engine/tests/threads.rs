@@ -64,3 +64,34 @@ fn one_two_and_four_threads_give_the_same_bits() {
         }
     }
 }
+
+/// One caller's work is done in the pool as a whole, the other's call by call. Neither may hold what the pool's thread waits
+/// for while it waits for the pool's thread.
+#[test]
+fn two_callers_may_share_a_device() {
+    let (batch, n, dim) = (64, 1024, 32);
+    let device = Cpu::new(1);
+    let (said, heard) = std::sync::mpsc::channel();
+    for within in [true, false] {
+        let (device, said) = (device.clone(), said.clone());
+        std::thread::spawn(move || {
+            let (queries, keys) = (uniform(1, batch * dim), uniform(9, n * dim));
+            let mut positives = Positives::default();
+            (0..batch as u32).for_each(|i| positives.push([i]));
+            let (mut losses, mut gradient) = (vec![0.0; batch], vec![0.0; batch * dim]);
+            let mut ask = || {
+                let (l, g) = (&mut losses, &mut gradient);
+                let asked = device.softmax_loss(&queries, &keys, dim, 0.1, &positives, l, g);
+                asked.unwrap();
+            };
+            match within {
+                true => device.within(|| (0..500).for_each(|_| ask())),
+                false => (0..500).for_each(|_| ask()),
+            }
+            said.send(losses).unwrap();
+        });
+    }
+    let wait = || heard.recv_timeout(std::time::Duration::from_secs(60));
+    let first = wait().expect("nobody waits for ever");
+    assert_eq!(first, wait().expect("nobody waits for ever"));
+}

@@ -113,12 +113,13 @@ impl Device for Cpu {
         losses: &mut [f32],
         gradient: &mut Vec<f32>,
     ) -> Result<()> {
-        let mut scratch = self.loss_scratch.lock().unwrap_or_else(|e| e.into_inner());
-        let scratch = &mut *scratch;
-        self.within(|| {
+        // Taken out and put back, not held: who waits for the pool must not have what a thread of the pool waits for.
+        let kept = || self.loss_scratch.lock().unwrap_or_else(|e| e.into_inner());
+        let mut scratch = std::mem::take(&mut *kept());
+        let done = self.within(|| {
             similarity::softmax_loss(
                 self.arch,
-                scratch,
+                &mut scratch,
                 queries,
                 keys,
                 dim,
@@ -127,7 +128,9 @@ impl Device for Cpu {
                 losses,
                 gradient,
             )
-        })
+        });
+        *kept() = scratch;
+        done
     }
 
     fn blend_rows(
