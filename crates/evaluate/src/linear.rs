@@ -241,9 +241,12 @@ fn hand_over<D: Device>(device: &D, values: Vec<f32>) -> Result<D::Buffer> {
     })
 }
 
-/// How many classes come before one; of equal ones the lower number comes first.
+/// How many classes come before one; of equal ones the lower number comes first, and all come before what is not a number.
 fn rank(logits: &[f32], class: usize) -> usize {
     let own = logits[class];
+    if own.is_nan() {
+        return logits.len();
+    }
     let before = |(other, v): (usize, &f32)| *v > own || (*v == own && other < class);
     logits.iter().enumerate().filter(|v| before(*v)).count()
 }
@@ -311,6 +314,7 @@ mod tests {
     fn ranks_and_ties() {
         let logits = [0.5, 2.0, 0.5, -1.0];
         assert_eq!([0, 1, 2, 3].map(|c| rank(&logits, c)), [1, 0, 2, 3]);
+        assert_eq!(rank(&[f32::NAN; 4], 2), 4, "not a number is no hit");
     }
 
     #[test]
