@@ -87,6 +87,13 @@ pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
             path.display()
         )));
     }
+    if path.exists() && !path.is_file() {
+        // A rename would put a file in the place of a device or a pipe, for every program that uses it.
+        return Err(Failure::usage(format!(
+            "{}: is no file that could be replaced; choose another name",
+            path.display()
+        )));
+    }
     if path.exists() && !overwrite {
         return Err(Failure::usage(format!(
             "{}: exists already; choose another name, or give --overwrite to replace it",

@@ -84,6 +84,14 @@ fn what_cannot_be_exported() {
     sandbox
         .run(&["export", "b", "--onnx", "x.onnx"])
         .failed(2, &["no run called `b`"]);
+    let pipe = sandbox.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if made.is_ok_and(|status| status.success()) {
+        sandbox
+            .run(&["export", "a", "--onnx", "pipe", "--overwrite"])
+            .failed(2, &["pipe", "no file that could be replaced"]);
+        assert!(pipe.exists() && !pipe.is_file());
+    }
     sandbox
         .run(&["export", "a", "--onnx", "one", "--safetensors", "./one"])
         .failed(2, &["./one", "a name of its own"]);
