@@ -219,11 +219,15 @@ fn resume_command(runs: &Path, run: &Path) -> String {
     format!("anchorhood train --resume {}", run_and_place(runs, run))
 }
 
-/// A run by name where that is enough, by folder otherwise.
+/// A run by name where that is enough, by folder otherwise, and where the name would be taken for a flag.
 fn run_and_place(runs: &Path, run: &Path) -> String {
     let name = run.file_name().map(|n| n.to_string_lossy().into_owned());
     match name {
-        Some(name) if runs == Path::new("runs") && run == runs.join(&name) => quoted(&name),
+        Some(name)
+            if runs == Path::new("runs") && run == runs.join(&name) && !name.starts_with('-') =>
+        {
+            quoted(&name)
+        }
         _ => quoted(&run.display().to_string()),
     }
 }
@@ -263,6 +267,14 @@ mod tests {
         ] {
             assert!(!open(line), "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_said_to_be_typed_can_be_typed() {
+        let said = |name: &str| run_and_place(Path::new("runs"), &Path::new("runs").join(name));
+        assert_eq!(said("mine"), "mine");
+        assert_eq!(said("it's mine"), r"'it'\''s mine'");
+        assert_eq!(said("-x"), "runs/-x");
     }
 
     #[test]
