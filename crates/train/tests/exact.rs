@@ -165,6 +165,12 @@ fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
         message.contains("40 pictures") && message.contains("41"),
         "{message}"
     );
+    let mut others = set;
+    others.mean[1] += 1e-4;
+    let mut trainer = Trainer::new(&Cpu::new(1), &config, others).unwrap();
+    let refused = trainer.restore(saved.clone(), Path::new("last.safetensors"));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("not the same"), "{message}");
 }
 
 /// Written by version 0.1.0 with `anchorhood train --shapes-train 6 --shapes-test 4 --size 8 --width 1 --features 4
