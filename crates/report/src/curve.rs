@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use anchorhood_train::EpochEnded;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -110,12 +111,8 @@ pub(crate) fn draw_loss<B>(summary: &Summary, area: &Area<B>) -> Drawn
 where
     B: DrawingBackend<ErrorType: 'static>,
 {
-    let points: Vec<(f64, f64)> = summary
-        .epochs
-        .iter()
-        .map(|e| (epoch_number(summary, e.round, e.epoch), e.loss))
-        .filter(|p| p.1.is_finite())
-        .collect();
+    let mut points = per_epoch(summary, |e| e.loss);
+    points.retain(|p| p.1.is_finite());
     let low = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     let high = points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
@@ -129,11 +126,7 @@ pub(crate) fn draw_rate<B>(summary: &Summary, area: &Area<B>) -> Drawn
 where
     B: DrawingBackend<ErrorType: 'static>,
 {
-    let points: Vec<(f64, f64)> = summary
-        .epochs
-        .iter()
-        .map(|e| (epoch_number(summary, e.round, e.epoch), e.rate))
-        .collect();
+    let points = per_epoch(summary, |e| e.rate);
     let high = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let y = 0.0..(high * 1.1).max(1e-6);
     let mut chart = axes(summary, area, y, "learning rate", true)?;
@@ -200,6 +193,14 @@ where
         chart.draw_series(dots)?;
     }
     Ok(())
+}
+
+/// A figure of every epoch, over the epochs done.
+fn per_epoch(summary: &Summary, figure: impl Fn(&EpochEnded) -> f64) -> Vec<(f64, f64)> {
+    let epochs = summary.epochs.iter();
+    epochs
+        .map(|e| (epoch_number(summary, e.round, e.epoch), figure(e)))
+        .collect()
 }
 
 /// Epochs done when this one ended, over all rounds.

@@ -220,7 +220,8 @@ impl<'a, D: Device> Run<'a, D> {
             let at = (epoch, self.standing.position.batch);
             for loss in self.trainer.advance(at, self.pace.steps(), &sgd)? {
                 if !loss.is_finite() {
-                    return Err(self.diverged(loss, rate));
+                    let at = self.standing.position;
+                    return Err(self.dir.diverged(loss, at, rate));
                 }
                 self.standing.loss_sum += loss;
                 self.standing.position.batch += 1;
@@ -323,16 +324,6 @@ impl<'a, D: Device> Run<'a, D> {
             self.save(&checkpoint)?;
         }
         Ok(Outcome::Stopped(self.standing.position))
-    }
-
-    fn diverged(&self, loss: f64, rate: f64) -> TrainError {
-        let last = self.dir.checkpoint("last");
-        TrainError::Diverged {
-            loss,
-            position: self.standing.position,
-            rate,
-            checkpoint: last.exists().then_some(last),
-        }
     }
 
     fn started(&mut self, device: String) -> RunStarted {

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::ConfigError;
-use crate::{Event, RunConfig, TrainError, atomic_file};
+use crate::{Event, Position, RunConfig, TrainError, atomic_file};
 
 /// The folder of one run, held by this process.
 #[derive(Debug)]
@@ -122,6 +122,17 @@ impl RunDir {
     /// Where a checkpoint lies: `last` or `round-3`.
     pub fn checkpoint(&self, name: &str) -> PathBuf {
         checkpoint_path(&self.path, name)
+    }
+
+    /// What to say of a run whose loss is no number any more.
+    pub(crate) fn diverged(&self, loss: f64, position: Position, rate: f64) -> TrainError {
+        let last = self.checkpoint("last");
+        TrainError::Diverged {
+            loss,
+            position,
+            rate,
+            checkpoint: last.exists().then_some(last),
+        }
     }
 
     /// Forgets events after the first `bytes`: a resumed run tells them again.

@@ -211,7 +211,8 @@ impl<'a, D: Device> Supervised<'a, D> {
             let (logits, gradient) = self.network.output_and_gradient();
             let loss = self.loss.loss(self.device, logits, &labels, gradient)?;
             if !loss.is_finite() {
-                return Err(self.diverged(loss, rate));
+                let at = self.standing.position;
+                return Err(self.dir.diverged(loss, at, rate));
             }
             self.network.backward()?;
             self.network.update(&sgd)?;
@@ -261,16 +262,6 @@ impl<'a, D: Device> Supervised<'a, D> {
             neighbourhoods: None,
         };
         Ok(checkpoint.save(&self.dir.checkpoint("last"))?)
-    }
-
-    fn diverged(&self, loss: f64, rate: f64) -> TrainError {
-        let last = self.dir.checkpoint("last");
-        TrainError::Diverged {
-            loss,
-            position: self.standing.position,
-            rate,
-            checkpoint: last.exists().then_some(last),
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaStream, result};
+use cudarc::driver::{CudaFunction, CudaStream, DriverError, result, sys};
 
 use super::{Cuda, failed};
 use crate::{Result, Sgd};
@@ -80,6 +80,16 @@ struct Settings {
     nesterov: u32,
 }
 
+/// One of the driver's ways to start a kernel: what, blocks, threads, shared memory, where, with which arguments.
+type Start = unsafe fn(
+    sys::CUfunction,
+    (u32, u32, u32),
+    (u32, u32, u32),
+    u32,
+    sys::CUstream,
+    &mut [*mut c_void],
+) -> std::result::Result<(), DriverError>;
+
 impl Kernels {
     fn launch(
         &self,
@@ -89,19 +99,8 @@ impl Kernels {
         shared_bytes: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        // SAFETY: every caller is a method below that passes what its kernel declares, in order; pointers are the
-        // callers' promise.
-        let launched = unsafe {
-            result::launch_kernel(
-                function.cu_function(),
-                (grid[0], grid[1], 1),
-                (block[0], block[1], 1),
-                shared_bytes,
-                self.stream.cu_stream(),
-                arguments,
-            )
-        };
-        launched.map_err(|e| failed("starting a kernel", e))
+        let start = result::launch_kernel;
+        self.launch_by(start, function, [grid, block], shared_bytes, arguments)
     }
 
     /// The same for a kernel whose blocks wait for each other: they are all on the GPU at once, or none is.
@@ -113,9 +112,22 @@ impl Kernels {
         shared_bytes: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        // SAFETY: as above.
+        let start = result::launch_cooperative_kernel;
+        self.launch_by(start, function, [grid, block], shared_bytes, arguments)
+    }
+
+    fn launch_by(
+        &self,
+        start: Start,
+        function: &CudaFunction,
+        [grid, block]: [[u32; 2]; 2],
+        shared_bytes: u32,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        // SAFETY: every caller is a method below that passes what its kernel declares, in order; pointers are the
+        // callers' promise.
         let launched = unsafe {
-            result::launch_cooperative_kernel(
+            start(
                 function.cu_function(),
                 (grid[0], grid[1], 1),
                 (block[0], block[1], 1),
