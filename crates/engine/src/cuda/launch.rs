@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 
 use super::{Cuda, failed};
 use crate::{Result, Sgd};
@@ -44,6 +44,8 @@ macro_rules! kernels {
         pub(super) struct Kernels {
             stream: Arc<CudaStream>,
             multiprocessors: usize,
+            /// Whether kernels may begin before the one before them has ended.
+            early: bool,
             on_chip: Vec<CudaFunction>,
             $($($name: CudaFunction,)+)+
         }
@@ -53,6 +55,7 @@ macro_rules! kernels {
                 Ok(Kernels {
                     stream: stream.clone(),
                     multiprocessors: cuda.multiprocessors()?,
+                    early: cuda.starts_early(),
                     on_chip: Kernels::load_on_chip(cuda)?,
                     $($($name: cuda.function($file, stringify!($name))?,)+)+
                 })
@@ -80,16 +83,6 @@ struct Settings {
     nesterov: u32,
 }
 
-/// One of the driver's ways to start a kernel: what, blocks, threads, shared memory, where, with which arguments.
-type Start = unsafe fn(
-    sys::CUfunction,
-    (u32, u32, u32),
-    (u32, u32, u32),
-    u32,
-    sys::CUstream,
-    &mut [*mut c_void],
-) -> std::result::Result<(), DriverError>;
-
 impl Kernels {
     fn launch(
         &self,
@@ -99,35 +92,10 @@ impl Kernels {
         shared_bytes: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        let start = result::launch_kernel;
-        self.launch_by(start, function, [grid, block], shared_bytes, arguments)
-    }
-
-    /// The same for a kernel whose blocks wait for each other: they are all on the GPU at once, or none is.
-    fn launch_together(
-        &self,
-        function: &CudaFunction,
-        grid: [u32; 2],
-        block: [u32; 2],
-        shared_bytes: u32,
-        arguments: &mut [*mut c_void],
-    ) -> Result<()> {
-        let start = result::launch_cooperative_kernel;
-        self.launch_by(start, function, [grid, block], shared_bytes, arguments)
-    }
-
-    fn launch_by(
-        &self,
-        start: Start,
-        function: &CudaFunction,
-        [grid, block]: [[u32; 2]; 2],
-        shared_bytes: u32,
-        arguments: &mut [*mut c_void],
-    ) -> Result<()> {
         // SAFETY: every caller is a method below that passes what its kernel declares, in order; pointers are the
         // callers' promise.
         let launched = unsafe {
-            start(
+            result::launch_kernel(
                 function.cu_function(),
                 (grid[0], grid[1], 1),
                 (block[0], block[1], 1),
@@ -136,6 +104,52 @@ impl Kernels {
                 arguments,
             )
         };
+        launched.map_err(|e| failed("starting a kernel", e))
+    }
+
+    /// Launches a kernel whose blocks wait for each other, a block or none on every multiprocessor.
+    ///
+    /// It begins before the kernel before it has quite ended, where it knows how to wait for that one. That they get onto
+    /// the chip together, and no other such kernel with them, is then seen to by the order of the one stream they go to;
+    /// else it is the driver's promise.
+    fn launch_together(
+        &self,
+        function: &CudaFunction,
+        grid: [u32; 2],
+        threads: u32,
+        shared_bytes: u32,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        use sys::CUlaunchAttributeID as Id;
+        // SAFETY: an attribute is plain numbers.
+        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        match self.early {
+            true => {
+                attribute.id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+                attribute.value.programmaticStreamSerializationAllowed = 1;
+            }
+            false => {
+                attribute.id = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+                attribute.value.cooperative = 1;
+            }
+        }
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared_bytes,
+            hStream: self.stream.cu_stream(),
+            attrs: &mut attribute,
+            numAttrs: 1,
+        };
+        let (function, none) = (function.cu_function(), std::ptr::null_mut());
+        // SAFETY: as above; the attribute outlives the call.
+        let launched =
+            unsafe { sys::cuLaunchKernelEx(&config, function, arguments.as_mut_ptr(), none) };
+        let launched = launched.result();
         launched.map_err(|e| failed("starting a kernel", e))
     }
 

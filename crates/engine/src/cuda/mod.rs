@@ -1,7 +1,8 @@
 //! An NVIDIA GPU: kernels of our own compiled by NVRTC for the chip found, convolutions by cuDNN.
 //!
 //! Every library is opened when a [`Cuda`] is made and not before, so that the same program runs where there is none.
-//! All work of a device goes to one stream, in the order it is asked for; the host waits only where values are read.
+//! All work that a program gives to a GPU goes to one stream, in the order it is asked for; the host waits only where
+//! values are read.
 
 mod cache;
 mod choices;
@@ -19,9 +20,9 @@ mod similarity;
 mod steps;
 mod ways;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, sys};
@@ -110,12 +111,8 @@ impl Cuda {
     /// The GPU of this number.
     pub fn new(ordinal: usize, precision: Precision) -> Result<Self> {
         libraries::open_all()?;
-        let context = CudaContext::new(ordinal).map_err(|e| failed("opening the GPU", e))?;
-        // SAFETY: all work of this context's owner goes to one stream, so nothing needs events to be ordered.
-        unsafe { context.disable_event_tracking() };
-        let stream = context
-            .new_stream_with_priority(FIRST)
-            .map_err(|e| failed("making a stream", e))?;
+        let stream = stream_of(ordinal)?;
+        let context = stream.context().clone();
         let (major, minor) = context
             .compute_capability()
             .map_err(|e| failed("asking for the chip", e))?;
@@ -206,6 +203,16 @@ impl Cuda {
         count
             .map(|c| c.max(1) as usize)
             .map_err(|e| failed("counting multiprocessors", e))
+    }
+
+    /// Whether a kernel may begin before the one before it has ended: from Hopper on, and not where several programs are on
+    /// the chip at the same time.
+    fn starts_early(&self) -> bool {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let ask = |which| self.shared.context.attribute(which);
+        let major = ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+        let shared = ask(Attribute::CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
+        major.is_ok_and(|major| major >= 9) && shared.is_ok_and(|shared| shared == 0)
     }
 
     /// The lane all work of networks goes to.
@@ -320,6 +327,23 @@ impl Device for Cuda {
     ) -> Result<ScanResult> {
         similarity::scan(self, queries, keys, scan, progress)
     }
+}
+
+/// The stream of the GPU of this number, the same for everybody in the program: kernels whose blocks wait for each other
+/// take turns in it, and never hold half of the chip each.
+fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
+    static OPEN: Mutex<BTreeMap<usize, Weak<CudaStream>>> = Mutex::new(BTreeMap::new());
+    let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(stream) = open.get(&ordinal).and_then(Weak::upgrade) {
+        return Ok(stream);
+    }
+    let context = CudaContext::new(ordinal).map_err(|e| failed("opening the GPU", e))?;
+    // SAFETY: all work of the program goes to one stream, so nothing needs events to be ordered.
+    unsafe { context.disable_event_tracking() };
+    let stream = context.new_stream_with_priority(FIRST);
+    let stream = stream.map_err(|e| failed("making a stream", e))?;
+    open.insert(ordinal, Arc::downgrade(&stream));
+    Ok(stream)
 }
 
 /// A kernel that somebody else brings stands for itself.

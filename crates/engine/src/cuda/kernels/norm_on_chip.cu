@@ -2,8 +2,10 @@
 // block keeps its part in registers (and shared memory) from the first reading to the writing, so that memory is read once.
 //
 // Blocks are [slice of channels][chunk of rows]. Those of a slice exchange their sums through memory and wait for each
-// other, so all blocks of a launch must be on the chip at once: the launch is cooperative and has no more than one for each
-// multiprocessor.
+// other, so all blocks of a launch must be on the chip at once: there is no more than one for each multiprocessor, and no
+// second launch of this kind beside it.
+//
+// A launch may begin before the kernel before it has ended, and does meanwhile what does not depend on that one.
 // Sums over chunks are added in f64 in the order of the chunks, so the bits depend on the shape and on the chip's size alone.
 //
 //   partials   [chunk][2][channels]
@@ -36,6 +38,37 @@ static __device__ __forceinline__ Held held(const float v[8]) {
 #endif
 
 static __device__ __forceinline__ void soon(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// From here on the kernel before this one has ended, and what it wrote is there.
+static __device__ __forceinline__ void after_the_one_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Values on their way to shared memory, past the registers. They travel in groups; the thread that asked for them has them
+// when it has waited.
+static __device__ __forceinline__ void send_for(Held *to, const element *from) {
+#if __CUDA_ARCH__ >= 800
+    u32 at = (u32)__cvta_generic_to_shared(to);
+#pragma unroll
+    for (u32 i = 0; i < sizeof(Held) / 16; i++)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + 16 * i), "l"((const uint4 *)from + i) : "memory");
+#else
+    *to = hold(from);
+#endif
+}
+static __device__ __forceinline__ void end_group() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Waits for all groups but the last so many.
+template <int LATER> static __device__ __forceinline__ void wait_for_group() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#endif
+}
 
 // Where a thread's values lie: eight channels of every `down`-th row of the block's chunk.
 struct Share {
@@ -113,6 +146,14 @@ static __device__ __forceinline__ void forward(const element *x, const element *
     __shared__ double totals[16 * MOST_ACROSS];
     __shared__ __align__(16) float scales[8 * MOST_ACROSS], shifts[8 * MOST_ACROSS];
     Share s = Share::of(width, norm.rows, chunk_rows);
+    if (residual) {
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            u32 row = s.first + k * s.down;
+            if (row < s.end) soon(residual + (u64)row * channels + s.channel);
+        }
+    }
+    after_the_one_before();
     Held mine[K];
     float pivot[8], a[16] = {};
     load8(x + s.channel, pivot);
@@ -125,7 +166,6 @@ static __device__ __forceinline__ void forward(const element *x, const element *
     for (int k = 0; k < K; k++) {
         u32 row = s.first + k * s.down;
         if (row >= s.end) continue;
-        if (residual) soon(residual + (u64)row * channels + s.channel);
         float v[8];
         values_of(mine[k], v);
 #pragma unroll
@@ -192,8 +232,17 @@ static __device__ __forceinline__ void backward(const element *x, const element 
     __shared__ __align__(16) float scales[8 * MOST_ACROSS], slopes[8 * MOST_ACROSS], shifts[8 * MOST_ACROSS];
     constexpr int ASIDE = K == 16 ? 8 : 0;
     Held *own = (Held *)memory + threadIdx.x, *aside = own + K * THREADS;
+    // Rows are taken a few at a time, all of them asked for before the first is used.
+    constexpr int SOME = K < 4 ? K : 4;
     Share s = Share::of(width, norm.rows, chunk_rows);
     bool from_x = relu && !y;
+    // Of what is read, dy alone comes from the kernel before.
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        u32 row = s.first + k * s.down;
+        if (row < s.end) send_for(own + k * THREADS, x + (u64)row * channels + s.channel);
+        if ((k + 1) % SOME == 0) end_group();
+    }
     Held mine[K - ASIDE];
     float a[16] = {};
     {
@@ -201,28 +250,31 @@ static __device__ __forceinline__ void backward(const element *x, const element 
         load8(norm.saved + MEAN * channels + s.channel, mean);
         load8(norm.saved + SCALE * channels + s.channel, scale);
         load8(norm.saved + SHIFT * channels + s.channel, shift);
-        // A few rows at a time, all of them asked for before the first is used.
-        constexpr int SOME = K < 4 ? K : 4;
+        after_the_one_before();
 #pragma unroll
         for (int first = 0; first < K; first += SOME) {
-            Held xs[SOME], ds[SOME], ys[SOME];
+            Held ds[SOME], ys[SOME];
 #pragma unroll
             for (int k = 0; k < SOME; k++) {
                 u32 row = s.first + (first + k) * s.down;
                 if (row >= s.end) continue;
                 u64 at = (u64)row * channels + s.channel;
-                xs[k] = hold(x + at);
                 ds[k] = hold(dy + at);
                 if (y) ys[k] = hold(y + at);
                 if (residual && accumulate) soon(residual + at);
+            }
+            switch (K / SOME - 1 - first / SOME) {
+            case 0: wait_for_group<0>(); break;
+            case 1: wait_for_group<1>(); break;
+            case 2: wait_for_group<2>(); break;
+            default: wait_for_group<3>();
             }
 #pragma unroll
             for (int k = 0; k < SOME; k++) {
                 u32 row = s.first + (first + k) * s.down;
                 if (row >= s.end) continue;
-                own[(first + k) * THREADS] = xs[k];
                 float v[8], d[8], kept[8];
-                values_of(xs[k], v);
+                values_of(own[(first + k) * THREADS], v);
                 values_of(ds[k], d);
                 if (y) values_of(ys[k], kept);
 #pragma unroll

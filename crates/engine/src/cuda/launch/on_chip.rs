@@ -108,7 +108,7 @@ impl Kernels {
             a.y
         );
         let function = self.on_chip(o, false);
-        self.launch_together(function, o.grid, [THREADS, 1], 0, &mut { arguments })
+        self.launch_together(function, o.grid, THREADS, 0, &mut { arguments })
     }
 
     /// See [`Kernels::norm_backward`].
@@ -139,7 +139,7 @@ impl Kernels {
             m.arrivals
         );
         let function = self.on_chip(o, true);
-        self.launch_together(function, o.grid, [THREADS, 1], o.shared, &mut { arguments })
+        self.launch_together(function, o.grid, THREADS, o.shared, &mut { arguments })
     }
 
     fn on_chip(&self, o: &OnChip, backward: bool) -> &cudarc::driver::CudaFunction {

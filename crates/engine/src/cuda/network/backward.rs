@@ -18,7 +18,7 @@ impl State {
     }
 
     /// The same, and the weights moved: all but the first layer's while that one's gradient is still computed. `meanwhile`
-    /// goes to the lane beside, `after` to this one when no layer needs it any more.
+    /// goes to the lane beside, `after` to this one when that is done.
     pub(super) fn backward_and_update(
         &self,
         graph: &Graph,
@@ -29,11 +29,11 @@ impl State {
         let mut beside = Beside::new(&self.lane, &side);
         beside.run(graph.nodes().len(), meanwhile)?;
         self.backward_layers(graph, &mut beside)?;
-        after(&self.lane)?;
         let (p, k) = (&self.parameters, self.kernels());
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);
         beside.wait_for(first + 1)?;
+        after(&self.lane)?;
         let end = match graph.nodes()[first].parameters.first() {
             Some(matrix) => p.matrix_end(*matrix),
             None => 0,
