@@ -113,6 +113,8 @@ pub(super) fn compile(text: &Text, architecture: &str, precision: Precision) -> 
         "--std=c++17".into(),
         "-default-device".into(),
         "-lineinfo".into(),
+        // As many threads as there are cores: two files take longer than all the others.
+        "--split-compile=0".into(),
         // common.cuh offers more than any one file uses.
         "--diag-suppress=177".into(),
     ];
