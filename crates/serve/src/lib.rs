@@ -5,10 +5,12 @@
 //! the shelf are sent through a [`Desk`] to whoever has the model: the server knows no device.
 //!
 //! What strangers could do is limited: the page is shown to this machine alone unless a token is set, uploads have a
-//! greatest size, only pictures on the shelf are ever read, and no request can end the server.
+//! greatest size, only pictures on the shelf are ever read, requests that do not come to their end lose their connection, and
+//! no request can end the server.
 
 mod api;
 mod asked;
+mod connections;
 mod desk;
 mod error;
 mod guard;

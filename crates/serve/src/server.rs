@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::Refusal;
 use crate::neighbourhoods::neighbourhoods;
 use crate::site::{Contents, Site};
-use crate::{Asker, Renewer, ServeError, Shelf, api, guard, live, upload};
+use crate::{Asker, Renewer, ServeError, Shelf, api, connections, guard, live, upload};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -32,6 +32,8 @@ pub struct ServeOptions {
     pub largest_upload: usize,
     /// Pixels of an uploaded picture, at most.
     pub most_pixels: u64,
+    /// How long a connection may take to the end of a request's header, or wait between two requests.
+    pub longest_header: Duration,
 }
 
 impl Default for ServeOptions {
@@ -42,6 +44,7 @@ impl Default for ServeOptions {
             token: None,
             largest_upload: 32 << 20,
             most_pixels: 50_000_000,
+            longest_header: Duration::from_secs(30),
         }
     }
 }
@@ -78,6 +81,7 @@ impl Stop {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    longest_header: Duration,
     site: Site,
 }
 
@@ -116,6 +120,7 @@ impl Server {
         Ok(Server {
             address: listener.local_addr()?,
             listener,
+            longest_header: options.longest_header,
             site: Site {
                 contents: Arc::new(RwLock::new(Arc::new(Contents::new(shelf, rounds, 0)))),
                 run,
@@ -155,16 +160,14 @@ impl Server {
             tokio::task::spawn_blocking(move || {
                 api::laid_out(&early.now());
             });
-            let mut graceful = stop.clone();
-            let serving = axum::serve(listener, router(site))
-                .with_graceful_shutdown(async move { graceful.wait().await });
             tokio::select! {
-                served = async { serving.await } => served,
-                () = async { stop.wait().await; tokio::time::sleep(LAST_WORDS).await } => Ok(()),
+                () = connections::serve(listener, router(site), self.longest_header, stop.clone()) => {}
+                () = async { stop.wait().await; tokio::time::sleep(LAST_WORDS).await } => {}
             }
+            Ok(())
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
-        Ok(served?)
+        served
     }
 }
 
