@@ -99,6 +99,9 @@ pub struct TrainArgs {
     /// Go on with a run: its name or folder; without one, that of --name, or the latest.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
+    /// Where the data set of the run is now, if it has moved; for --resume.
+    #[arg(long = "data", value_name = "PATH")]
+    pub moved: Option<String>,
     /// Events on stdout, one JSON object a line.
     #[arg(long)]
     pub json: bool,

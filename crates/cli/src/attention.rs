@@ -23,6 +23,7 @@ use crate::device::{self, Work};
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::find_run;
+use crate::run_data;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -71,11 +72,10 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         device: args.device.unwrap_or(config.machine.device),
         ..config.machine
     };
-    config.data.set = args.data.clone().unwrap_or(config.data.set);
     config.discovery.temperature = args.tau.unwrap_or(config.discovery.temperature);
     config.check()?;
     let rounds = rounds_of(&run, &config)?;
-    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let data = run_data::open(&config, args.data.as_deref())?;
     let n = data.train.pictures.len();
     if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
         return Err(Failure::usage(format!(

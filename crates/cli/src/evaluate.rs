@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood::data::{self, Dataset};
+use anchorhood::data::Dataset;
 use anchorhood::engine::Device;
 use anchorhood::train::{Checkpoint, FeatureSource, Judgement, RunConfig, judge};
 use serde_json::json;
@@ -13,6 +13,7 @@ use crate::draw;
 use crate::failure::Failure;
 use crate::layers;
 use crate::output;
+use crate::run_data;
 use crate::subject::{Source, Subject};
 
 struct Judging<'a> {
@@ -44,7 +45,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         _ => return layers::run(args, &subject),
     };
     let (path, config) = (&subject.path, &subject.config);
-    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let data = run_data::open(config, args.data.as_deref())?;
     let work = Judging {
         checkpoint,
         path,

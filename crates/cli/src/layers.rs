@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::data::{self, Dataset};
+use anchorhood::data::Dataset;
 use anchorhood::engine::{Device, Graph, NodeId};
 use anchorhood::evaluate::{LinearOptions, LinearSet, Rows, Spread, extract_layer, weighted_knn};
 use anchorhood::train::FeatureSource;
@@ -14,6 +14,7 @@ use crate::bar::Bar;
 use crate::device::{self, Work};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
+use crate::run_data;
 use crate::subject::{Judged, Source, Subject, labelled};
 
 /// Flags of the protocols on layers.
@@ -123,7 +124,7 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
             "--features memory: the memory holds no layers; leave it out",
         ));
     }
-    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let data = run_data::open(config, args.data.as_deref())?;
     let (height, width) = (data.train.pictures.height(), data.train.pictures.width());
     if height != width {
         return Err(Failure::usage(format!(

@@ -39,6 +39,7 @@ mod report;
 mod reproduce;
 mod reproduce_watch;
 mod resolve;
+mod run_data;
 mod serve;
 mod serve_model;
 mod serve_run;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::data::{self, Dataset};
+use anchorhood::data::Dataset;
 use anchorhood::report::{ReportError, RunRecord, write_report};
 use anchorhood::train::RunDir;
 use clap::Parser;
@@ -10,6 +10,7 @@ use clap::Parser;
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::find_run;
+use crate::run_data;
 use crate::tensorboard;
 
 #[derive(Debug, Parser)]
@@ -40,15 +41,11 @@ pub struct ReportArgs {
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let run = find_run(&args.runs, &args.run)?;
-    let mut config = RunDir::config_of(&run)?;
-    if let Some(set) = &args.data {
-        config.data.set = set.clone();
-    }
-    let opened = data::open(&config.data.set, &config.data.load_options(config.seed));
-    if let (Some(_), Err(e)) = (&args.data, &opened) {
-        return Err(Failure::usage(format!("--data: {e}")));
-    }
-    let opened = opened.map_err(|e| format!("the data set cannot be opened: {e}"));
+    let config = RunDir::config_of(&run)?;
+    let opened = match run_data::open(&config, args.data.as_deref()) {
+        Err(failure) if args.data.is_some() => return Err(failure),
+        opened => opened.map_err(|failure| failure.message.unwrap_or_default()),
+    };
     if let Err(why) = &opened {
         eprintln!("warning: the report will show no pictures, because {why}");
     }

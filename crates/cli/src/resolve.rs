@@ -19,7 +19,13 @@ pub enum Plan {
 /// Resolves a `train` command.
 pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
     let Some(resume) = &args.resume else {
-        let config = configuration(args, None)?;
+        if let Some(data) = &args.moved {
+            return Err(Failure::usage(format!(
+                "--data says where the pictures of a run lie that goes on (--resume); a new run takes them without it: `anchorhood train {data}`"
+            )));
+        }
+        let mut config = configuration(args, None)?;
+        config.data.settle();
         return Ok(Plan::New(Box::new(config)));
     };
     let name = match (resume.as_str(), &args.name) {
@@ -38,7 +44,8 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
         None => latest_run(&args.runs)?,
     };
     let theirs = RunDir::config_of(&path)?;
-    let config = configuration(args, Some(&theirs))?;
+    let mut config = configuration(args, Some(&theirs))?;
+    config.data.seen_from = theirs.data.seen_from.clone();
     let differences = theirs.differences(&config);
     if !differences.is_empty() {
         return Err(TrainError::OtherSettings { path, differences }.into());
@@ -65,6 +72,7 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
     }
     if let Some(set) = &args.data {
         config.data.set = set.clone();
+        config.data.seen_from = None; // typed here, whatever the file says
     }
     apply(&args.settings, &mut config);
     config.check()?;

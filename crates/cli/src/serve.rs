@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anchorhood::data;
 use anchorhood::engine::Device;
 use anchorhood::report::Findings;
 use anchorhood::search::{Model, PictureIndex};
@@ -19,6 +18,7 @@ use crate::model::MachineArgs;
 use crate::neighbours::open_index;
 use crate::output;
 use crate::resolve::{find_run, last_of, model_file};
+use crate::run_data;
 use crate::serve_model::{BATCH, Thinker, Thinking};
 use crate::serve_run::WatchedRun;
 
@@ -142,12 +142,9 @@ fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
 
 fn run_goods(args: &ServeArgs) -> Result<Goods, Failure> {
     let run = find_run(&args.runs, &args.what)?;
-    let mut config = RunDir::config_of(&run)?;
-    if let Some(set) = &args.data {
-        config.data.set = set.clone();
-    }
+    let config = RunDir::config_of(&run)?;
     last_of(&run)?;
-    let data = data::open(&config.data.set, &config.data.load_options(config.seed))?;
+    let data = run_data::open(&config, args.data.as_deref())?;
     let run = WatchedRun::new(run, data.train, &config);
     let fresh = run.read()?;
     Ok(Goods {

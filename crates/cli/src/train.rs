@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anchorhood::data::{self, Dataset};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
-use anchorhood::train::{Event, Outcome, Preset, RunConfig, RunDir, RunEnded, train};
+use anchorhood::train::{Event, Outcome, Preset, RunDir, RunEnded, train};
 
 use crate::args::TrainArgs;
 use crate::device::{self, Work};
@@ -15,6 +15,7 @@ use crate::draw::{Drawer, Style};
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::{Plan, plan};
+use crate::run_data;
 use crate::tensorboard::Follower;
 
 /// Runs the command.
@@ -27,8 +28,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     let stop = stop_on_interrupt()?;
     let mut plan = plan(args)?;
     let mut drawer = Drawer::new(style, stop.clone());
-    let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
-    let data = open(config, &mut drawer)?;
+    let data = open(&plan, args.moved.as_deref(), &mut drawer)?;
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
         config.training.epochs = enough_epochs(&data);
     }
@@ -139,8 +139,7 @@ pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn open(config: &RunConfig, drawer: &mut Drawer) -> Result<Dataset, Failure> {
-    let options = config.data.load_options(config.seed);
+fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset, Failure> {
     let data = {
         let drawer = std::sync::Mutex::new(&mut *drawer);
         let progress = |done, total| {
@@ -148,7 +147,13 @@ fn open(config: &RunConfig, drawer: &mut Drawer) -> Result<Dataset, Failure> {
                 drawer.loading(done, total);
             }
         };
-        data::open_with_progress(&config.data.set, &options, &progress)?
+        match plan {
+            Plan::New(config) => {
+                let options = config.data.load_options(config.seed);
+                data::open_with_progress(&config.data.place(), &options, &progress)?
+            }
+            Plan::Resume(_, config) => run_data::open_with_progress(config, moved, &progress)?,
+        }
     };
     for (path, why) in &data.skipped {
         drawer.event(&Event::Warning {

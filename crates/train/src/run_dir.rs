@@ -17,9 +17,12 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes a new run called `name` under `runs`. An existing run is left alone.
+    /// Makes a new run called `name` under `runs`, which remembers from where its pictures were seen. An existing run is left
+    /// alone.
     pub fn create(runs: &Path, name: &str, config: &RunConfig) -> Result<RunDir, TrainError> {
         check_name(name)?;
+        let mut config = config.clone();
+        config.data.settle();
         fs::create_dir_all(runs).map_err(|e| TrainError::io(runs, e))?;
         let path = runs.join(name);
         let exists = || TrainError::RunExists {
@@ -33,14 +36,14 @@ impl RunDir {
         let aside = runs.join(format!(".{name}-{}.partial", std::process::id()));
         let _ = fs::remove_dir_all(&aside); // left by a process that was killed
         let whole = aside.join("run");
-        let placed = furnish(&whole, config).and_then(|()| match fs::rename(&whole, &path) {
+        let placed = furnish(&whole, &config).and_then(|()| match fs::rename(&whole, &path) {
             // Another process was quicker.
             Err(_) if path.symlink_metadata().is_ok() => Err(exists()),
             other => other.map_err(|e| TrainError::io(&path, e)),
         });
         let _ = fs::remove_dir_all(&aside);
         placed?;
-        RunDir::hold(path, config.clone())
+        RunDir::hold(path, config)
     }
 
     /// Makes a new run named after the data set: `shapes-1`, `shapes-2`, …

@@ -68,7 +68,8 @@ impl Sandbox {
     }
 }
 
-fn train_args(more: &[&str]) -> Vec<String> {
+/// `train` with tiny settings and more.
+pub fn train_args(more: &[&str]) -> Vec<String> {
     // A flag given again would be an error, so one given in `more` is left out of the tiny settings.
     let tiny = TINY.chunks(2).filter(|pair| !more.contains(&pair[0]));
     let args = ["train"].iter().chain(more).chain(tiny.flatten());

@@ -72,12 +72,17 @@ impl RunConfig {
         augmentation.map_err(|e| setting("augmentation", e.to_string()))
     }
 
-    /// Where another configuration differs in what decides a result; the machine does not.
+    /// Where another configuration differs in what decides a result; neither the machine nor the folder it was started in
+    /// does.
     pub fn differences(&self, other: &RunConfig) -> Vec<Difference> {
-        let table = |c: &RunConfig| toml::Table::try_from(c).expect("a configuration is a table");
-        let (mut ours, mut theirs) = (table(self), table(other));
-        ours.remove("machine");
-        theirs.remove("machine");
+        let table = |c: &RunConfig| {
+            let mut c = c.clone();
+            c.data.seen_from = None;
+            let mut table = toml::Table::try_from(c).expect("a configuration is a table");
+            table.remove("machine");
+            table
+        };
+        let (ours, theirs) = (table(self), table(other));
         let mut found = vec![];
         differ("", &ours, &theirs, &mut found);
         found
@@ -209,6 +214,7 @@ mod tests {
         let ours = Preset::Quick.config("shapes");
         let mut theirs = ours.clone();
         theirs.machine.threads = 7;
+        theirs.data.seen_from = Some("elsewhere".into());
         assert_eq!(ours.differences(&theirs), []);
         theirs.training.epochs += 1;
         theirs.data.limit = Some(5);

@@ -4,6 +4,7 @@
 //! [`RunConfig::check`] says what cannot be. Nothing later reads flags or the environment.
 
 mod check;
+mod place;
 mod preset;
 mod sections;
 

@@ -44,6 +44,7 @@ fn paper(set: &str) -> RunConfig {
         seed: 0,
         data: DataConfig {
             set: set.into(),
+            seen_from: None,
             size: None,
             limit: None,
             test_limit: None,

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct DataConfig {
     /// `shapes`, `cifar10`, `cifar100`, `cifar10:PATH` or the path of a folder.
     pub set: String,
+    /// The folder that a `set` which is no whole path is seen from: the one the run was started in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_from: Option<String>,
     /// Pictures are resized to so many pixels a side; the data set's own size when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<usize>,
