@@ -13,8 +13,8 @@ use anchorhood::engine::{Device, Network, NetworkOptions, Positives};
 use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
 use anchorhood::evaluate::{HeatMap, Memory, attention};
 use anchorhood::train::{
-    Checkpoint, CheckpointError, DeviceChoice, MachineConfig, RunConfig, RunDir, checkpoint_path,
-    write_whole,
+    Checkpoint, CheckpointError, DeviceChoice, MachineConfig, RunConfig, RunDir, TrainingSet,
+    checkpoint_path, write_whole,
 };
 use clap::Parser;
 
@@ -184,17 +184,12 @@ impl Work for Looking<'_> {
 impl Looking<'_> {
     fn checkpoint(&self, path: &Path) -> Result<Checkpoint, Failure> {
         let checkpoint = Checkpoint::load(path)?;
-        let n = self.data.train.pictures.len();
-        if checkpoint.pictures == n {
-            return Ok(checkpoint);
+        if checkpoint.pictures == 0 {
+            let reason = "it has no memory, so no picture in it has neighbours";
+            return Err(mismatch(path, reason.into()));
         }
-        Err(mismatch(
-            path,
-            format!(
-                "the checkpoint remembers {} pictures, and {} has {n}; give the data it was trained on",
-                checkpoint.pictures, self.data.name
-            ),
-        ))
+        checkpoint.check_pictures(&TrainingSet::of(self.data), path)?;
+        Ok(checkpoint)
     }
 
     /// What each chosen picture was drawn to in the round.

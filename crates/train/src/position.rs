@@ -60,6 +60,9 @@ pub struct Standing {
     pub epoch_seconds: f64,
     /// Bytes of `metrics.jsonl` that were written when the checkpoint was.
     pub metrics_bytes: u64,
+    /// Pictures it trains on, where no memory tells; checkpoints written before this was kept do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<usize>,
     /// The last evaluation.
     pub last: Option<Accuracy>,
     /// The best evaluation.

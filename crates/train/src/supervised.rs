@@ -126,9 +126,11 @@ impl<'a, D: Device> Supervised<'a, D> {
                 }
                 .into());
             }
+            checkpoint.check_pictures(&data.set, &last)?;
             checkpoint.restore(&mut network, true, &last)?;
             standing = checkpoint.standing;
         }
+        standing.pictures = Some(pictures.len());
         dir.rewind_metrics(standing.metrics_bytes)?;
         Ok(Supervised {
             loss: CrossEntropy::new(device, data.classes())?,
@@ -335,6 +337,40 @@ mod tests {
         train_supervised(&device, &mut dir, &labelled, &mut quiet, &no).unwrap();
         let resumed = Checkpoint::load(&dir.checkpoint("last")).unwrap();
         assert_eq!(bits(&resumed), bits(&expected));
+    }
+
+    /// A run that has taken a step does not go on with fewer pictures, nor with others in their places.
+    #[test]
+    fn it_does_not_go_on_with_other_pictures() {
+        let (config, data) = small();
+        let runs = tempfile::tempdir().unwrap();
+        let device = Cpu::new(1);
+        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut go = |data: &Dataset, until_epoch: Option<usize>| {
+            let labelled = LabelledSet::of(data).unwrap();
+            stop.store(false, Ordering::Relaxed);
+            let mut observer = |event: &Event| {
+                let ended = |e: &EpochEnded| until_epoch == Some(e.epoch);
+                if matches!(event, Event::EpochEnded(e) if ended(e)) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            };
+            train_supervised(&device, &mut dir, &labelled, &mut observer, &stop)
+        };
+        go(&data, Some(0)).unwrap();
+        let fewer = Dataset {
+            train: data.train.clone().take(Some(95)),
+            ..data.clone()
+        };
+        let message = go(&fewer, None).unwrap_err().to_string();
+        assert!(message.contains("96 pictures") && message.contains("95"));
+        let mut others = data.clone();
+        others.mean[2] -= 1e-4;
+        let message = go(&others, None).unwrap_err().to_string();
+        assert!(message.contains("not the same"), "{message}");
+        let went_on = go(&data, Some(1)).unwrap();
+        assert!(matches!(went_on, Outcome::Stopped(p) if p.epoch == 2));
     }
 
     #[test]

@@ -317,24 +317,7 @@ impl<D: Device> Trainer<D> {
             ))
             .into());
         }
-        if checkpoint.pictures != n {
-            return Err(wrong(format!(
-                "the checkpoint remembers {} pictures, and {} has {n}; give the data it was trained on",
-                checkpoint.pictures, self.set.name
-            ))
-            .into());
-        }
-        // The memory belongs to pictures by their number, so others in their places would go unnoticed.
-        let (mean, std) = (self.set.mean, self.set.std);
-        let near = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6);
-        let same = |i: &InputForm| near(i.mean, mean) && near(i.std, std);
-        if !checkpoint.input.as_ref().is_none_or(same) {
-            return Err(wrong(format!(
-                "the pictures of {} are as many as the checkpoint remembers, and not the same; give those it was trained on",
-                self.set.name
-            ))
-            .into());
-        }
+        checkpoint.check_pictures(&self.set, path)?;
         checkpoint.restore(&mut self.network, true, path)?;
         let features = self.config.network.features;
         self.bank = MemoryBank::from_values(&self.device, &checkpoint.memory, features)?;

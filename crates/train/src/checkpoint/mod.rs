@@ -11,7 +11,7 @@ use anchorhood_engine::{Network, Role, Tensors};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunConfig, Standing, atomic_file};
+use crate::{RunConfig, Standing, TrainingSet, atomic_file};
 
 /// A named tensor in PyTorch's layout.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +153,33 @@ impl Checkpoint {
             "{} width {}, {} features",
             n.architecture, n.width, n.features
         )
+    }
+
+    /// Refuses pictures that are not those the run was begun on: memory and order belong to them by their number, so others
+    /// in their places would go unnoticed. They are known by how many there are, and by their mean and deviation.
+    pub fn check_pictures(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
+        let wrong = |reason| CheckpointError::Mismatch {
+            path: path.into(),
+            reason,
+        };
+        let (name, n) = (&set.name, set.pictures.len());
+        let begun_on = match self.pictures {
+            0 => self.standing.pictures,
+            pictures => Some(pictures),
+        };
+        if let Some(pictures) = begun_on.filter(|pictures| *pictures != n) {
+            return Err(wrong(format!(
+                "the checkpoint remembers {pictures} pictures, and {name} has {n}; give the data it was trained on"
+            )));
+        }
+        let near = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6);
+        let same = |i: &InputForm| near(i.mean, set.mean) && near(i.std, set.std);
+        if !self.input.as_ref().is_none_or(same) {
+            return Err(wrong(format!(
+                "the pictures of {name} are as many as the checkpoint remembers, and not the same; give those it was trained on"
+            )));
+        }
+        Ok(())
     }
 
     /// Copies weights and, if asked, momentum into a network; `path` names the file in errors.
