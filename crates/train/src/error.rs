@@ -88,14 +88,16 @@ pub enum TrainError {
         /// What differs: the run's and what was asked for.
         differences: Vec<Difference>,
     },
-    /// The loss is no number any more.
+    /// The loss, or a weight, is no number any more.
     #[error(
-        "the loss became {loss} at {position}, so training stopped; the last good checkpoint is kept{}. Start a new run with a lower --lr than {rate}",
-        .checkpoint.as_ref().map(|c| format!(" ({})", c.display())).unwrap_or_default()
+        "{what} became {value} at {position}, so training stopped; {}. Start a new run with a lower --lr than {rate:?}",
+        .checkpoint.as_ref().map_or("nothing was saved before".into(), |c| format!("the last good checkpoint is kept ({})", c.display()))
     )]
     Diverged {
+        /// The loss, or which weight.
+        what: String,
         /// What it became.
-        loss: f64,
+        value: f64,
         /// Where.
         position: Position,
         /// The learning rate there.

@@ -40,6 +40,7 @@ impl fmt::Display for Position {
         write!(f, "round {round}, epoch {epoch}")?;
         match self.batch {
             0 => Ok(()),
+            1 => write!(f, ", after 1 batch"),
             batch => write!(f, ", after {batch} batches"),
         }
     }

@@ -109,13 +109,25 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     fn go(mut self, device: &D) -> Result<Outcome, TrainError> {
-        let outcome = device.within(|| self.rounds(device.describe()));
-        outcome.map_err(|error| match (error, self.saved_at) {
-            (TrainError::Engine(source), Some(position)) => {
-                TrainError::DeviceFailed { source, position }
-            }
-            (error, _) => error,
+        device.within(|| {
+            let outcome = self.rounds(device.describe());
+            outcome.map_err(|error| self.why(error))
         })
+    }
+
+    /// What a device refuses may be its own failure, or what the steps before have made of the weights.
+    fn why(&mut self, error: TrainError) -> TrainError {
+        let TrainError::Engine(source) = error else {
+            return error;
+        };
+        if let Err(diverged @ TrainError::Diverged { .. }) = self.checkpoint(self.standing.position)
+        {
+            return diverged;
+        }
+        match self.saved_at {
+            Some(position) => TrainError::DeviceFailed { source, position },
+            None => TrainError::Engine(source),
+        }
     }
 
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
@@ -221,7 +233,7 @@ impl<'a, D: Device> Run<'a, D> {
             for loss in self.trainer.advance(at, self.pace.steps(), &sgd)? {
                 if !loss.is_finite() {
                     let at = self.standing.position;
-                    return Err(self.dir.diverged(loss, at, rate));
+                    return Err(self.dir.diverged("the loss", loss, at));
                 }
                 self.standing.loss_sum += loss;
                 self.standing.position.batch += 1;
@@ -270,7 +282,10 @@ impl<'a, D: Device> Run<'a, D> {
         if !last_of_round && self.saved.is_some_and(recent) {
             return Ok(());
         }
-        let checkpoint = self.checkpoint()?;
+        let checkpoint = self.checkpoint(Position {
+            batch: batches,
+            ..at
+        })?;
         if last_of_round {
             // Before `last`: a run that goes on from there never comes by here again.
             let path = self.dir.checkpoint(&format!("round-{}", at.round));
@@ -296,10 +311,13 @@ impl<'a, D: Device> Run<'a, D> {
         self.tell_accuracy(subject, accuracy, clock)
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, TrainError> {
+    /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
+    fn checkpoint(&mut self, reached: Position) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
         self.standing.metrics_bytes = self.dir.metrics_bytes()?;
-        self.trainer.checkpoint(self.standing)
+        let checkpoint = self.trainer.checkpoint(self.standing)?;
+        self.dir.check_finite(&checkpoint, reached)?;
+        Ok(checkpoint)
     }
 
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
@@ -320,7 +338,7 @@ impl<'a, D: Device> Run<'a, D> {
 
     fn stopped(&mut self) -> Result<Outcome, TrainError> {
         if self.unsaved {
-            let checkpoint = self.checkpoint()?;
+            let checkpoint = self.checkpoint(self.standing.position)?;
             self.save(&checkpoint)?;
         }
         Ok(Outcome::Stopped(self.standing.position))

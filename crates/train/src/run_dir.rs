@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::ConfigError;
-use crate::{Event, Position, RunConfig, TrainError, atomic_file};
+use crate::{Checkpoint, Event, Position, RunConfig, TrainError, atomic_file};
 
 /// The folder of one run, held by this process.
 #[derive(Debug)]
@@ -127,14 +127,27 @@ impl RunDir {
         checkpoint_path(&self.path, name)
     }
 
-    /// What to say of a run whose loss is no number any more.
-    pub(crate) fn diverged(&self, loss: f64, position: Position, rate: f64) -> TrainError {
+    /// What to say of a run where something is no number any more, after so many steps.
+    pub(crate) fn diverged(&self, what: &str, value: f64, position: Position) -> TrainError {
         let last = self.checkpoint("last");
         TrainError::Diverged {
-            loss,
+            what: what.into(),
+            value,
             position,
-            rate,
+            rate: self.config.training.rate_in(position.epoch),
             checkpoint: last.exists().then_some(last),
+        }
+    }
+
+    /// Refuses to keep what no run could go on from: a step whose loss is finite may still lead beyond all numbers.
+    pub(crate) fn check_finite(
+        &self,
+        checkpoint: &Checkpoint,
+        position: Position,
+    ) -> Result<(), TrainError> {
+        match checkpoint.not_finite() {
+            Some((what, value)) => Err(self.diverged(&what, value.into(), position)),
+            None => Ok(()),
         }
     }
 

@@ -17,8 +17,8 @@ use anchorhood_evaluate::CrossEntropy;
 use crate::checkpoint::tensors_of;
 use crate::run::SAVE_EVERY;
 use crate::{
-    Checkpoint, CheckpointError, EpochEnded, Event, FeatureSource, InputForm, Outcome, RunConfig,
-    RunDir, RunEnded, Standing, TrainError, TrainingSet, VERSION,
+    Checkpoint, CheckpointError, EpochEnded, Event, FeatureSource, InputForm, Outcome, Position,
+    RunConfig, RunDir, RunEnded, Standing, TrainError, TrainingSet, VERSION,
 };
 
 /// Pictures with their labels, for the supervised baseline alone.
@@ -151,13 +151,15 @@ impl<'a, D: Device> Supervised<'a, D> {
             let mut loader = self.loader()?;
             let mut saved = Instant::now();
             while self.standing.position.round == 0 {
+                let at = self.standing.position;
                 if !self.epoch(&mut loader)? {
-                    self.save()?;
+                    self.save(self.standing.position)?;
                     return Ok(Outcome::Stopped(self.standing.position));
                 }
                 let over = self.standing.position.round > 0;
                 if over || saved.elapsed().as_secs_f64() > SAVE_EVERY {
-                    self.save()?;
+                    let batch = loader.batches_per_epoch();
+                    self.save(Position { batch, ..at })?;
                     saved = Instant::now();
                 }
             }
@@ -214,7 +216,7 @@ impl<'a, D: Device> Supervised<'a, D> {
             let loss = self.loss.loss(self.device, logits, &labels, gradient)?;
             if !loss.is_finite() {
                 let at = self.standing.position;
-                return Err(self.dir.diverged(loss, at, rate));
+                return Err(self.dir.diverged("the loss", loss, at));
             }
             self.network.backward()?;
             self.network.update(&sgd)?;
@@ -243,7 +245,8 @@ impl<'a, D: Device> Supervised<'a, D> {
         Ok(true)
     }
 
-    fn save(&mut self) -> Result<(), TrainError> {
+    /// Keeps the run as it stands after the steps that `reached` counts.
+    fn save(&mut self, reached: Position) -> Result<(), TrainError> {
         self.standing.seconds = self.seconds_before + self.clock.elapsed().as_secs_f64();
         self.standing.metrics_bytes = self.dir.metrics_bytes()?;
         let (weights, momentum) = tensors_of(&self.network)?;
@@ -263,6 +266,7 @@ impl<'a, D: Device> Supervised<'a, D> {
             memory: vec![],
             neighbourhoods: None,
         };
+        self.dir.check_finite(&checkpoint, reached)?;
         Ok(checkpoint.save(&self.dir.checkpoint("last"))?)
     }
 }

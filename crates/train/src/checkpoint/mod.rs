@@ -155,6 +155,17 @@ impl Checkpoint {
         )
     }
 
+    /// What in it is no finite number, and what it is instead.
+    pub(crate) fn not_finite(&self) -> Option<(String, f32)> {
+        let wrong = |values: &[f32]| values.iter().copied().find(|v| !v.is_finite());
+        let weights = self.weights.iter().map(|t| (t.name.clone(), &t.values));
+        let momentum = self.momentum.iter();
+        let momentum = momentum.map(|t| (format!("the momentum of {}", t.name), &t.values));
+        let memory = [("the memory".to_string(), &self.memory)];
+        let mut all = weights.chain(momentum).chain(memory);
+        all.find_map(|(name, values)| Some((name, wrong(values)?)))
+    }
+
     /// Refuses pictures that are not those the run was begun on: memory and order belong to them by their number, so others
     /// in their places would go unnoticed. They are known by how many there are, and by their mean and deviation.
     pub fn check_pictures(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {

@@ -1,0 +1,108 @@
+//! A step with a finite loss may still leave weights that are no numbers. A checkpoint never holds them.
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_data::{Dataset, open};
+use anchorhood_engine::Cpu;
+use anchorhood_train::{
+    Checkpoint, Event, LabelledSet, Outcome, Preset, RunConfig, RunDir, TrainError,
+    supervised_config, train, train_supervised,
+};
+
+/// Two epochs of one step each. The second one's rate is beyond any f32, so its loss is still that of good weights.
+fn overflowing() -> (RunConfig, Dataset) {
+    let mut config = Preset::Quick.config("shapes");
+    config.data.shapes_train = 16;
+    config.data.shapes_test = 8;
+    config.data.size = Some(8);
+    config.network.width = 2;
+    config.network.features = 8;
+    config.training.batch = 16;
+    config.training.rounds = 0;
+    config.training.epochs = 2;
+    config.training.milestones = vec![0.5];
+    config.training.decay_factor = 1e41;
+    let data = open("shapes", &config.data.load_options(config.seed)).unwrap();
+    (config, data)
+}
+
+/// Trains, and says what came of it and how many epochs had a finite loss.
+fn go(dir: &mut RunDir, data: &Dataset, labels: bool) -> (Result<Outcome, TrainError>, usize) {
+    let mut epochs = 0;
+    let mut observer = |event: &Event| {
+        if let Event::EpochEnded(e) = event {
+            assert!(e.loss.is_finite());
+            epochs += 1;
+        }
+    };
+    let (device, stop) = (Cpu::new(1), AtomicBool::new(false));
+    let outcome = match labels {
+        false => train(&device, dir, data, &mut observer, &stop),
+        true => {
+            let set = LabelledSet::of(data).unwrap();
+            train_supervised(&device, dir, &set, &mut observer, &stop)
+        }
+    };
+    (outcome, epochs)
+}
+
+/// Whether the weights are noticed because nothing can be judged with them, or when they are to be kept.
+#[test]
+fn the_last_good_checkpoint_stays() {
+    let (config, judged) = overflowing();
+    let mut blind = judged.clone();
+    blind.train.labels = None;
+    blind.test = None;
+    for data in [judged, blind] {
+        stays(&config, &data);
+    }
+}
+
+fn stays(config: &RunConfig, data: &Dataset) {
+    let runs = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(runs.path(), "a", config).unwrap();
+    let last = dir.checkpoint("last");
+    let (outcome, epochs) = go(&mut dir, data, false);
+    assert_eq!(epochs, 2, "both losses were finite");
+    let error = outcome.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, TrainError::Diverged { .. }), "{message}");
+    for part in ["round 0, epoch 2", "last.safetensors", "lower --lr"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let kept = Checkpoint::load(&last).unwrap();
+    let values = kept.weights.iter().flat_map(|t| &t.values);
+    assert!(values.chain(&kept.memory).all(|v| v.is_finite()));
+    assert_eq!(kept.standing.position.epoch, 1);
+    assert!(!dir.checkpoint("round-0").exists());
+
+    // It is what the run goes on from, to the same end.
+    let bytes = fs::read(&last).unwrap();
+    let (again, epochs) = go(&mut dir, data, false);
+    assert!(matches!(again, Err(TrainError::Diverged { .. })));
+    assert_eq!(epochs, 1);
+    assert!(fs::read(&last).unwrap() == bytes);
+}
+
+#[test]
+fn a_supervised_run_keeps_no_such_weights_either() {
+    let (config, data) = overflowing();
+    let config = supervised_config(&config, 10);
+    let runs = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+    let (outcome, epochs) = go(&mut dir, &data, true);
+    assert_eq!(epochs, 2);
+    let error = outcome.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            TrainError::Diverged {
+                checkpoint: None,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(!dir.checkpoint("last").exists());
+}
