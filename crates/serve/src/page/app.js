@@ -120,6 +120,7 @@ function view(name) {
   for (const a of document.querySelectorAll("nav [data-view]")) a.dataset.view === name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
 }
 const loaded = {};
+let left = false; // the map, for a picture on it: whoever comes back goes on from there
 async function go() {
   trouble();
   $("news").hidden = true;
@@ -130,6 +131,7 @@ async function go() {
     view(chosen);
     if (chosen === "search") return await some();
     if (!loaded[chosen]) { loaded[chosen] = true; await ({ hoods: openHoods, map: openMap, curves: drawCurves })[chosen](); }
+    if (chosen === "map" && left && !document.activeElement?.closest("nav")) document.querySelector("#map canvas").focus({ preventScroll: true });
   } catch (error) {
     loaded[name] = false;
     trouble(error);
@@ -193,7 +195,7 @@ async function openMap() {
     places: got.points.map(p => [p[1], p[2]]), classes: got.points.map(p => names.indexOf(p[3])), names,
     tile: i => tile(got.points[i][0]),
     tip: (tip, i) => { const p = got.points[i]; if (tip.dataset.id !== String(p[0])) { tip.dataset.id = p[0]; tip.replaceChildren(make("img", { src: small(p[0]), alt: "" }), p[3] ? `${p[3]}, ${p[4]}` : p[4]); } },
-    pick: i => { location.hash = `picture/${got.points[i][0]}`; },
+    pick: i => { left = true; location.hash = `picture/${got.points[i][0]}`; },
   });
   if (!names.length) swap.click(); // without labels dots would say nothing
 }
