@@ -16,6 +16,7 @@ mod events;
 mod examiner;
 mod feeding;
 mod judge;
+mod leftovers;
 mod position;
 mod progress;
 mod run;

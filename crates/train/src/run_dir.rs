@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::ConfigError;
-use crate::{Checkpoint, Event, Position, RunConfig, TrainError, atomic_file};
+use crate::{Checkpoint, Event, Position, RunConfig, TrainError, atomic_file, leftovers};
 
 /// The folder of one run, held by this process.
 #[derive(Debug)]
@@ -32,9 +32,10 @@ impl RunDir {
         if path.symlink_metadata().is_ok() {
             return Err(exists());
         }
+        leftovers::remove(runs);
         // Made aside and whole: a folder without its configuration could be neither resumed nor made again.
-        let aside = runs.join(format!(".{name}-{}.partial", std::process::id()));
-        let _ = fs::remove_dir_all(&aside); // left by a process that was killed
+        let aside = leftovers::aside(runs, name);
+        let _ = fs::remove_dir_all(&aside); // of a killed process with this one's number
         let whole = aside.join("run");
         let placed = furnish(&whole, &config).and_then(|()| match fs::rename(&whole, &path) {
             // Another process was quicker.
@@ -240,8 +241,7 @@ mod tests {
     #[test]
     fn a_run_appears_whole() {
         let runs = tempfile::tempdir().unwrap();
-        let aside = format!(".a-{}.partial", std::process::id());
-        let aside = runs.path().join(aside);
+        let aside = leftovers::aside(runs.path(), "a");
         fs::write(&aside, "in the way").unwrap(); // nothing can be made aside
         RunDir::create(runs.path(), "a", &config()).unwrap_err();
         assert!(!runs.path().join("a").exists());
