@@ -77,6 +77,7 @@ Examples:
   anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
   anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
   anchorhood train --resume mine                     go on with a run that was stopped
+  anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved
   anchorhood train --config runs/mine/config.toml --seed 1    the same again, other luck
 
 A flag overrides the file given with --config, which overrides the preset.")]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anchorhood::data::Dataset;
 use anchorhood::engine::Device;
-use anchorhood::train::{Checkpoint, FeatureSource, Judgement, RunConfig, judge};
+use anchorhood::train::{Checkpoint, FeatureSource, Judgement, RunConfig, TrainingSet, judge};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -46,6 +46,15 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     };
     let (path, config) = (&subject.path, &subject.config);
     let data = run_data::open(config, args.data.as_deref())?;
+    if args.data.is_some() && config.evaluation.features == FeatureSource::Memory {
+        // Its own pictures may have moved; of others the memory knows nothing.
+        let same = checkpoint.check_pictures(&TrainingSet::of(&data), path);
+        same.map_err(|e| {
+            Failure::usage(format!(
+                "--features memory: {e}, or judge with --features recomputed"
+            ))
+        })?;
+    }
     let work = Judging {
         checkpoint,
         path,

@@ -223,11 +223,6 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     };
     let mut config = checkpoint.config.clone();
     if let Some(set) = &args.data {
-        if args.features == Some(FeatureSource::Memory) {
-            return Err(Failure::usage(
-                "--features memory: the memory is of the pictures the run was trained on; leave out --data, or give --features recomputed",
-            ));
-        }
         config.data.set = set.clone();
         config.evaluation.features = FeatureSource::Recomputed;
         // Another set may have another size of its own.

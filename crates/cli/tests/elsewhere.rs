@@ -91,6 +91,28 @@ fn pictures_that_moved_are_asked_for() {
     from(&sandbox, "home", &["report", "a"]).succeeded();
 }
 
+/// Where pictures have moved, the run is judged as before: by what it remembers of them, and of no others.
+#[test]
+fn a_memory_is_of_its_own_pictures_wherever_they_are() {
+    let sandbox = home_and_away();
+    let judged = |more: &[&str]| {
+        let args = [&["evaluate", "../home/runs/a", "--json"], more].concat();
+        from(&sandbox, "away", &args)
+    };
+    let before = judged(&[]).succeeded().stdout;
+    fs::rename(sandbox.path("home/pictures"), sandbox.path("pictures")).unwrap();
+    let memory = ["--data", "../pictures", "--features", "memory"];
+    let after = judged(&memory).succeeded().stdout;
+    let figure = |text: &str| {
+        let all: serde_json::Value = serde_json::from_str(text).unwrap();
+        (all["features"].clone(), all["trained"].clone())
+    };
+    assert_eq!(figure(&before), figure(&after));
+    fs::remove_file(sandbox.path("pictures/x/0.png")).unwrap();
+    judged(&memory).failed(2, &["--features memory", "--features recomputed"]);
+    judged(&["--data", "../pictures"]).succeeded();
+}
+
 /// Pictures that are not the run's are not mixed up with those it remembers.
 #[test]
 fn a_run_does_not_go_on_with_other_pictures() {
