@@ -46,7 +46,7 @@ mod store;
 pub use augment::{AugmentParams, Augmentation, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use error::DataError;
-pub use files::{Picture, PictureFile, PictureFiles, find_pictures};
+pub use files::{Picture, PictureFile, PictureFiles, find_pictures, picture_named};
 pub use loader::{Batch, Feed, Loader};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
 pub use pack::{Packed, pack};

@@ -6,7 +6,7 @@ mod thumbnails;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_data::PictureFile;
+use anchorhood_data::{PictureFile, picture_named};
 use anchorhood_engine::Device;
 
 use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
@@ -156,7 +156,7 @@ impl PictureIndex {
 
     /// Where a picture lies.
     pub fn picture(&self, i: usize) -> PathBuf {
-        self.parts.folder.join(&self.parts.names[i])
+        picture_named(&self.parts.folder, &self.parts.names[i])
     }
 
     /// A picture's vector.

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::{Picture, Split};
+use anchorhood_data::{Picture, Split, picture_named};
 use anchorhood_search::{IndexParts, PictureIndex};
 use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
@@ -147,7 +147,7 @@ impl Shelf {
 
     /// A file's bytes. Whatever an index or a link says, only files inside the folder are read.
     fn file(&self, root: &Path, i: usize) -> Result<Vec<u8>, String> {
-        let path = root.join(self.index.name(i));
+        let path = picture_named(root, self.index.name(i));
         let gone = |_| "the picture is gone".to_string();
         let path = path.canonicalize().map_err(gone)?;
         if !path.starts_with(root) {
@@ -262,5 +262,31 @@ mod tests {
         }
         #[cfg(unix)]
         assert!(shelf.whole(5).err().unwrap().contains("outside"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_are_not_unicode_lead_to_their_pictures() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        for (name, side) in [(&b"caf\xe8.png"[..], 4), (b"caf\xe9.png", 6)] {
+            let mut bytes = Cursor::new(vec![]);
+            let picture = RgbImage::new(side, side);
+            picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
+            let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
+            if std::fs::write(path, bytes.into_inner()).is_err() {
+                println!("skipped: a file system of Unicode names alone");
+                return;
+            }
+        }
+        let found = anchorhood_data::find_pictures(folder.path()).unwrap();
+        let names: Vec<&str> = found.files.iter().map(|f| f.name.as_str()).collect();
+        let shelf = index(folder.path(), &names);
+        let sides = (0..2).map(|i| {
+            let shown = shelf.whole(i).unwrap();
+            image::load_from_memory(&shown.bytes).unwrap().width()
+        });
+        assert_eq!(sides.collect::<Vec<_>>(), [4, 6]);
+        assert!(shelf.small(1, 16).is_ok());
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod choose;
 pub(crate) mod decode;
 mod find;
+mod named;
 mod on_demand;
 mod read;
 pub(crate) mod scan;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
+pub use named::picture_named;
 pub(crate) use on_demand::OnDemand;
 pub(crate) use read::open;
 #[cfg(test)]

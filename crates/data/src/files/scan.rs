@@ -3,6 +3,7 @@
 //! Hidden files and folders are passed over. Links are followed, but no folder is entered twice, so loops end.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::DataError;
@@ -87,18 +88,11 @@ impl Scanner<'_> {
         }
         let mut entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
         entries.sort_by_key(|entry| entry.file_name());
-        let mut shown_alike: HashMap<String, usize> = HashMap::new();
+        let mut shown = Shown::default();
         for entry in entries {
-            let Some(mut file_name) = visible(&entry.file_name()) else {
+            let file_name = shown.name(&entry.file_name());
+            if file_name.starts_with('.') {
                 continue;
-            };
-            if entry.file_name().to_str().is_none() {
-                // What is done to a picture is kept by its name, so two must not share one.
-                let alike = shown_alike.entry(file_name.clone()).or_default();
-                *alike += 1;
-                if *alike > 1 {
-                    file_name = format!("{file_name} ({alike})");
-                }
             }
             let name = format!("{prefix}{file_name}");
             let path = entry.path();
@@ -121,10 +115,26 @@ impl Scanner<'_> {
     }
 }
 
-/// A file's name, unless it is hidden.
-fn visible(name: &std::ffi::OsStr) -> Option<String> {
-    let name = name.to_string_lossy();
-    (!name.starts_with('.')).then(|| name.into_owned())
+/// How the entries of one folder are shown, one after the other in the order of their names.
+#[derive(Default)]
+pub(super) struct Shown {
+    alike: HashMap<String, usize>,
+}
+
+impl Shown {
+    /// The next one's name. What is done to a picture is kept by its name, so two must not share one.
+    pub fn name(&mut self, name: &OsStr) -> String {
+        let shown = name.to_string_lossy().into_owned();
+        if name.to_str().is_some() {
+            return shown;
+        }
+        let alike = self.alike.entry(shown.clone()).or_default();
+        *alike += 1;
+        match *alike {
+            1 => shown,
+            number => format!("{shown} ({number})"),
+        }
+    }
 }
 
 fn is_picture(path: &Path) -> bool {
@@ -201,7 +211,7 @@ mod tests {
             b"\xe8/a.png",
             b"\xe9/a.png",
         ] {
-            let path = dir.path().join(std::ffi::OsStr::from_bytes(name));
+            let path = dir.path().join(OsStr::from_bytes(name));
             let _ = fs::create_dir(path.parent().unwrap()); // the first two are at the top
             if fs::write(path, name).is_err() {
                 return; // a file system of Unicode names alone
@@ -230,7 +240,7 @@ mod tests {
     fn names_that_are_not_unicode_are_shown_as_well_as_can_be() {
         use std::os::unix::ffi::OsStrExt;
         let dir = TempDir::new().unwrap();
-        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.png");
+        let name = OsStr::from_bytes(b"caf\xe9.png");
         if fs::write(dir.path().join(name), "").is_ok() {
             assert_eq!(names(dir.path()), ["caf\u{fffd}.png"]);
             let found = scan(dir.path()).unwrap().candidates.remove(0);
