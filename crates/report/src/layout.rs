@@ -1,8 +1,9 @@
 //! Vectors on a sheet of paper: near each other there when they are alike.
 //!
-//! The two directions of greatest variance give a first arrangement, the same every time; t-SNE then pulls neighbours
-//! together. Very many vectors are sampled, evenly over their order.
+//! The two directions of greatest variance give a first arrangement; t-SNE then pulls neighbours together. The same vectors
+//! give the same sheet every time. Very many vectors are sampled, evenly over their order.
 
+use bhtsne::Neighbor;
 use rayon::prelude::*;
 
 /// Fewer points than this are shown by their two directions of greatest variance alone.
@@ -106,15 +107,47 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
     let start: Vec<f32> = values
         .map(|(i, v)| v * scale + 1e-5 * (i as f32 * 12.9898).sin())
         .collect();
-    let mut tsne: bhtsne::tSNE<f32, Vec<f32>> = bhtsne::tSNE::new(rows);
-    tsne.perplexity(PERPLEXITY.min(rows.len() as f32 / 4.0))
-        .epochs(STEPS)
-        .stop_lying_epoch(STEPS / 3)
-        .momentum_switch_epoch(STEPS / 3)
-        .initial_embedding(start)
-        .barnes_hut(0.5, |a, b| (2.0 - 2.0 * dot(a, b)).max(0.0).sqrt());
-    let places = tsne.embedding();
+    let perplexity = PERPLEXITY.min(rows.len() as f32 / 4.0);
+    let nearest: Vec<_> = (0..rows.len())
+        .into_par_iter()
+        .map(|i| nearest(rows, i, (3.0 * perplexity) as usize))
+        .collect();
+    let places = move || {
+        let mut tsne: bhtsne::tSNE<f32, Vec<f32>> = bhtsne::tSNE::new(rows);
+        tsne.perplexity(perplexity)
+            .epochs(STEPS)
+            .stop_lying_epoch(STEPS / 3)
+            .momentum_switch_epoch(STEPS / 3)
+            .initial_embedding(start)
+            .barnes_hut_with_neighbors(0.5, &nearest);
+        tsne.embedding()
+    };
+    // Its sums depend on how threads share the work, and its sheets on the last bit of a sum.
+    let places = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(one) => one.install(places),
+        Err(_) => places(),
+    };
     places.chunks_exact(2).map(|p| [p[0], p[1]]).collect()
+}
+
+/// The rows nearest to one, nearest first. (t-SNE's own search begins anywhere, and no sheet would be like the last.)
+fn nearest(rows: &[Vec<f32>], to: usize, count: usize) -> Vec<Neighbor<f32>> {
+    let distance = |row: &[f32]| (2.0 - 2.0 * dot(row, &rows[to])).max(0.0).sqrt();
+    let mut others: Vec<_> = (0..rows.len())
+        .filter(|i| *i != to)
+        .map(|index| Neighbor {
+            index,
+            distance: distance(&rows[index]),
+        })
+        .collect();
+    let order = |a: &Neighbor<f32>, b: &Neighbor<f32>| {
+        (a.distance.total_cmp(&b.distance)).then(a.index.cmp(&b.index))
+    };
+    let count = count.clamp(1, others.len());
+    others.select_nth_unstable_by(count - 1, order);
+    others.truncate(count);
+    others.sort_unstable_by(order);
+    others
 }
 
 fn spread(places: &[[f32; 2]]) -> f32 {
@@ -187,6 +220,24 @@ mod tests {
             };
             let right = (0..2 * each).filter(|i| nearest(*i) % 2 == i % 2).count();
             assert!(right as f64 > 1.9 * each as f64, "{right} of {}", 2 * each);
+        }
+    }
+
+    #[test]
+    fn the_same_sheet_every_time_on_any_number_of_threads() {
+        let vectors: Vec<f32> = (0..1500 * 16_u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0)
+            .collect();
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            pool.install(|| layout(&vectors, 16, 2000))
+        };
+        let first = on(1);
+        for threads in [2, 3, 4] {
+            let again = on(threads);
+            let differ = (first.places.iter().zip(&again.places)).filter(|(a, b)| a != b);
+            assert_eq!(differ.count(), 0, "{threads} threads");
         }
     }
 
