@@ -51,4 +51,5 @@ pub use loader::{Batch, Feed, Loader};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
 pub use pack::{Packed, pack};
 pub use pictures::{Dataset, Labels, Pictures, Split};
+pub use recognise::{path_of, seen_from};
 pub use sets::{Archive, SETS, SetFacts, facts_of};

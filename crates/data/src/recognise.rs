@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::sets::{self, SetFacts, cub, dogs, imagenet, svhn};
 use crate::{DataError, cifar, pack};
 
+/// Where published sets are looked for when nobody says where they are.
+const UNTOLD: &str = "data";
+
 /// A data set on disk, recognised but not read.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
@@ -48,12 +51,17 @@ impl<'a> Named<'a> {
 
     /// Where it lies: at its path, where its variable says, or under `./data`.
     pub fn find(&self) -> Result<Place, DataError> {
-        let told = std::env::var_os(self.facts.variable).filter(|value| !value.is_empty());
-        match self.path.map(PathBuf::from).or(told.map(PathBuf::from)) {
+        match self.path.map(PathBuf::from).or_else(|| self.told()) {
             Some(path) if !path.exists() => Err(DataError::NotFound { path }),
             Some(path) => self.at(&path)?.ok_or_else(|| self.not_this(path)),
-            None => self.at(Path::new("data"))?.ok_or_else(|| self.nowhere()),
+            None => self.at(Path::new(UNTOLD))?.ok_or_else(|| self.nowhere()),
         }
+    }
+
+    /// Where its variable says that it lies.
+    fn told(&self) -> Option<PathBuf> {
+        let value = std::env::var_os(self.facts.variable)?;
+        (!value.is_empty()).then(|| value.into())
     }
 
     /// The set in or under a folder.
@@ -111,6 +119,31 @@ impl<'a> Named<'a> {
     }
 }
 
+/// The path in what a user types for a data set; none in a name alone.
+pub fn path_of(spec: &str) -> Option<&Path> {
+    match Named::parse(spec) {
+        Some(named) => named.path,
+        None => (spec != "shapes").then(|| Path::new(spec)),
+    }
+}
+
+/// What to type in any folder for what `spec` means in this one; none where nothing is there, or it lies nowhere (`shapes`).
+pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
+    let named = Named::parse(spec);
+    let path = match (path_of(spec), named) {
+        (Some(path), _) => path,
+        (None, Some(named)) if named.told().is_some() => return Some(spec.into()), // whatever the folder
+        (None, Some(_)) => Path::new(UNTOLD),
+        (None, None) => return None,
+    };
+    let path = Path::new(folder).join(path);
+    let text = path.to_str().filter(|_| path.exists())?;
+    Some(match (named, spec.split_once(':')) {
+        (None, _) => text.into(),
+        (Some(_), typed) => format!("{}:{text}", typed.map_or(spec, |(name, _)| name)),
+    })
+}
+
 /// What lies at a path that exists; none where it is a file that is no set.
 pub(crate) fn recognise(path: &Path) -> Result<Option<Place>, DataError> {
     if path.is_file() && pack::is_pack(path) {
@@ -128,4 +161,32 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Place>, DataError> {
         .or_else(|| dogs::find(path).map(Place::Dogs))
         .or_else(|| imagenet::find(path, false).map(Place::ImageNet));
     Ok(Some(known.unwrap_or_else(|| Place::Folder(path.into()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_in_one_folder_is_found_from_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().to_str().unwrap();
+        for inside in ["pictures", "data"] {
+            std::fs::create_dir(folder.path().join(inside)).unwrap();
+        }
+        let from = |spec: &str| seen_from(place, spec);
+        assert_eq!(from("pictures"), Some(format!("{place}/pictures")));
+        assert_eq!(from("svhn:data"), Some(format!("svhn:{place}/data")));
+        assert_eq!(
+            from("svhn+extra:data"),
+            Some(format!("svhn+extra:{place}/data"))
+        );
+        let whole = format!("{place}/pictures");
+        assert_eq!(from(&whole), Some(whole.clone()), "it is absolute already");
+        // Nothing to find.
+        assert_eq!(
+            (from("shapes"), from("gone"), from("dogs:gone")),
+            (None, None, None)
+        );
+    }
 }

@@ -3,9 +3,9 @@
 //! The typed words stay as they are, and the folder they were typed in is kept beside them: a project that moves as a whole,
 //! or that goes to another machine, still finds its pictures from its own folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anchorhood_data::facts_of;
+use anchorhood_data::{path_of, seen_from};
 
 use super::DataConfig;
 
@@ -35,81 +35,22 @@ impl DataConfig {
         let set = &self.set;
         match &self.seen_from {
             Some(folder) => format!("`{set}`, as seen from {folder}"),
-            None if is_absolute(set) => format!("`{set}`"),
+            None if path_of(set).is_some_and(Path::is_absolute) => format!("`{set}`"),
             None => format!("`{set}`, as seen from the folder it was started in"),
         }
     }
 }
 
-/// What to type in any folder for what `spec` means in this one; none where nothing is there, or it lies nowhere (`shapes`).
-fn seen_from(folder: &str, spec: &str) -> Option<String> {
-    let (name, path) = parts(spec);
-    let path = match (name, path) {
-        ("shapes", _) => return None,
-        (_, Some(path)) => path.into(),
-        (name, None) => match told(name) {
-            Some(_) => return Some(spec.into()), // by its variable, whatever the folder
-            None => PathBuf::from("data"),
-        },
-    };
-    let path = Path::new(folder).join(path);
-    let text = path.to_str().filter(|_| path.exists())?;
-    Some(match name {
-        "" => text.into(),
-        name => format!("{name}:{text}"),
-    })
-}
-
-/// The name of a published set, empty for others, and a path.
-fn parts(spec: &str) -> (&str, Option<&str>) {
-    let known = |name: &str| {
-        let name = name.strip_suffix("+extra").unwrap_or(name);
-        name == "shapes" || facts_of(name).is_some()
-    };
-    match spec.split_once(':') {
-        Some((name, path)) if known(name) => (name, Some(path)),
-        None if known(spec) => (spec, None),
-        _ => ("", Some(spec)),
-    }
-}
-
-fn is_absolute(spec: &str) -> bool {
-    parts(spec).1.is_some_and(|p| Path::new(p).is_absolute())
-}
-
-/// Where the variable of a published set says that it lies.
-fn told(name: &str) -> Option<std::ffi::OsString> {
-    let facts = facts_of(name.strip_suffix("+extra").unwrap_or(name))?;
-    std::env::var_os(facts.variable).filter(|value| !value.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Preset;
-    use super::*;
 
     #[test]
     fn what_was_typed_in_one_folder_is_found_from_another() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().to_str().unwrap();
-        for inside in ["pictures", "data"] {
-            std::fs::create_dir(folder.path().join(inside)).unwrap();
-        }
-        let from = |spec: &str| seen_from(place, spec);
-        assert_eq!(from("pictures"), Some(format!("{place}/pictures")));
-        assert_eq!(from("svhn:data"), Some(format!("svhn:{place}/data")));
-        assert_eq!(
-            from("svhn+extra:data"),
-            Some(format!("svhn+extra:{place}/data"))
-        );
         let whole = format!("{place}/pictures");
-        assert_eq!(from(&whole), Some(whole.clone()), "it is absolute already");
-        // Nothing to find.
-        assert_eq!(
-            (from("shapes"), from("gone"), from("dogs:gone")),
-            (None, None, None)
-        );
-
+        std::fs::create_dir(&whole).unwrap();
         let mut config = Preset::Quick.config("pictures").data;
         assert_eq!(config.place(), "pictures", "a run from before it was kept");
         config.seen_from = Some(place.into());
