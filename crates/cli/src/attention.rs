@@ -184,11 +184,7 @@ impl Work for Looking<'_> {
 impl Looking<'_> {
     fn checkpoint(&self, path: &Path) -> Result<Checkpoint, Failure> {
         let checkpoint = Checkpoint::load(path)?;
-        if checkpoint.pictures == 0 {
-            let reason = "it has no memory, so no picture in it has neighbours";
-            return Err(mismatch(path, reason.into()));
-        }
-        checkpoint.check_pictures(&TrainingSet::of(self.data), path)?;
+        checkpoint.check_memory(&TrainingSet::of(self.data), path)?;
         Ok(checkpoint)
     }
 

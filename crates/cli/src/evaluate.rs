@@ -48,7 +48,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let data = run_data::open(config, args.data.as_deref())?;
     if args.data.is_some() && config.evaluation.features == FeatureSource::Memory {
         // Its own pictures may have moved; of others the memory knows nothing.
-        let same = checkpoint.check_pictures(&TrainingSet::of(&data), path);
+        let same = checkpoint.check_memory(&TrainingSet::of(&data), path);
         same.map_err(|e| {
             Failure::usage(format!(
                 "--features memory: {e}, or judge with --features recomputed"

@@ -317,7 +317,7 @@ impl<D: Device> Trainer<D> {
             ))
             .into());
         }
-        checkpoint.check_pictures(&self.set, path)?;
+        checkpoint.check_memory(&self.set, path)?;
         checkpoint.restore(&mut self.network, true, path)?;
         let features = self.config.network.features;
         self.bank = MemoryBank::from_values(&self.device, &checkpoint.memory, features)?;

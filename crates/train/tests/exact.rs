@@ -1,30 +1,24 @@
 //! Training as a library: labels decide nothing, and a run taken up anywhere goes on in the same bits.
 
+mod common;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Cpu;
 use anchorhood_train::{
-    Checkpoint, Event, Position, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet, judge,
-    train,
+    Checkpoint, Event, Position, RunConfig, RunDir, Standing, Trainer, TrainingSet, judge, train,
 };
 
+use common::data;
+
 fn tiny() -> RunConfig {
-    let mut config = Preset::Quick.config("shapes");
+    let mut config = common::tiny();
     config.data.shapes_train = 40;
     config.data.shapes_test = 10;
-    config.data.size = Some(8);
-    config.network.width = 2;
-    config.network.features = 8;
-    config.training.batch = 8;
-    config.training.rounds = 1;
     config.training.epochs = 2;
     config
-}
-
-fn data(config: &RunConfig) -> Dataset {
-    anchorhood_data::open(&config.data.set, &config.data.load_options(config.seed)).unwrap()
 }
 
 fn bits(c: &Checkpoint) -> Vec<u32> {
@@ -171,6 +165,14 @@ fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
     let refused = trainer.restore(saved.clone(), Path::new("last.safetensors"));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("not the same"), "{message}");
+    // As a supervised run leaves it.
+    let mut forgetful = saved;
+    forgetful.standing.pictures = Some(forgetful.pictures);
+    forgetful.pictures = 0;
+    forgetful.memory = vec![];
+    let refused = trainer.restore(forgetful, Path::new("last.safetensors"));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("no memory"), "{message}");
 }
 
 /// Written by version 0.1.0 with `anchorhood train --shapes-train 6 --shapes-test 4 --size 8 --width 1 --features 4

@@ -193,6 +193,17 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// The same for whoever needs the memory of these pictures: supervised runs have none.
+    pub fn check_memory(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
+        if self.pictures == 0 {
+            return Err(CheckpointError::Mismatch {
+                path: path.into(),
+                reason: "it has no memory, so no picture in it has neighbours".into(),
+            });
+        }
+        self.check_pictures(set, path)
+    }
+
     /// Copies weights and, if asked, momentum into a network; `path` names the file in errors.
     pub fn restore<N: Network>(
         &self,
