@@ -3,6 +3,7 @@
 //! The two directions of greatest variance give a first arrangement; t-SNE then pulls neighbours together. The same vectors
 //! give the same sheet every time. Very many vectors are sampled, evenly over their order.
 
+use anchorhood_engine::{Cpu, Device, Error, Scan};
 use bhtsne::Neighbor;
 use rayon::prelude::*;
 
@@ -101,18 +102,19 @@ fn direction(rows: &[Vec<f32>], dim: usize, other: Option<&[f32]>) -> Vec<f32> {
 }
 
 fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
-    // t-SNE wants to begin in a small heap, and cannot part what lies in one place, as copies of a picture do.
+    // t-SNE's sums depend on how threads share the work, and its sheets on the last bit of a sum: one thread does it all.
+    let device = Cpu::new(1);
+    let perplexity = PERPLEXITY.min(rows.len() as f32 / 4.0);
+    let Ok(nearest) = nearest(&device, rows, (3.0 * perplexity) as usize) else {
+        return start.to_vec(); // a sheet, if not the best
+    };
+    // It wants to begin in a small heap, and cannot part what lies in one place, as copies of a picture do.
     let scale = 1e-2 / spread(start);
     let values = start.iter().flatten().enumerate();
     let start: Vec<f32> = values
         .map(|(i, v)| v * scale + 1e-5 * (i as f32 * 12.9898).sin())
         .collect();
-    let perplexity = PERPLEXITY.min(rows.len() as f32 / 4.0);
-    let nearest: Vec<_> = (0..rows.len())
-        .into_par_iter()
-        .map(|i| nearest(rows, i, (3.0 * perplexity) as usize))
-        .collect();
-    let places = move || {
+    let places = device.within(|| {
         let mut tsne: bhtsne::tSNE<f32, Vec<f32>> = bhtsne::tSNE::new(rows);
         tsne.perplexity(perplexity)
             .epochs(STEPS)
@@ -121,33 +123,27 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
             .initial_embedding(start)
             .barnes_hut_with_neighbors(0.5, &nearest);
         tsne.embedding()
-    };
-    // Its sums depend on how threads share the work, and its sheets on the last bit of a sum.
-    let places = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
-        Ok(one) => one.install(places),
-        Err(_) => places(),
-    };
+    });
     places.chunks_exact(2).map(|p| [p[0], p[1]]).collect()
 }
 
-/// The rows nearest to one, nearest first. (t-SNE's own search begins anywhere, and no sheet would be like the last.)
-fn nearest(rows: &[Vec<f32>], to: usize, count: usize) -> Vec<Neighbor<f32>> {
-    let distance = |row: &[f32]| (2.0 - 2.0 * dot(row, &rows[to])).max(0.0).sqrt();
-    let mut others: Vec<_> = (0..rows.len())
-        .filter(|i| *i != to)
-        .map(|index| Neighbor {
-            index,
-            distance: distance(&rows[index]),
-        })
-        .collect();
-    let order = |a: &Neighbor<f32>, b: &Neighbor<f32>| {
-        (a.distance.total_cmp(&b.distance)).then(a.index.cmp(&b.index))
+/// The rows most like each, nearest first. (t-SNE's own search begins anywhere, and no sheet would be like the last.)
+fn nearest(device: &Cpu, rows: &[Vec<f32>], k: usize) -> Result<Vec<Vec<Neighbor<f32>>>, Error> {
+    let scan = Scan {
+        dim: rows[0].len(),
+        entropy_temperature: None,
+        k,
+        same: true,
     };
-    let count = count.clamp(1, others.len());
-    others.select_nth_unstable_by(count - 1, order);
-    others.truncate(count);
-    others.sort_unstable_by(order);
-    others
+    let rows = device.hand_over(rows.concat())?;
+    let found = device.scan(&rows, &rows, &scan, &|_| {})?.neighbours;
+    let neighbour = |(index, similarity): (&u32, &f32)| Neighbor {
+        index: *index as usize,
+        distance: (2.0 - 2.0 * similarity).max(0.0).sqrt(),
+    };
+    let pairs = found.indices.iter().zip(&found.similarities);
+    let all: Vec<_> = pairs.map(neighbour).collect();
+    Ok(all.chunks(found.k).map(<[_]>::to_vec).collect())
 }
 
 fn spread(places: &[[f32; 2]]) -> f32 {
