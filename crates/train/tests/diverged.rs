@@ -1,29 +1,28 @@
 //! A step with a finite loss may still leave weights that are no numbers. A checkpoint never holds them.
 
+mod common;
+
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use anchorhood_data::{Dataset, open};
+use anchorhood_data::Dataset;
 use anchorhood_engine::Cpu;
 use anchorhood_train::{
-    Checkpoint, Event, LabelledSet, Outcome, Preset, RunConfig, RunDir, TrainError,
-    supervised_config, train, train_supervised,
+    Checkpoint, Event, LabelledSet, Outcome, RunConfig, RunDir, TrainError, supervised_config,
+    train, train_supervised,
 };
+
+use common::{data, tiny};
 
 /// Two epochs of one step each. The second one's rate is beyond any f32, so its loss is still that of good weights.
 fn overflowing() -> (RunConfig, Dataset) {
-    let mut config = Preset::Quick.config("shapes");
-    config.data.shapes_train = 16;
-    config.data.shapes_test = 8;
-    config.data.size = Some(8);
-    config.network.width = 2;
-    config.network.features = 8;
+    let mut config = tiny();
     config.training.batch = 16;
     config.training.rounds = 0;
     config.training.epochs = 2;
     config.training.milestones = vec![0.5];
     config.training.decay_factor = 1e41;
-    let data = open("shapes", &config.data.load_options(config.seed)).unwrap();
+    let data = data(&config);
     (config, data)
 }
 

@@ -1,26 +1,16 @@
 //! A run that ended where a run can be ended, taken up again: nothing is missing afterwards.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anchorhood_data::{Dataset, open};
+use anchorhood_data::Dataset;
 use anchorhood_engine::Cpu;
-use anchorhood_train::{Checkpoint, Event, Outcome, Preset, RunConfig, RunDir, TrainError, train};
+use anchorhood_train::{Checkpoint, Event, Outcome, RunDir, TrainError, train};
 
-fn tiny() -> (RunConfig, Dataset) {
-    let mut config = Preset::Quick.config("shapes");
-    config.data.shapes_train = 16;
-    config.data.shapes_test = 8;
-    config.data.size = Some(8);
-    config.network.width = 2;
-    config.network.features = 8;
-    config.training.batch = 8;
-    config.training.rounds = 1;
-    config.training.epochs = 1;
-    let data = open("shapes", &config.data.load_options(config.seed)).unwrap();
-    (config, data)
-}
+use common::{data, tiny};
 
 fn go_on(dir: &mut RunDir, data: &Dataset) -> Result<Outcome, TrainError> {
     let stop = AtomicBool::new(false);
@@ -36,7 +26,8 @@ fn ends(run: &Path) -> usize {
 /// A round's own checkpoint is there before the run goes on from beyond it: else nobody would ever write it.
 #[test]
 fn every_round_leaves_its_checkpoint() {
-    let (config, data) = tiny();
+    let config = tiny();
+    let data = data(&config);
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
     let round = dir.checkpoint("round-0");
@@ -52,7 +43,8 @@ fn every_round_leaves_its_checkpoint() {
 /// Resuming a run that is over changes nothing about it: it is still told to have ended, once.
 #[test]
 fn a_finished_run_stays_finished() {
-    let (config, data) = tiny();
+    let config = tiny();
+    let data = data(&config);
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
     go_on(&mut dir, &data).unwrap();

@@ -6,9 +6,9 @@ as FOLDER/NAME-*.webp (.png without Pillow).
 
 import io
 import pathlib
-import shutil
 import sys
 
+from headless import launch, until
 from playwright.sync_api import sync_playwright
 
 try:
@@ -17,17 +17,6 @@ except ImportError:
     Image = None
 
 address, picture, folder, name = sys.argv[1:5]
-# Debian's browser where it is installed, Playwright's own otherwise.
-system = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-def until(page, holds):
-    """Waits for an expression to hold. Playwright's own waiting would need what the page's policy forbids."""
-    for _ in range(400):
-        if page.evaluate(holds):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"still not: {holds}")
 
 
 def keep(page, what):
@@ -133,11 +122,7 @@ def mistakes(page):
 
 
 with sync_playwright() as playwright:
-    try:
-        browser = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
-    except Exception as error:  # Playwright without a browser is no failure of the page
-        print(f"skipped: no browser starts: {str(error).splitlines()[0]}")
-        sys.exit(0)
+    browser = launch(playwright)
     outside, broken, fetched = [], [], []
 
     def opened(**how):

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script beside this file with a Python that has `modules`; says so and gives nothing where there is none. A script
-/// that fails fails the test.
+/// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies beside this file; says so and
+/// gives nothing where there is none. A script that fails fails the test.
 pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> {
     let named = std::env::var("ANCHORHOOD_PYTHON").ok();
     let python = named.unwrap_or_else(|| "python3".into());
@@ -15,7 +15,12 @@ pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> 
         return None;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/clients");
+    let before = std::env::var_os("PYTHONPATH").unwrap_or_default();
+    let modules = std::iter::once(shared.into()).chain(std::env::split_paths(&before));
+    let modules = std::env::join_paths(modules).expect("paths as they were given");
     let mut command = Command::new(&python);
+    command.env("PYTHONPATH", modules);
     let output = command.arg(folder.join(script)).args(args).output();
     let output = output.expect("it started a moment ago");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -7,24 +7,14 @@ FOLDER/NAME-light.png and -dark.png.
 import math
 import pathlib
 import random
-import shutil
 import sys
 
+from headless import launch, until
 from playwright.sync_api import sync_playwright
 
 address, folder, name = sys.argv[1:4]
-system = shutil.which("chromium") or shutil.which("chromium-browser")
 WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowDown": (0, 1), "ArrowUp": (0, -1)}
 PAD = 24  # between the map's outermost pictures and its edge
-
-
-def until(page, holds):
-    """Waits for an expression to hold. Playwright's own waiting would need what the page's policy forbids."""
-    for _ in range(200):
-        if page.evaluate(holds):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"still not: {holds}")
 
 
 def here(page):
@@ -108,10 +98,10 @@ def leave(page):
     """Enter opens a picture as a click does, back comes to where one was, Escape leaves."""
     at = here(page)
     page.keyboard.press("Enter")
-    until(page, f"location.hash === '#picture/{at}'")
-    until(page, "document.activeElement.id === 'queryName'")
+    until(page, f"location.hash === '#picture/{at}'", seconds=10)
+    until(page, "document.activeElement.id === 'queryName'", seconds=10)
     page.go_back()
-    until(page, "document.activeElement.tagName === 'CANVAS'")
+    until(page, "document.activeElement.tagName === 'CANVAS'", seconds=10)
     assert here(page) == at, (here(page), at)
     page.keyboard.press("Escape")
     assert focused(page) == "BODY" and here(page) is None and heard(page) == ""
@@ -142,11 +132,7 @@ def mouse(page):
 
 
 with sync_playwright() as playwright:
-    try:
-        browser = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
-    except Exception as error:  # Playwright without a browser is no failure of the page
-        print(f"skipped: no browser starts: {str(error).splitlines()[0]}")
-        sys.exit(0)
+    browser = launch(playwright)
     broken = []
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     for scheme, width in [("light", 1000), ("dark", 390)]:
