@@ -21,6 +21,7 @@ every_device!(
     sgd_with_and_without_nesterov,
     kept_layers,
     inference_does_not_disturb_training,
+    batches_may_be_given_faster_than_they_are_used,
     dropout_inside_a_network,
     untrained_branches,
     wrong_lengths_are_refused,
@@ -190,6 +191,28 @@ fn inference_does_not_disturb_training<D: Device>(device: &D, _: f64) {
             net.update(&Sgd::new(0.1)).unwrap();
             if with_inference {
                 net.infer(&pixels[..2 * 192], &mut [0.0; 12]).unwrap();
+            }
+        }
+        let read = |i| net.read(Tensors::Values, i).unwrap();
+        (0..graph.parameters().len()).map(read).collect::<Vec<_>>()
+    };
+    assert_eq!(train(false), train(true));
+}
+
+/// A device that falls behind trains on the batches it was given, to the bit.
+fn batches_may_be_given_faster_than_they_are_used<D: Device>(device: &D, _: f64) {
+    let graph = residual(16, 16, 8, 6).unwrap();
+    let batches: Vec<_> = (0..16).map(|i| uniform(50 + i, 8 * 768)).collect();
+    let train = |waiting: bool| {
+        let mut net = device.network(&graph, &NetworkOptions::new(8)).unwrap();
+        net.initialise(1);
+        set_output_gradient(device, &mut net, &uniform(40, 8 * 6));
+        for (step, pixels) in batches.iter().enumerate() {
+            net.train_forward(pixels, step as u64).unwrap();
+            net.backward().unwrap();
+            net.update(&Sgd::new(0.1)).unwrap();
+            if waiting {
+                output(device, &mut net);
             }
         }
         let read = |i| net.read(Tensors::Values, i).unwrap();

@@ -1,7 +1,12 @@
 //! Device memory that is asked for before the first batch: zeroed vectors, scratch that grows while a network is built,
 //! and page-locked host memory through which pictures travel.
 
-use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits, sys};
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DriverError,
+    PinnedHostSlice, ValidAsZeroBits, sys,
+};
 
 use super::launch::Pointer;
 use super::{Cuda, CudaBuffer, Precision, failed};
@@ -121,23 +126,70 @@ impl Scratch {
     }
 }
 
-/// Two page-locked buffers on the host in turn: one is filled while the other travels.
+/// Page-locked memory on the host, which the device reads while the host goes on.
+pub(super) struct PageLocked<T> {
+    memory: PinnedHostSlice<T>,
+    /// When the device has read it. (cudarc's own events are off, and with them its waiting.)
+    read: Option<CudaEvent>,
+}
+
+impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
+    pub(super) fn new(cuda: &Cuda, len: usize) -> Result<Self> {
+        // SAFETY: a batch is written before it is sent.
+        let memory = unsafe { cuda.stream().context().alloc_pinned(len) };
+        let memory = memory.map_err(|e| failed("page-locked memory for a batch", e))?;
+        Ok(PageLocked { memory, read: None })
+    }
+
+    /// The memory to be written to, when the device has read what was in it.
+    pub(super) fn fill(&mut self) -> Result<&mut [T]> {
+        self.wait().map_err(|e| failed("sending a batch", e))?;
+        let memory = self.memory.as_mut_slice();
+        memory.map_err(|e| failed("sending a batch", e))
+    }
+
+    /// Has a stream bring all of it to a place on the device.
+    pub(super) fn send(
+        &self,
+        stream: &Arc<CudaStream>,
+        to: &mut impl DevicePtrMut<T>,
+    ) -> Result<()> {
+        let sent = stream.memcpy_htod(&self.memory, to);
+        sent.map_err(|e| failed("sending a batch", e))
+    }
+
+    /// It is read, and may be filled again, when a stream has done what it was given so far.
+    pub(super) fn read_by(&mut self, stream: &CudaStream) -> Result<()> {
+        let event = stream.record_event(None);
+        self.read = Some(event.map_err(|e| failed("sending a batch", e))?);
+        Ok(())
+    }
+}
+
+impl<T> PageLocked<T> {
+    fn wait(&mut self) -> std::result::Result<(), DriverError> {
+        self.read.take().map_or(Ok(()), |read| read.synchronize())
+    }
+}
+
+impl<T> Drop for PageLocked<T> {
+    fn drop(&mut self) {
+        // Memory that a failed device may still read is freed all the same.
+        let _ = self.wait();
+    }
+}
+
+/// Two page-locked buffers in turn: one is filled while the other travels.
 pub(super) struct Staging {
-    pinned: [PinnedHostSlice<f32>; 2],
+    buffers: [PageLocked<f32>; 2],
     device: CudaSlice<f32>,
     turn: usize,
 }
 
 impl Staging {
     pub(super) fn new(cuda: &Cuda, len: usize) -> Result<Self> {
-        let context = cuda.stream().context();
-        let pinned = || {
-            // SAFETY: every value is written before it is sent.
-            let memory = unsafe { context.alloc_pinned(len) };
-            memory.map_err(|e| failed("page-locked memory for a batch", e))
-        };
         Ok(Staging {
-            pinned: [pinned()?, pinned()?],
+            buffers: [PageLocked::new(cuda, len)?, PageLocked::new(cuda, len)?],
             device: cuda.zeros(len, "a batch of pixels")?,
             turn: 0,
         })
@@ -145,14 +197,11 @@ impl Staging {
 
     /// Sends values (at most a batch) and says where they arrive; waits for the transfer before the last only.
     pub(super) fn send(&mut self, cuda: &Cuda, values: &[f32]) -> Result<Pointer> {
-        let failed = |e| failed("sending pixels", e);
-        let pinned = &mut self.pinned[self.turn];
+        let buffer = &mut self.buffers[self.turn];
         self.turn = 1 - self.turn;
-        pinned.as_mut_slice().map_err(failed)?[..values.len()].copy_from_slice(values);
-        let stream = cuda.stream();
-        stream
-            .memcpy_htod(&*pinned, &mut self.device)
-            .map_err(failed)?;
+        buffer.fill()?[..values.len()].copy_from_slice(values);
+        buffer.send(cuda.stream(), &mut self.device)?;
+        buffer.read_by(cuda.stream())?;
         Ok(self.arrival(cuda))
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, PinnedHostSlice};
+use cudarc::driver::{CudaSlice, CudaStream};
 
 use crate::cuda::launch::Pointer;
+use crate::cuda::memory::PageLocked;
 use crate::cuda::{Cuda, failed};
 use crate::steps::Fetch;
 use crate::{BatchMaker, Result};
@@ -25,8 +26,8 @@ pub(super) enum Items {
 
 pub(super) struct Ring {
     places: CudaSlice<u8>,
-    /// Page-locked memory for each place, and what tells that its batch was used.
-    buffers: Vec<(PinnedHostSlice<u8>, Option<CudaEvent>)>,
+    /// A buffer for each place; both are free again when the step that uses them has ended.
+    buffers: Vec<PageLocked<u8>>,
     /// Copies have a stream of their own, so that they pass the steps by.
     copies: Arc<CudaStream>,
 }
@@ -41,12 +42,7 @@ impl Items {
         }
         let each = batch * maker.item_bytes;
         let context = cuda.stream().context();
-        let buffer = |_| {
-            // SAFETY: a batch is written before it is sent.
-            let memory = unsafe { context.alloc_pinned(each) };
-            let memory = memory.map_err(|e| failed("page-locked memory for a batch", e))?;
-            Ok((memory, None))
-        };
+        let buffer = |_| PageLocked::new(cuda, each);
         let copies = context.new_stream();
         Ok(Items::Ring(Ring {
             places: cuda.zeros(RING * each, "batches of items")?,
@@ -101,17 +97,12 @@ impl Items {
         };
         let failed = |e| failed("sending a batch", e);
         let turn = step % RING;
-        let (buffer, used) = &mut ring.buffers[turn];
-        if let Some(used) = used.take() {
-            used.synchronize().map_err(failed)?;
-        }
-        let bytes = buffer.as_mut_slice().map_err(failed)?;
+        let buffer = &mut ring.buffers[turn];
+        let bytes = buffer.fill()?;
         fetch(indices, bytes);
         let each = bytes.len();
         let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
-        ring.copies
-            .memcpy_htod(&*buffer, &mut place)
-            .map_err(failed)?;
+        buffer.send(&ring.copies, &mut place)?;
         let arrived = ring.copies.record_event(None).map_err(failed)?;
         cuda.stream().wait(&arrived).map_err(failed)
     }
@@ -121,8 +112,6 @@ impl Items {
         let Items::Ring(ring) = self else {
             return Ok(());
         };
-        let used = cuda.stream().record_event(None);
-        ring.buffers[step % RING].1 = Some(used.map_err(|e| failed("sending a batch", e))?);
-        Ok(())
+        ring.buffers[step % RING].read_by(cuda.stream())
     }
 }
