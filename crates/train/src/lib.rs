@@ -21,6 +21,7 @@ mod position;
 mod progress;
 mod run;
 mod run_dir;
+mod saves;
 mod schedule;
 mod supervised;
 mod trainer;

@@ -8,6 +8,7 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Network, Role};
 
 use crate::progress::{Pace, Report};
+use crate::saves::Saves;
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
     RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
@@ -50,8 +51,8 @@ struct Run<'a, D: Device> {
     standing: Standing,
     resumed: bool,
     pace: Pace,
-    /// When the run was saved last by this process, and whether anything has happened since.
-    saved: Option<Instant>,
+    saves: Saves,
+    /// Whether anything has happened since the last checkpoint.
     unsaved: bool,
     /// Pictures that could not be read when they were needed, and that were warned of.
     warned: usize,
@@ -60,10 +61,6 @@ struct Run<'a, D: Device> {
     clock: Instant,
     seconds_before: f64,
 }
-
-/// Seconds of training that may be lost to a crash, where an epoch takes less: a checkpoint of a fast GPU's epoch would
-/// take longer to write than the epoch itself.
-pub(crate) const SAVE_EVERY: f64 = 10.0;
 
 impl<'a, D: Device> Run<'a, D> {
     /// Takes up the run where its last checkpoint left it.
@@ -99,7 +96,7 @@ impl<'a, D: Device> Run<'a, D> {
             standing,
             resumed,
             pace: Pace::new(),
-            saved: None,
+            saves: Saves::default(),
             unsaved: false,
             warned: 0,
             saved_at: resumed.then_some(standing.position),
@@ -278,10 +275,10 @@ impl<'a, D: Device> Run<'a, D> {
         self.standing.loss_sum = 0.0;
         self.standing.epoch_seconds = 0.0;
         self.standing.position = at.next_epoch(epochs);
-        let recent = |saved: Instant| saved.elapsed().as_secs_f64() < SAVE_EVERY;
-        if !last_of_round && self.saved.is_some_and(recent) {
+        if !last_of_round && !self.saves.due() {
             return Ok(());
         }
+        let begun = Instant::now();
         let checkpoint = self.checkpoint(Position {
             batch: batches,
             ..at
@@ -291,7 +288,9 @@ impl<'a, D: Device> Run<'a, D> {
             let path = self.dir.checkpoint(&format!("round-{}", at.round));
             checkpoint.save(&path)?;
         }
-        self.save(&checkpoint)
+        self.save(&checkpoint)?;
+        self.saves.written(begun);
+        Ok(())
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
@@ -323,7 +322,6 @@ impl<'a, D: Device> Run<'a, D> {
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
         let path = self.dir.checkpoint("last");
         checkpoint.save(&path)?;
-        self.saved = Some(Instant::now());
         self.unsaved = false;
         self.saved_at = Some(self.standing.position);
         self.tell(Event::CheckpointSaved {

@@ -15,7 +15,7 @@ use anchorhood_engine::{Device, Network, NetworkOptions};
 use anchorhood_evaluate::CrossEntropy;
 
 use crate::checkpoint::tensors_of;
-use crate::run::SAVE_EVERY;
+use crate::saves::Saves;
 use crate::{
     Checkpoint, CheckpointError, EpochEnded, Event, FeatureSource, InputForm, Outcome, Position,
     RunConfig, RunDir, RunEnded, Standing, TrainError, TrainingSet, VERSION,
@@ -149,7 +149,7 @@ impl<'a, D: Device> Supervised<'a, D> {
     fn go(mut self) -> Result<Outcome, TrainError> {
         if self.standing.position.round == 0 {
             let mut loader = self.loader()?;
-            let mut saved = Instant::now();
+            let mut saves = Saves::default();
             while self.standing.position.round == 0 {
                 let at = self.standing.position;
                 if !self.epoch(&mut loader)? {
@@ -157,10 +157,10 @@ impl<'a, D: Device> Supervised<'a, D> {
                     return Ok(Outcome::Stopped(self.standing.position));
                 }
                 let over = self.standing.position.round > 0;
-                if over || saved.elapsed().as_secs_f64() > SAVE_EVERY {
-                    let batch = loader.batches_per_epoch();
+                if over || saves.due() {
+                    let (begun, batch) = (Instant::now(), loader.batches_per_epoch());
                     self.save(Position { batch, ..at })?;
-                    saved = Instant::now();
+                    saves.written(begun);
                 }
             }
         }

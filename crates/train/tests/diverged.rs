@@ -54,15 +54,15 @@ fn the_last_good_checkpoint_stays() {
     blind.train.labels = None;
     blind.test = None;
     for data in [judged, blind] {
-        stays(&config, &data);
+        stays(&config, &data, false);
     }
 }
 
-fn stays(config: &RunConfig, data: &Dataset) {
+fn stays(config: &RunConfig, data: &Dataset, labels: bool) {
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", config).unwrap();
     let last = dir.checkpoint("last");
-    let (outcome, epochs) = go(&mut dir, data, false);
+    let (outcome, epochs) = go(&mut dir, data, labels);
     assert_eq!(epochs, 2, "both losses were finite");
     let error = outcome.unwrap_err();
     let message = error.to_string();
@@ -78,30 +78,32 @@ fn stays(config: &RunConfig, data: &Dataset) {
 
     // It is what the run goes on from, to the same end.
     let bytes = fs::read(&last).unwrap();
-    let (again, epochs) = go(&mut dir, data, false);
+    let (again, epochs) = go(&mut dir, data, labels);
     assert!(matches!(again, Err(TrainError::Diverged { .. })));
     assert_eq!(epochs, 1);
     assert!(fs::read(&last).unwrap() == bytes);
 }
 
 #[test]
-fn a_supervised_run_keeps_no_such_weights_either() {
+fn a_supervised_run_keeps_it_too() {
     let (config, data) = overflowing();
-    let config = supervised_config(&config, 10);
-    let runs = tempfile::tempdir().unwrap();
-    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-    let (outcome, epochs) = go(&mut dir, &data, true);
-    assert_eq!(epochs, 2);
-    let error = outcome.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            TrainError::Diverged {
-                checkpoint: None,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(!dir.checkpoint("last").exists());
+    stays(&supervised_config(&config, 10), &data, true);
+}
+
+#[test]
+fn of_a_first_epoch_nothing_is_kept() {
+    let (mut config, data) = overflowing();
+    config.training.learning_rate = 1e39;
+    for (config, labels) in [
+        (config.clone(), false),
+        (supervised_config(&config, 10), true),
+    ] {
+        let runs = tempfile::tempdir().unwrap();
+        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+        let (outcome, epochs) = go(&mut dir, &data, labels);
+        assert_eq!(epochs, 1);
+        let message = outcome.unwrap_err().to_string();
+        assert!(message.contains("nothing was saved before"), "{message}");
+        assert!(!dir.checkpoint("last").exists());
+    }
 }
