@@ -129,8 +129,8 @@ impl Scratch {
 /// Page-locked memory on the host, which the device reads while the host goes on.
 pub(super) struct PageLocked<T> {
     memory: PinnedHostSlice<T>,
-    /// When the device has read it. (cudarc's own events are off, and with them its waiting.)
-    read: Option<CudaEvent>,
+    /// What tells that it may be filled again. (cudarc would wait by events of its own, but those are off.)
+    free: Option<CudaEvent>,
 }
 
 impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
@@ -138,43 +138,44 @@ impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
         // SAFETY: a batch is written before it is sent.
         let memory = unsafe { cuda.stream().context().alloc_pinned(len) };
         let memory = memory.map_err(|e| failed("page-locked memory for a batch", e))?;
-        Ok(PageLocked { memory, read: None })
+        Ok(PageLocked { memory, free: None })
     }
 
-    /// The memory to be written to, when the device has read what was in it.
+    /// The memory to be written to, when it is free.
     pub(super) fn fill(&mut self) -> Result<&mut [T]> {
-        self.wait().map_err(|e| failed("sending a batch", e))?;
-        let memory = self.memory.as_mut_slice();
-        memory.map_err(|e| failed("sending a batch", e))
+        let failed = |e| failed("sending a batch", e);
+        self.wait().map_err(failed)?;
+        self.memory.as_mut_slice().map_err(failed)
     }
 
-    /// Has a stream bring all of it to a place on the device.
+    /// Has a stream bring all of it to a place on the device. It is free, and the place is filled, when this has happened.
     pub(super) fn send(
-        &self,
+        &mut self,
         stream: &Arc<CudaStream>,
         to: &mut impl DevicePtrMut<T>,
-    ) -> Result<()> {
+    ) -> Result<&CudaEvent> {
         let sent = stream.memcpy_htod(&self.memory, to);
-        sent.map_err(|e| failed("sending a batch", e))
+        sent.map_err(|e| failed("sending a batch", e))?;
+        self.keep_for(stream)
     }
 
-    /// It is read, and may be filled again, when a stream has done what it was given so far.
-    pub(super) fn read_by(&mut self, stream: &CudaStream) -> Result<()> {
+    /// It is free when a stream has done all that it was given so far.
+    pub(super) fn keep_for(&mut self, stream: &CudaStream) -> Result<&CudaEvent> {
         let event = stream.record_event(None);
-        self.read = Some(event.map_err(|e| failed("sending a batch", e))?);
-        Ok(())
+        let event = event.map_err(|e| failed("sending a batch", e))?;
+        Ok(self.free.insert(event))
     }
 }
 
 impl<T> PageLocked<T> {
     fn wait(&mut self) -> std::result::Result<(), DriverError> {
-        self.read.take().map_or(Ok(()), |read| read.synchronize())
+        self.free.take().map_or(Ok(()), |free| free.synchronize())
     }
 }
 
 impl<T> Drop for PageLocked<T> {
     fn drop(&mut self) {
-        // Memory that a failed device may still read is freed all the same.
+        // A device that has failed reads nothing any more.
         let _ = self.wait();
     }
 }
@@ -201,7 +202,6 @@ impl Staging {
         self.turn = 1 - self.turn;
         buffer.fill()?[..values.len()].copy_from_slice(values);
         buffer.send(cuda.stream(), &mut self.device)?;
-        buffer.read_by(cuda.stream())?;
         Ok(self.arrival(cuda))
     }
 

@@ -95,16 +95,15 @@ impl Items {
         let Items::Ring(ring) = self else {
             return Ok(());
         };
-        let failed = |e| failed("sending a batch", e);
         let turn = step % RING;
         let buffer = &mut ring.buffers[turn];
         let bytes = buffer.fill()?;
         fetch(indices, bytes);
         let each = bytes.len();
         let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
-        buffer.send(&ring.copies, &mut place)?;
-        let arrived = ring.copies.record_event(None).map_err(failed)?;
-        cuda.stream().wait(&arrived).map_err(failed)
+        let arrived = buffer.send(&ring.copies, &mut place)?;
+        let waiting = cuda.stream().wait(arrived);
+        waiting.map_err(|e| failed("sending a batch", e))
     }
 
     /// The step that used a batch was asked for: its place is free after it.
@@ -112,6 +111,7 @@ impl Items {
         let Items::Ring(ring) = self else {
             return Ok(());
         };
-        ring.buffers[step % RING].read_by(cuda.stream())
+        ring.buffers[step % RING].keep_for(cuda.stream())?;
+        Ok(())
     }
 }
