@@ -1,15 +1,18 @@
 //! A device that fails in the midst of a run, as a GPU does: the run ends with a sentence and is taken up from its last
 //! checkpoint.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anchorhood_data::open;
 use anchorhood_engine::{
     BatchMaker, Cpu, CpuNetwork, Device, Error, Graph, NetworkOptions, NoSteps, Positives, Result,
     Scan, ScanResult,
 };
-use anchorhood_train::{Outcome, Preset, RunConfig, RunDir, TrainError, train};
+use anchorhood_train::{Outcome, RunDir, TrainError, train};
+
+use common::{data, tiny};
 
 /// A CPU that refuses everything after so many losses.
 #[derive(Clone)]
@@ -84,22 +87,12 @@ impl Device for Failing {
     }
 }
 
-fn config() -> RunConfig {
-    let mut config = Preset::Quick.config("shapes");
-    config.data.shapes_train = 64;
-    config.data.shapes_test = 16;
-    config.network.width = 4;
-    config.network.features = 16;
-    config.training.batch = 16;
-    config.training.rounds = 1;
-    config.training.epochs = 2;
-    config
-}
-
 #[test]
 fn a_run_is_taken_up_from_its_last_checkpoint() {
-    let config = config();
-    let data = open("shapes", &config.data.load_options(config.seed)).unwrap();
+    let mut config = tiny();
+    config.data.shapes_train = 32;
+    config.training.epochs = 2;
+    let data = data(&config);
     let folder = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(folder.path(), "run", &config).unwrap();
     let device = Failing {
