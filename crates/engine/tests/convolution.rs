@@ -4,7 +4,7 @@ mod common;
 
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
 use anchorhood_random::{Draws, Stream};
-use common::compare::compare;
+use common::compare::{compare, compare_as_in_training};
 use common::every_device;
 use common::graphs::one_layer;
 
@@ -13,6 +13,7 @@ every_device!(
     drawn,
     channels_at_the_edges_of_a_tile,
     networks_first_layer,
+    networks_first_layer_in_training,
     whole_vectors_of_channels,
 );
 
@@ -93,6 +94,24 @@ fn networks_first_layer<D: Device>(device: &D, tolerance: f64) {
     let spec = ConvSpec::square(16, 3, 1, 1);
     let graph = one_layer(Shape::new(32, 32, 3), |g, x| g.conv("conv", x, spec));
     compare(device, &graph, 9, 5, tolerance);
+}
+
+/// Pictures of few channels, a multiple of 128 places in all and other numbers; 64 channels out and others.
+fn networks_first_layer_in_training<D: Device>(device: &D, tolerance: f64) {
+    let cases = [
+        (2, Shape::new(16, 16, 3), 64),
+        (8, Shape::new(4, 4, 3), 64),
+        (3, Shape::new(32, 16, 1), 64),
+        (1, Shape::new(8, 48, 4), 64),
+        (2, Shape::new(8, 8, 5), 64),
+        (5, Shape::new(7, 9, 3), 64),
+        (9, Shape::new(32, 32, 3), 16),
+    ];
+    for (seed, (batch, input, out)) in cases.into_iter().enumerate() {
+        let spec = ConvSpec::square(out, 3, 1, 1);
+        let graph = one_layer(input, |g, x| g.conv("conv", x, spec));
+        compare_as_in_training(device, &graph, batch, seed as u64, tolerance);
+    }
 }
 
 /// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special treatment: pictures of

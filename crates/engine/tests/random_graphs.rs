@@ -3,10 +3,10 @@
 
 mod common;
 
-use anchorhood_engine::{ConvSpec, Cpu, Graph, NodeId, Shape, Window};
+use anchorhood_engine::{ConvSpec, Device, Graph, NodeId, Shape, Window};
 use anchorhood_random::{Draws, Stream};
-use common::CPU_TOLERANCE;
 use common::compare::compare;
+use common::every_device;
 
 struct Choices {
     draws: Draws,
@@ -92,18 +92,13 @@ fn random(seed: u64, batch: usize) -> Graph {
     g
 }
 
-#[test]
-fn random_graphs_are_what_the_naive_loops_make_of_them() {
-    let device = Cpu::new(2);
+every_device!(what_the_naive_loops_make_of_them);
+
+fn what_the_naive_loops_make_of_them<D: Device>(device: &D, tolerance: f64) {
     for seed in 0..300 {
         let batch = [1, 2, 3, 5][seed as usize % 4];
         // Sums of sums grow, and so does their rounding.
-        compare(
-            &device,
-            &random(seed, batch),
-            batch,
-            seed,
-            10.0 * CPU_TOLERANCE,
-        );
+        let tolerance = 10.0 * tolerance;
+        compare(device, &random(seed, batch), batch, seed, tolerance);
     }
 }

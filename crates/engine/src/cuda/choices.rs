@@ -11,8 +11,10 @@ use super::ways::Task;
 /// What was chosen for a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
-    /// cuDNN cannot do it.
+    /// Only plain loops can do it.
     None,
+    /// A kernel of ours.
+    Ours,
     Algorithm(Algorithm),
     Plan(PlanName),
 }
@@ -62,6 +64,7 @@ impl Choices {
         let line = |(task, choice): (&String, &Choice)| {
             let choice = match choice {
                 Choice::None => "none".into(),
+                Choice::Ours => "ours".into(),
                 Choice::Algorithm(a) => format!("algorithm {}", a.to_words()),
                 Choice::Plan(name) => format!("plan {}", name.to_words()),
             };
@@ -76,8 +79,12 @@ impl Choices {
 fn words(task: &Task) -> String {
     let (p, w) = (&task.problem, &task.problem.window);
     let added = if task.accumulate { " added" } else { "" };
+    let used = match p.used == p.input.channels {
+        true => String::new(),
+        false => format!(" ({} used)", p.used),
+    };
     format!(
-        "{:?}{added} {} batch {} {} to {} kernel {:?} stride {:?} padding {:?}",
+        "{:?}{added} {} batch {} {}{used} to {} kernel {:?} stride {:?} padding {:?}",
         task.direction, p.precision, p.batch, p.input, p.output, w.kernel, w.stride, w.padding
     )
 }
@@ -87,6 +94,7 @@ fn parse(text: &str) -> BTreeMap<String, Choice> {
         let (task, choice) = line.split_once(" = ")?;
         let choice = match choice.split_once(' ') {
             None if choice == "none" => Choice::None,
+            None if choice == "ours" => Choice::Ours,
             Some(("algorithm", words)) => Choice::Algorithm(Algorithm::from_words(words)?),
             Some(("plan", words)) => Choice::Plan(PlanName::from_words(words)?),
             _ => return None,
@@ -108,6 +116,7 @@ mod tests {
         let problem = Problem {
             batch: 128,
             input: Shape::new(32, 32, 8),
+            used: 8,
             output: Shape::new(32, 32, 64),
             window: Window::square(3, 1, 1),
             precision: Precision::Bf16,
@@ -120,14 +129,18 @@ mod tests {
         let forward = task(Direction::Forward, false);
         let back = task(Direction::InputGradient, false);
         let added = task(Direction::InputGradient, true);
+        let mut few = forward;
+        few.problem.used = 3;
         let text = format!(
-            "{} = algorithm 1 1 4096\n{} = none\n{} = plan 3\nsomething else\nx = algorithm 9 9 9\n",
+            "{} = algorithm 1 1 4096\n{} = none\n{} = plan 3\n{} = ours\nsomething else\nx = algorithm 9 9 9\n",
             words(&forward),
             words(&back),
-            words(&added)
+            words(&added),
+            words(&few)
         );
         let made = parse(&text);
-        assert_eq!(made.len(), 3);
+        assert_eq!(made.len(), 4);
+        assert!(matches!(made[&words(&few)], Choice::Ours));
         let found = |task| &made[&words(task)];
         assert!(matches!(found(&forward), Choice::Algorithm(a) if a.to_words() == "1 1 4096"));
         assert!(matches!(found(&back), Choice::None));

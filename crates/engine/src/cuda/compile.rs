@@ -25,6 +25,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("scan", include_str!("kernels/scan.cu")),
     ("sgd", include_str!("kernels/sgd.cu")),
     ("similarity", include_str!("kernels/similarity.cu")),
+    ("stem", include_str!("kernels/stem.cu")),
     ("steps", include_str!("kernels/steps.cu")),
 ];
 
@@ -161,16 +162,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_compiles_for_hopper() {
+    fn every_kernel_compiles_for_the_oldest_chips_and_for_hopper() {
         if let Err(e) = Library::Nvrtc.open() {
             eprintln!("skipped, kernels are not compiled: {e}");
             return;
         }
         for (stem, _) in SOURCES {
             for precision in [Precision::F32, Precision::Bf16] {
-                let text = source(stem).unwrap();
-                let image = compile(&text, &architecture(9, 0), precision).unwrap();
-                assert!(image.len() > 1000, "{stem}: {} bytes", image.len());
+                for chip in [architecture(8, 0), architecture(9, 0)] {
+                    let image = compile(&source(stem).unwrap(), &chip, precision).unwrap();
+                    assert!(image.len() > 1000, "{stem}, {chip}: {} bytes", image.len());
+                }
             }
         }
     }

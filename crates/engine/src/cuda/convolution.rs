@@ -1,5 +1,5 @@
-//! One convolution on the GPU: cuDNN's way in each direction, chosen before the first batch, or our plain loops where
-//! cuDNN has none.
+//! One convolution on the GPU: the fastest way in each direction, chosen before the first batch, or plain loops where there
+//! is none.
 //!
 //! ```text
 //! forward           y = x ∗ w           (NHWC, weights OHWI)
@@ -17,15 +17,14 @@ use crate::{Result, Shape, Window};
 
 pub(super) struct Convolution {
     problem: Problem,
-    /// Bytes that a 1×1 window with a stride puts together before anything else, since cuDNN's ways with strides are
-    /// slow; else nothing.
+    /// Bytes of what a 1×1 window with a stride reads. Since cuDNN's ways with strides are slow, that is put together first,
+    /// and a gradient of it is shared out last. Nothing for other windows.
     gathered: Option<usize>,
     forward: Option<Way>,
     input_gradient: Option<Way>,
     weight_gradient: Option<Way>,
     /// Whether the input's gradient is added to what is there.
     accumulate: bool,
-    wants_input_gradient: bool,
 }
 
 /// Where a convolution's tensors lie; a gradient that nobody wants is 0.
@@ -53,18 +52,24 @@ fn gathered(p: &Problem) -> Option<Problem> {
 }
 
 impl Convolution {
-    /// Chooses a way for each direction by running cuDNN's candidates over `places`, whose values are lost. The second
-    /// working memory is for weight gradients, which run beside the rest.
+    /// Chooses a way for each direction by running the candidates over `places`, whose values are lost. The second working
+    /// memory is for what runs beside the rest.
     pub(super) fn new(
         cuda: &Cuda,
         problem: Problem,
         places: &Places,
         [scratch, beside]: &mut [Scratch; 2],
     ) -> Result<Self> {
-        let task = |problem, direction| Task {
-            problem,
+        let p = places;
+        let dense = gathered(&problem);
+        let gathered = dense.map(|dense| {
+            let values = dense.batch * dense.input.len();
+            (values * dense.precision.bytes()).next_multiple_of(256)
+        });
+        let task = |direction| Task {
+            problem: dense.unwrap_or(problem),
             direction,
-            accumulate: direction == Direction::InputGradient && places.accumulate,
+            accumulate: direction == Direction::InputGradient && p.accumulate && dense.is_none(),
         };
         let call = |first, second, result| Call {
             first,
@@ -72,25 +77,23 @@ impl Convolution {
             result,
             workspace: 0,
         };
-        let p = places;
-        let dense = gathered(&problem);
-        let forward = task(dense.unwrap_or(problem), Direction::Forward);
-        let forward = Way::choose(cuda, forward, call(p.x, p.w, p.y), scratch)?;
-        let gathered = dense.filter(|_| forward.is_some()).map(|dense| {
-            let values = dense.batch * dense.input.len();
-            (values * dense.precision.bytes()).next_multiple_of(256)
-        });
-        if let (Some(bytes), Some(way)) = (gathered, &forward) {
-            let bytes = bytes + way.workspace();
-            scratch.reserve(cuda, bytes, "a convolution's working memory")?;
-        }
-        let weights = task(problem, Direction::WeightGradient);
-        let weight_gradient = Way::choose(cuda, weights, call(p.x, p.dy, p.dw), beside)?;
-        let input = task(problem, Direction::InputGradient);
+        let (x, w, y) = (p.x, p.w, p.y);
+        let forward = Way::choose(cuda, task(Direction::Forward), call(x, w, y), scratch)?;
+        let weights = task(Direction::WeightGradient);
+        let weight_gradient = Way::choose(cuda, weights, call(x, p.dy, p.dw), beside)?;
+        let input = task(Direction::InputGradient);
         let input_gradient = match p.dx {
             0 => None,
-            dx => Way::choose(cuda, input, call(p.w, p.dy, dx), scratch)?,
+            dx => Way::choose(cuda, input, call(w, p.dy, dx), scratch)?,
         };
+        let room =
+            |way: &Option<Way>| gathered.unwrap_or(0) + way.as_ref().map_or(0, Way::workspace);
+        let forwards = room(&forward);
+        // A pass forwards may be on either lane.
+        for (scratch, other) in [(scratch, &input_gradient), (beside, &weight_gradient)] {
+            let bytes = forwards.max(room(other));
+            scratch.reserve(cuda, bytes, "a convolution's working memory")?;
+        }
         Ok(Convolution {
             problem,
             gathered,
@@ -98,15 +101,7 @@ impl Convolution {
             input_gradient,
             weight_gradient,
             accumulate: p.accumulate,
-            wants_input_gradient: p.dx != 0,
         })
-    }
-
-    /// How many of the directions cuDNN computes, and how many are wanted.
-    pub(super) fn by_cudnn(&self) -> (usize, usize) {
-        let ways = [&self.forward, &self.input_gradient, &self.weight_gradient];
-        let wanted = 2 + usize::from(self.wants_input_gradient);
-        (ways.iter().filter(|w| w.is_some()).count(), wanted)
     }
 
     /// y = x ∗ w.
@@ -117,27 +112,31 @@ impl Convolution {
         [x, w]: [Pointer; 2],
         y: Pointer,
     ) -> Result<()> {
-        let (p, k) = (&self.problem, &lane.kernels);
-        let shapes = [p.input, p.output];
+        let p = &self.problem;
         let Some(way) = &self.forward else {
+            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
             return k.direct_forward([x, w], shapes, p.window, p.batch, y);
         };
+        let [x, workspace] = self.put_together(lane, x, workspace)?;
         let call = Call {
             first: x,
             second: w,
             result: y,
             workspace,
         };
-        let Some(bytes) = self.gathered else {
-            return way.run(lane, &call);
-        };
-        k.gather(x, shapes, p.window, p.batch, workspace)?;
-        let call = Call {
-            first: workspace,
-            workspace: workspace + bytes as u64,
-            ..call
-        };
         way.run(lane, &call)
+    }
+
+    /// Where what the window reads lies side by side, and working memory behind it.
+    fn put_together(&self, lane: &Lane, x: Pointer, workspace: Pointer) -> Result<[Pointer; 2]> {
+        let Some(bytes) = self.gathered else {
+            return Ok([x, workspace]);
+        };
+        let p = &self.problem;
+        let shapes = [p.input, p.output];
+        lane.kernels
+            .gather(x, shapes, p.window, p.batch, workspace)?;
+        Ok([workspace, workspace + bytes as u64])
     }
 
     /// dx (+)= the gradient of the input.
@@ -160,13 +159,18 @@ impl Convolution {
                 dx,
             );
         };
-        let call = Call {
+        let call = |result, workspace| Call {
             first: w,
             second: dy,
-            result: dx,
+            result,
             workspace,
         };
-        way.run(lane, &call)
+        let Some(bytes) = self.gathered else {
+            return way.run(lane, &call(dx, workspace));
+        };
+        way.run(lane, &call(workspace, workspace + bytes as u64))?;
+        let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+        k.scatter(workspace, shapes, p.window, p.batch, self.accumulate, dx)
     }
 
     /// dw = the gradient of the weights.
@@ -182,6 +186,7 @@ impl Convolution {
             let (k, shapes) = (&lane.kernels, [p.input, p.output]);
             return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
         };
+        let [x, workspace] = self.put_together(lane, x, workspace)?;
         let call = Call {
             first: x,
             second: dy,

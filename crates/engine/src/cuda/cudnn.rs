@@ -19,6 +19,8 @@ use crate::{Error, Result, Shape, Window};
 pub(super) struct Problem {
     pub(super) batch: usize,
     pub(super) input: Shape,
+    /// The first so many of the input's channels; the others are zero.
+    pub(super) used: usize,
     pub(super) output: Shape,
     pub(super) window: Window,
     pub(super) precision: Precision,

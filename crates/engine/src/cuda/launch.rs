@@ -33,6 +33,7 @@ macro_rules! launch {
 
 mod norm;
 mod on_chip;
+mod stem;
 mod windows;
 
 pub(super) use norm::{Applied, Gradients, NormTensors, Reduction, Sums};
@@ -47,6 +48,7 @@ macro_rules! kernels {
             /// Whether kernels may begin before the one before them has ended.
             early: bool,
             on_chip: Vec<CudaFunction>,
+            stem: Option<stem::Stem>,
             $($($name: CudaFunction,)+)+
         }
 
@@ -57,6 +59,7 @@ macro_rules! kernels {
                     multiprocessors: cuda.multiprocessors()?,
                     early: cuda.starts_early(),
                     on_chip: Kernels::load_on_chip(cuda)?,
+                    stem: stem::Stem::load(cuda)?,
                     $($($name: cuda.function($file, stringify!($name))?,)+)+
                 })
             }
@@ -69,7 +72,7 @@ kernels! {
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
     "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
-    "convolution": gather, direct_forward, direct_input_gradient, direct_weight_gradient;
+    "convolution": gather, scatter, direct_forward, direct_input_gradient, direct_weight_gradient;
     "sgd": set_settings, set_step, sgd;
 }
 

@@ -143,15 +143,6 @@ impl CudaNetwork {
         state.take_pixels(pixels, len, &state.training)?;
         state.run(Pass::Forward, 0, graph, State::forward_pass)
     }
-
-    /// How many convolutions of a training step cuDNN computes, and how many there are: forwards, weight gradients, and
-    /// input gradients where somebody wants them.
-    #[doc(hidden)]
-    pub fn convolutions_by_cudnn(&self) -> (usize, usize) {
-        let all = self.state.convolutions.iter().flatten();
-        let (by_cudnn, wanted): (Vec<_>, Vec<_>) = all.map(Convolution::by_cudnn).unzip();
-        (by_cudnn.iter().sum(), wanted.iter().sum())
-    }
 }
 
 impl State {

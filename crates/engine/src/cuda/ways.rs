@@ -1,4 +1,4 @@
-//! Of cuDNN's ways to compute a convolution in one direction, the fastest.
+//! Of cuDNN's ways to compute a convolution in one direction, and ours where there is one, the fastest.
 //!
 //! Candidates are those that give the same bits every time. They are measured in recordings, since call by call the host
 //! is what would be measured. Small tasks take the first that runs. A choice is made once and kept, so that two networks
@@ -41,6 +41,8 @@ pub(super) struct Way {
 }
 
 enum By {
+    /// A kernel of ours, with so many bytes of working memory.
+    Ours(usize),
     Algorithm(Algorithm),
     Plan(Box<Plan>),
 }
@@ -77,6 +79,7 @@ impl Way {
     fn of(cuda: &Cuda, task: Task, choice: Choice) -> Result<Option<Way>> {
         let by = match choice {
             Choice::None => None,
+            Choice::Ours => ours(&*cuda.lane()?, &task),
             Choice::Algorithm(a) => Some(By::Algorithm(a)),
             Choice::Plan(name) => Operation::new(&cuda.lane()?, &task)
                 .ok()
@@ -96,6 +99,7 @@ impl Way {
 
     fn choice(&self) -> Choice {
         match &self.by {
+            By::Ours(_) => Choice::Ours,
             By::Algorithm(a) => Choice::Algorithm(*a),
             By::Plan(plan) => Choice::Plan(plan.name),
         }
@@ -107,7 +111,9 @@ impl Way {
         let work = p.batch * p.output.len() * kh * kw * p.input.channels;
         let descriptors = Descriptors::new(p)?;
         let algorithms = lane.cudnn.algorithms(p, &descriptors, task.direction);
-        let mut candidates: Vec<By> = algorithms.into_iter().map(By::Algorithm).collect();
+        let mut candidates: Vec<By> = vec![];
+        candidates.extend(ours(&lane, &task));
+        candidates.extend(algorithms.into_iter().map(By::Algorithm));
         let measured = work >= WORTH_MEASURING;
         if measured && let Ok(operation) = Operation::new(&lane, &task) {
             let plans = operation.plans().into_iter();
@@ -139,7 +145,7 @@ impl Way {
         if self.workspace() > WORKSPACE_LIMIT {
             return Ok(None);
         }
-        scratch.reserve(cuda, self.workspace(), "cuDNN's working memory")?;
+        scratch.reserve(cuda, self.workspace(), "a convolution's working memory")?;
         let workspace = scratch.pointer(cuda);
         let call = Call { workspace, ..call };
         Ok(self.run(&*cuda.lane()?, &call).is_ok().then_some(call))
@@ -165,6 +171,7 @@ impl Way {
     /// Bytes of working memory it needs.
     pub(super) fn workspace(&self) -> usize {
         match &self.by {
+            By::Ours(workspace) => *workspace,
             By::Algorithm(a) => a.workspace,
             By::Plan(plan) => plan.workspace,
         }
@@ -178,10 +185,18 @@ impl Way {
             ..
         } = self.task;
         match &self.by {
+            By::Ours(_) => lane.kernels.stem(&self.task.problem, direction, call),
             By::Algorithm(a) => lane
                 .cudnn
                 .run(&self.descriptors, direction, a, call, accumulate),
             By::Plan(plan) => plan.run(lane, direction, call),
         }
     }
+}
+
+/// Our own way, if we have one.
+fn ours(lane: &Lane, task: &Task) -> Option<By> {
+    let (k, direction) = (&lane.kernels, task.direction);
+    k.stem_does(&task.problem, direction)
+        .then(|| By::Ours(k.stem_workspace(direction)))
 }

@@ -15,8 +15,31 @@ pub fn compare<D: Device>(device: &D, graph: &Graph, batch: usize, seed: u64, to
     compare_on(device, graph, &pixels, seed, tolerance);
 }
 
-/// The same over given pictures.
+/// The same without the gradient of the pictures, as in training: a device may then hold them as it likes.
+pub fn compare_as_in_training<D: Device>(
+    device: &D,
+    graph: &Graph,
+    batch: usize,
+    seed: u64,
+    tolerance: f64,
+) {
+    let pixels = uniform(seed, batch * graph.nodes()[0].shape.len());
+    compare_with(device, graph, &pixels, seed, tolerance, false);
+}
+
+/// As [`compare`] over given pictures.
 pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u64, tolerance: f64) {
+    compare_with(device, graph, pixels, seed, tolerance, true);
+}
+
+fn compare_with<D: Device>(
+    device: &D,
+    graph: &Graph,
+    pixels: &[f32],
+    seed: u64,
+    tolerance: f64,
+    input_gradient: bool,
+) {
     let one = graph.nodes()[0].shape.len();
     let pixels = &representable(pixels.to_vec(), tolerance)[..];
     let what = |thing: &str| {
@@ -31,7 +54,7 @@ pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u6
         )
     };
     let options = NetworkOptions {
-        input_gradient: true,
+        input_gradient,
         ..NetworkOptions::new(pixels.len() / one)
     };
     let mut net = device.network(graph, &options).unwrap();
@@ -53,6 +76,11 @@ pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u6
     set_output_gradient(device, &mut net, &gradient);
     net.backward().unwrap();
     twin.backward(&widen(&gradient));
+    if input_gradient {
+        let got = net.input_gradient().unwrap();
+        let expected = twin.gradient(graph.find("input").unwrap());
+        assert_close(&what("input gradient"), &got, expected, tolerance);
+    }
     assert_same_gradients(&net, &twin, graph, tolerance, &what);
 
     for count in [pixels.len() / one, 1] {
@@ -76,9 +104,6 @@ fn assert_same_gradients(
     tolerance: f64,
     what: &dyn Fn(&str) -> String,
 ) {
-    let input = net.input_gradient().unwrap();
-    let expected = twin.gradient(graph.find("input").unwrap());
-    assert_close(&what("input gradient"), &input, expected, tolerance);
     for (i, p) in graph.parameters().iter().enumerate() {
         let (tensors, expected) = match p.role {
             Role::Weight => (Tensors::Gradients, &twin.parameter_gradients[i]),

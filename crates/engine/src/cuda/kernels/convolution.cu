@@ -11,6 +11,24 @@ extern "C" __global__ void gather(const element *x, Window s, u64 eights, elemen
     store8(y + 8 * at, v);
 }
 
+// Back to where they came from: x (+)= y there; elsewhere x is 0, unless it is added to.
+extern "C" __global__ void scatter(const element *y, Window s, u64 eights, int accumulate, element *x) {
+    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= eights) return;
+    Place of = place_in_input(s, 8 * at);
+    bool there = of.y % s.stride_h == 0 && of.x % s.stride_w == 0;
+    if (!there && accumulate) return;
+    float v[8] = {}, before[8];
+    u64 place = (of.picture * s.out_height + of.y / s.stride_h) * s.out_width + of.x / s.stride_w;
+    if (there) load8(y + place * s.channels + of.c, v);
+    if (accumulate) {
+        load8(x + 8 * at, before);
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] += before[i];
+    }
+    store8(x + 8 * at, v);
+}
+
 extern "C" __global__ void direct_forward(const element *x, const element *w, Window s, u64 len, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;

@@ -110,6 +110,22 @@ impl Kernels {
         launch!(self.gather, ones(eights), [BLOCK, 1], x, s, n, y)
     }
 
+    /// The opposite of [`Kernels::gather`]: gradients go back to where the values came from.
+    pub(in crate::cuda) fn scatter(
+        &self,
+        y: Pointer,
+        [input, output]: [Shape; 2],
+        window: Window,
+        batch: usize,
+        accumulate: bool,
+        x: Pointer,
+    ) -> Result<()> {
+        let eights = batch * input.len() / 8;
+        let (s, n) = (windows(input, output, window), eights as u64);
+        let add = i32::from(accumulate);
+        launch!(self.scatter, ones(eights), [BLOCK, 1], y, s, n, add, x)
+    }
+
     pub(in crate::cuda) fn direct_forward(
         &self,
         [x, w]: [Pointer; 2],

@@ -27,18 +27,20 @@ impl State {
             Some(x) => graph.shape(*x),
             None => return Ok(None),
         };
-        let (input, window) = match node.op {
-            Op::Conv { spec, .. } if node.inputs[0].index() == 0 => {
-                let channels = self.input_channels;
-                (Shape::new(input.height, input.width, channels), spec.window)
-            }
+        let (read, window) = match node.op {
             Op::Conv { spec, .. } => (input, spec.window),
             Op::Linear { .. } => (Shape::new(1, 1, input.len()), Window::square(1, 1, 0)),
             _ => return Ok(None),
         };
+        let pictures = node.inputs[0].index() == 0 && matches!(node.op, Op::Conv { .. });
+        let channels = match pictures {
+            true => self.input_channels,
+            false => read.channels,
+        };
         let problem = Problem {
             batch: self.batch(),
-            input,
+            input: Shape::new(read.height, read.width, channels),
+            used: read.channels,
             output: node.shape,
             window,
             precision: self.cuda.precision(),

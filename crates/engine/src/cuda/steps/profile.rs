@@ -65,6 +65,7 @@ fn most_flops(cuda: &Cuda) -> Result<f64> {
     let problem = Problem {
         batch,
         input: shape,
+        used: channels,
         output: shape,
         window: Window::square(1, 1, 0),
         precision: cuda.precision(),
