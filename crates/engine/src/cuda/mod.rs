@@ -119,6 +119,7 @@ impl Cuda {
         let name = context
             .name()
             .map_err(|e| failed("asking for the GPU's name", e))?;
+        check_chip(&name, [major, minor])?;
         let shared = Shared {
             architecture: compile::architecture(major, minor),
             description: format!("{name}, {precision}"),
@@ -213,6 +214,16 @@ impl Cuda {
         let major = ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
         let shared = ask(Attribute::CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
         major.is_ok_and(|major| major >= 9) && shared.is_ok_and(|shared| shared == 0)
+    }
+
+    /// Bytes of shared memory that a block may have.
+    fn most_shared(&self) -> Result<usize> {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let which = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let bytes = self.shared.context.attribute(which);
+        bytes
+            .map(|b| b.max(0) as usize)
+            .map_err(|e| failed("asking for shared memory", e))
     }
 
     /// The lane all work of networks goes to.
@@ -355,7 +366,31 @@ fn text_of(kernel: &BatchKernel) -> compile::Text {
     }
 }
 
+/// Kernels use instructions that came with Ampere.
+fn check_chip(name: &str, [major, minor]: [i32; 2]) -> Result<()> {
+    if major >= 8 {
+        return Ok(());
+    }
+    Err(Error::Device(format!(
+        "{name} has compute capability {major}.{minor}, and 8.0 (Ampere) or above is needed"
+    )))
+}
+
 /// An error of the driver, with what was being done.
 pub(crate) fn failed(doing: &str, error: DriverError) -> Error {
     Error::Device(format!("CUDA, {doing}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_chip_is_refused_with_a_reason() {
+        for chip in [[8, 0], [8, 9], [9, 0], [12, 0]] {
+            check_chip("GPU", chip).unwrap();
+        }
+        let why = check_chip("Tesla T4", [7, 5]).unwrap_err().to_string();
+        assert!(why.contains("Tesla T4 has compute capability 7.5"), "{why}");
+    }
 }

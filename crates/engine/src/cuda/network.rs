@@ -57,6 +57,9 @@ struct State {
     /// How the chip holds each norm's tensor, if it can, and counters for its blocks to meet.
     on_chip: Vec<Option<OnChip>>,
     arrivals: CudaSlice<u64>,
+    /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's begin.
+    above: CudaSlice<u8>,
+    above_starts: Vec<Option<usize>>,
     /// cuDNN's working memory, for the lane and for the one beside it.
     workspaces: [Scratch; 2],
     /// Sums over rows, for the lane and for the one beside it.
@@ -94,6 +97,8 @@ impl CudaNetwork {
                 Some(padded.map_err(too_large)?)
             }
         };
+        let on_chip = on_chip(cuda, graph, options.batch)?;
+        let (above_starts, above) = above_starts(graph, options.batch, &on_chip);
         let mut state = State {
             padded,
             channels: graph.nodes()[0].shape.channels,
@@ -103,7 +108,9 @@ impl CudaNetwork {
             parameters: Parameters::new(cuda, graph, input_channels)?,
             norms: cuda.zeros(norms, "batch statistics")?,
             norm_starts,
-            on_chip: on_chip(cuda, graph, options.batch)?,
+            on_chip,
+            above: cuda.zeros(above, "signs of activations")?,
+            above_starts,
             arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
                 Scratch::new(cuda, 0, "cuDNN's working memory")?,
@@ -237,6 +244,11 @@ impl State {
         }
     }
 
+    /// Where it is kept which of a layer's values are above zero, 0 where nobody asks.
+    fn above(&self, i: usize) -> Pointer {
+        self.above_starts[i].map_or(0, |start| self.cuda.pointer(&self.above) + start as u64)
+    }
+
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
     fn before_norm(&self, i: usize, node: &Node) -> Pointer {
         match node.op {
@@ -284,7 +296,7 @@ impl Network for CudaNetwork {
         let scratch = working + sums + s.staging.bytes();
         let f32s = s.norms.len() + s.output.len() + s.output_gradient.len();
         let padded = s.padded.as_ref().map_or(0, |p| p.len());
-        s.parameters.bytes() + s.arena.len() + padded + scratch + 4 * f32s
+        s.parameters.bytes() + s.arena.len() + s.above.len() + padded + scratch + 4 * f32s
     }
 
     fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
@@ -424,13 +436,38 @@ fn norm_starts(graph: &Graph) -> (Vec<usize>, usize) {
 
 /// Which layers' norms are done on the chip, and how.
 fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip>>> {
-    let multiprocessors = cuda.multiprocessors()?;
+    let (multiprocessors, most_shared) = (cuda.multiprocessors()?, cuda.most_shared()?);
     let cut = |node: &Node| {
         has_norm(&node.op)?;
         let (rows, channels) = (batch * node.shape.pixels(), node.shape.channels);
-        OnChip::new(rows, channels, multiprocessors, cuda.precision())
+        OnChip::new(
+            rows,
+            channels,
+            multiprocessors,
+            cuda.precision(),
+            most_shared,
+        )
     };
     Ok(graph.nodes().iter().map(cut).collect())
+}
+
+/// Where the signs of each layer begin that adds a residual before its ReLU and is done on the chip, and how many bytes they
+/// take.
+fn above_starts(
+    graph: &Graph,
+    batch: usize,
+    on_chip: &[Option<OnChip>],
+) -> (Vec<Option<usize>>, usize) {
+    let mut end = 0;
+    let start = |(node, cut): (&Node, &Option<OnChip>)| {
+        let added = matches!(node.op, Op::Conv { relu: true, .. }) && node.inputs.len() > 1;
+        (added && cut.is_some()).then(|| {
+            let start = end;
+            end += batch * node.shape.len() / 8;
+            start
+        })
+    };
+    (graph.nodes().iter().zip(on_chip).map(start).collect(), end)
 }
 
 /// Memory for the sums of the most demanding norm or bias.

@@ -9,6 +9,7 @@
 // Sums over chunks are added in f64 in the order of the chunks, so the bits depend on the shape and on the chip's size alone.
 //
 //   partials   [chunk][2][channels]
+//   above      a bit for each value: whether it is above zero, where a residual was added before the ReLU
 //   arrivals   one u64 for each slice; they count on from launch to launch
 
 #define THREADS 512
@@ -47,27 +48,21 @@ static __device__ __forceinline__ void after_the_one_before() {
 }
 
 // Values on their way to shared memory, past the registers. They travel in groups; the thread that asked for them has them
-// when it has waited.
+// when it has waited. They are needed for the last time in a while, and need not stay in the cache.
 static __device__ __forceinline__ void send_for(Held *to, const element *from) {
-#if __CUDA_ARCH__ >= 800
     u32 at = (u32)__cvta_generic_to_shared(to);
+    u64 passing;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(passing));
 #pragma unroll
     for (u32 i = 0; i < sizeof(Held) / 16; i++)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + 16 * i), "l"((const uint4 *)from + i) : "memory");
-#else
-    *to = hold(from);
-#endif
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at + 16 * i),
+                     "l"((const uint4 *)from + i), "l"(passing)
+                     : "memory");
 }
-static __device__ __forceinline__ void end_group() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
+static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for all groups but the last so many.
 template <int LATER> static __device__ __forceinline__ void wait_for_group() {
-#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-#endif
 }
 
 // Where a thread's values lie: eight channels of every `down`-th row of the block's chunk.
@@ -139,19 +134,24 @@ static __device__ __forceinline__ void all_rows(const Share &s, float a[16], u32
     __syncthreads();
 }
 
+// Shared memory holds the block's part of the residual, each thread its own.
 template <int K>
 static __device__ __forceinline__ void forward(const element *x, const element *residual, const Norm &norm, int relu,
                                                u32 channels, u32 width, u32 chunk_rows, float *partials, u64 *arrivals,
-                                               element *y) {
+                                               element *y, unsigned char *above) {
+    extern __shared__ __align__(16) unsigned char memory[];
     __shared__ double totals[16 * MOST_ACROSS];
     __shared__ __align__(16) float scales[8 * MOST_ACROSS], shifts[8 * MOST_ACROSS];
     Share s = Share::of(width, norm.rows, chunk_rows);
+    Held *added = (Held *)memory + threadIdx.x;
+    // Of what is read, x alone comes from the kernel before.
     if (residual) {
 #pragma unroll
         for (int k = 0; k < K; k++) {
             u32 row = s.first + k * s.down;
-            if (row < s.end) soon(residual + (u64)row * channels + s.channel);
+            if (row < s.end) send_for(added + k * THREADS, residual + (u64)row * channels + s.channel);
         }
+        end_group();
     }
     after_the_one_before();
     Held mine[K];
@@ -203,6 +203,7 @@ static __device__ __forceinline__ void forward(const element *x, const element *
     float scale[8], shift[8];
     load8(scales + threadIdx.x % s.across * 8, scale);
     load8(shifts + threadIdx.x % s.across * 8, shift);
+    wait_for_group<0>();
 #pragma unroll
     for (int k = 0; k < K; k++) {
         u32 row = s.first + k * s.down;
@@ -210,7 +211,7 @@ static __device__ __forceinline__ void forward(const element *x, const element *
         u64 at = (u64)row * channels + s.channel;
         float v[8], r[8];
         values_of(mine[k], v);
-        if (residual) load8(residual + at, r);
+        if (residual) values_of(added[k * THREADS], r);
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             v[i] = v[i] * scale[i] + shift[i];
@@ -218,13 +219,18 @@ static __device__ __forceinline__ void forward(const element *x, const element *
             if (relu) v[i] = fmaxf(v[i], 0.0f);
         }
         store8(y + at, v);
+        if (!above) continue;
+        u32 bits = 0;
+#pragma unroll
+        for (int i = 0; i < 8; i++) bits |= (u32)(v[i] > 0.0f) << i;
+        above[at / 8] = (unsigned char)bits;
     }
 }
 
 // Shared memory holds the block's x, each thread its own, and of d what registers have no room for.
 template <int K>
-static __device__ __forceinline__ void backward(const element *x, const element *y, const Norm &norm, int relu,
-                                                u32 channels, u32 width, u32 chunk_rows, int accumulate,
+static __device__ __forceinline__ void backward(const element *x, const unsigned char *above, const Norm &norm,
+                                                int relu, u32 channels, u32 width, u32 chunk_rows, int accumulate,
                                                 element *residual, element *dy, float *dgamma, float *dbeta,
                                                 float *partials, u64 *arrivals) {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -235,12 +241,15 @@ static __device__ __forceinline__ void backward(const element *x, const element 
     // Rows are taken a few at a time, all of them asked for before the first is used.
     constexpr int SOME = K < 4 ? K : 4;
     Share s = Share::of(width, norm.rows, chunk_rows);
-    bool from_x = relu && !y;
+    bool from_x = relu && !above;
+    u32 bits[(K + 3) / 4] = {};
     // Of what is read, dy alone comes from the kernel before.
 #pragma unroll
     for (int k = 0; k < K; k++) {
         u32 row = s.first + k * s.down;
-        if (row < s.end) send_for(own + k * THREADS, x + (u64)row * channels + s.channel);
+        u64 at = (u64)row * channels + s.channel;
+        if (row < s.end) send_for(own + k * THREADS, x + at);
+        if (row < s.end && above) bits[k / 4] |= (u32)above[at / 8] << 8 * (k % 4);
         if ((k + 1) % SOME == 0) end_group();
     }
     Held mine[K - ASIDE];
@@ -253,14 +262,13 @@ static __device__ __forceinline__ void backward(const element *x, const element 
         after_the_one_before();
 #pragma unroll
         for (int first = 0; first < K; first += SOME) {
-            Held ds[SOME], ys[SOME];
+            Held ds[SOME];
 #pragma unroll
             for (int k = 0; k < SOME; k++) {
                 u32 row = s.first + (first + k) * s.down;
                 if (row >= s.end) continue;
                 u64 at = (u64)row * channels + s.channel;
                 ds[k] = hold(dy + at);
-                if (y) ys[k] = hold(y + at);
                 if (residual && accumulate) soon(residual + at);
             }
             switch (K / SOME - 1 - first / SOME) {
@@ -273,13 +281,13 @@ static __device__ __forceinline__ void backward(const element *x, const element 
             for (int k = 0; k < SOME; k++) {
                 u32 row = s.first + (first + k) * s.down;
                 if (row >= s.end) continue;
-                float v[8], d[8], kept[8];
+                float v[8], d[8];
                 values_of(own[(first + k) * THREADS], v);
                 values_of(ds[k], d);
-                if (y) values_of(ys[k], kept);
+                u32 passed = bits[(first + k) / 4] >> 8 * ((first + k) % 4);
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
-                    if (y) d[i] = kept[i] > 0.0f ? d[i] : 0.0f;
+                    if (above) d[i] = passed >> i & 1 ? d[i] : 0.0f;
                     if (from_x) d[i] = v[i] * scale[i] + shift[i] > 0.0f ? d[i] : 0.0f;
                     a[i] += d[i], a[8 + i] += d[i] * (v[i] - mean[i]);
                 }
@@ -334,15 +342,15 @@ static __device__ __forceinline__ void backward(const element *x, const element 
 #define ON_CHIP(K)                                                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
         norm_forward_##K(const element *x, const element *residual, Norm norm, int relu, u32 channels, u32 width,      \
-                         u32 chunk_rows, float *partials, u64 *arrivals, element *y) {                                 \
-        forward<K>(x, residual, norm, relu, channels, width, chunk_rows, partials, arrivals, y);                       \
+                         u32 chunk_rows, float *partials, u64 *arrivals, element *y, unsigned char *above) {           \
+        forward<K>(x, residual, norm, relu, channels, width, chunk_rows, partials, arrivals, y, above);                \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
-        norm_backward_##K(const element *x, const element *y, Norm norm, int relu, u32 channels, u32 width,            \
+        norm_backward_##K(const element *x, const unsigned char *above, Norm norm, int relu, u32 channels, u32 width,  \
                           u32 chunk_rows, int accumulate, element *residual, element *dy, float *dgamma,               \
                           float *dbeta, float *partials, u64 *arrivals) {                                              \
-        backward<K>(x, y, norm, relu, channels, width, chunk_rows, accumulate, residual, dy, dgamma, dbeta, partials,  \
-                    arrivals);                                                                                         \
+        backward<K>(x, above, norm, relu, channels, width, chunk_rows, accumulate, residual, dy, dgamma, dbeta,        \
+                    partials, arrivals);                                                                               \
     }
 ON_CHIP(2)
 ON_CHIP(4)

@@ -19,6 +19,9 @@ const TURNS: [u32; 4] = [2, 4, 8, 16];
 /// Values of which the backward kernel keeps the gradients in shared memory too, of the most turns.
 const ASIDE: u32 = 8;
 
+/// Bytes of shared memory that the kernels have for their sums.
+const FOR_SUMS: u32 = 28 << 10;
+
 /// How a tensor is cut into blocks that are on the chip all at once.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cuda) struct OnChip {
@@ -30,7 +33,26 @@ pub(in crate::cuda) struct OnChip {
     grid: [u32; 2],
     /// Index among the kernels.
     kernel: usize,
-    shared: u32,
+    /// Bytes of shared memory, forwards and backwards.
+    shared: [u32; 2],
+}
+
+/// Bytes of shared memory that a kernel of so many turns asks for, forwards and backwards.
+fn shared_bytes(turns: u32, precision: Precision) -> [u32; 2] {
+    let aside = if turns == 16 { ASIDE } else { 0 };
+    let held = if precision == Precision::Bf16 { 16 } else { 32 };
+    [turns, turns + aside].map(|rows| rows * THREADS * held)
+}
+
+/// Turns of the kernels that a chip can run whose blocks may have so much shared memory. Registers hold half as many values
+/// of four bytes.
+fn turns(precision: Precision, most_shared: usize) -> impl Iterator<Item = u32> {
+    let most = if precision == Precision::Bf16 { 16 } else { 4 };
+    let fits = move |t: &u32| {
+        let [_, backward] = shared_bytes(*t, precision);
+        *t <= most && (backward + FOR_SUMS) as usize <= most_shared
+    };
+    TURNS.into_iter().filter(fits)
 }
 
 impl OnChip {
@@ -40,6 +62,7 @@ impl OnChip {
         channels: usize,
         multiprocessors: usize,
         precision: Precision,
+        most_shared: usize,
     ) -> Option<Self> {
         let (rows, channels) = (u32::try_from(rows).ok()?, channels as u32);
         let width = match channels {
@@ -54,11 +77,7 @@ impl OnChip {
             return None;
         }
         let chunk_rows = rows.div_ceil(most_chunks).max(down);
-        let bf16 = precision == Precision::Bf16;
-        let turns = if bf16 { &TURNS[..] } else { &TURNS[..2] };
-        let kernel = (turns.iter()).position(|t| chunk_rows <= t * down)?;
-        let aside = if TURNS[kernel] == 16 { ASIDE } else { 0 };
-        let held = if bf16 { 16 } else { 32 };
+        let kernel = turns(precision, most_shared).position(|t| chunk_rows <= t * down)?;
         Some(OnChip {
             rows,
             channels,
@@ -66,7 +85,7 @@ impl OnChip {
             chunk_rows,
             grid: [slices, rows.div_ceil(chunk_rows)],
             kernel,
-            shared: (TURNS[kernel] + aside) * THREADS * held,
+            shared: shared_bytes(TURNS[kernel], precision),
         })
     }
 
@@ -84,7 +103,8 @@ pub(in crate::cuda) struct Meeting {
 }
 
 impl Kernels {
-    /// Statistics, then y = x·scale + shift (+ residual), then ReLU; moves the running statistics.
+    /// Statistics, then y = x·scale + shift (+ residual), then ReLU; moves the running statistics. Writes down which values
+    /// are above zero, a bit each, where there is a place for it.
     pub(in crate::cuda) fn norm_forward_on_chip(
         &self,
         o: &OnChip,
@@ -92,6 +112,7 @@ impl Kernels {
         t: &NormTensors,
         m: Meeting,
         a: &Applied,
+        above: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
         let (relu, c) = (i32::from(a.relu), o.channels);
@@ -105,13 +126,15 @@ impl Kernels {
             o.chunk_rows,
             m.partials,
             m.arrivals,
-            a.y
+            a.y,
+            above
         );
         let function = self.on_chip(o, false);
-        self.launch_together(function, o.grid, THREADS, 0, &mut { arguments })
+        let shared = if a.residual == 0 { 0 } else { o.shared[0] };
+        self.launch_together(function, o.grid, THREADS, shared, &mut { arguments })
     }
 
-    /// See [`Kernels::norm_backward`].
+    /// See [`Kernels::norm_backward`]; where that reads y, this reads which values were above zero.
     pub(in crate::cuda) fn norm_backward_on_chip(
         &self,
         o: &OnChip,
@@ -119,12 +142,13 @@ impl Kernels {
         t: &NormTensors,
         m: Meeting,
         g: &Gradients,
+        above: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
         let (relu, add, c) = (i32::from(g.relu), i32::from(g.accumulate), o.channels);
         let arguments = arguments!(
             g.x,
-            g.y,
+            above,
             n,
             relu,
             c,
@@ -139,30 +163,25 @@ impl Kernels {
             m.arrivals
         );
         let function = self.on_chip(o, true);
-        self.launch_together(function, o.grid, THREADS, o.shared, &mut { arguments })
+        self.launch_together(function, o.grid, THREADS, o.shared[1], &mut { arguments })
     }
 
     fn on_chip(&self, o: &OnChip, backward: bool) -> &cudarc::driver::CudaFunction {
         &self.on_chip[2 * o.kernel + usize::from(backward)]
     }
 
-    /// The kernels, each direction for each number of turns that the precision has.
+    /// The kernels, each direction for each number of turns that the chip can run.
     pub(super) fn load_on_chip(
         cuda: &crate::cuda::Cuda,
     ) -> Result<Vec<cudarc::driver::CudaFunction>> {
-        let bf16 = cuda.precision() == Precision::Bf16;
-        let turns = if bf16 { &TURNS[..] } else { &TURNS[..2] };
+        let precision = cuda.precision();
         let mut functions = vec![];
-        for turns in turns {
-            for direction in ["forward", "backward"] {
+        for turns in turns(precision, cuda.most_shared()?) {
+            let [forward, backward] = shared_bytes(turns, precision);
+            for (direction, bytes) in [("forward", forward), ("backward", backward)] {
                 let name = format!("norm_{direction}_{turns}");
                 let function = cuda.function("norm_on_chip", &name)?;
-                let held = if bf16 { 16 } else { 32 };
-                let aside = if *turns == 16 { ASIDE } else { 0 };
-                if direction == "backward" {
-                    let bytes = (turns + aside) * THREADS * held;
-                    crate::cuda::similarity::allow_shared(&function, bytes as usize)?;
-                }
+                crate::cuda::similarity::allow_shared(&function, bytes as usize)?;
                 functions.push(function);
             }
         }
@@ -173,6 +192,9 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a block of such a chip may have.
+    const HOPPER: usize = 227 << 10;
 
     #[test]
     fn a_cut_covers_every_row_and_channel_once_and_fits() {
@@ -186,19 +208,32 @@ mod tests {
             (513, 32),
             (128, 4096),
         ] {
-            let o = OnChip::new(rows, channels, 132, bf16).unwrap();
+            let o = OnChip::new(rows, channels, 132, bf16, HOPPER).unwrap();
             assert!(o.grid[0] * o.grid[1] <= 132, "{o:?}");
             assert_eq!(o.grid[0] * o.width, channels as u32, "{o:?}");
             assert!((o.grid[1] * o.chunk_rows) as usize >= rows, "{o:?}");
             assert!((o.grid[1] - 1) * o.chunk_rows < rows as u32, "{o:?}");
             let held = TURNS[o.kernel] * THREADS / (o.width / 8);
             assert!(o.chunk_rows <= held, "{o:?}");
-            assert!(o.shared <= 200 << 10, "{o:?}");
+            assert!((o.shared[1] + FOR_SUMS) as usize <= HOPPER, "{o:?}");
         }
-        assert!(OnChip::new(10, 24, 132, bf16).is_none());
-        assert!(OnChip::new(10, 64 * 200, 132, bf16).is_none());
-        assert!(OnChip::new(1 << 20, 64, 132, bf16).is_none());
-        assert!(OnChip::new(131_072, 64, 132, Precision::F32).is_none());
+        let cut = |rows, channels, precision| OnChip::new(rows, channels, 132, precision, HOPPER);
+        assert!(cut(10, 24, bf16).is_none());
+        assert!(cut(10, 64 * 200, bf16).is_none());
+        assert!(cut(1 << 20, 64, bf16).is_none());
+        assert!(cut(131_072, 64, Precision::F32).is_none());
+    }
+
+    #[test]
+    fn a_chip_with_less_shared_memory_holds_less() {
+        let on = |rows, most| OnChip::new(rows, 64, 84, Precision::Bf16, most);
+        for most in [99 << 10, 163 << 10] {
+            let half = on(42_000, most).unwrap();
+            assert!((half.shared[1] + FOR_SUMS) as usize <= most, "{half:?}");
+            assert!(on(84_000, most).is_none());
+        }
+        assert!(on(84_000, HOPPER).is_some());
+        assert!(on(1, 20 << 10).is_none());
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl State {
         let (k, t) = (self.kernels(), self.norm_tensors(i, node));
         if let Some(cut) = &self.on_chip[i] {
             let meeting = self.meeting(i, node, true);
-            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients);
+            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients, self.above(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
         k.norm_backward(&r, norm, &t, &s, &gradients)

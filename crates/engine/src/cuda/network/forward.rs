@@ -1,36 +1,67 @@
-//! A training pass forwards, layer by layer.
+//! A training pass forwards, layer by layer. Where two convolutions in a row read the same, as in a residual block with a
+//! shortcut, the second goes beside the first: alone, it does not fill the chip.
 
 use super::profile::Part;
 use super::{State, bias_parameter};
+use crate::cuda::lane::{Beside, Lane};
 use crate::cuda::launch::Applied;
 use crate::{Graph, Node, Norm, Op, Result};
 
 impl State {
     pub(super) fn forward_pass(&self, graph: &Graph) -> Result<()> {
-        for (i, node) in graph.nodes().iter().enumerate().skip(1) {
+        let side = self.cuda.side()?;
+        let mut beside = Beside::new(&self.lane, &side);
+        let nodes = graph.nodes();
+        for (i, node) in nodes.iter().enumerate().skip(1) {
+            if self.is_beside(i + 1, graph) {
+                let workspace = self.workspaces[1].pointer(&self.cuda);
+                beside.run(i + 1, |lane| {
+                    self.convolve((lane, workspace), i + 1, &nodes[i + 1], false, 0)
+                })?;
+            }
+            if self.is_beside(i, graph) {
+                beside.wait_for(i)?;
+            }
             self.forward(i, node, graph)?;
         }
         self.part(Part::Rest, || self.take_output(graph))
     }
 
+    /// Whether a layer is a convolution with a norm that reads what the one before it reads, and nothing else. Its place in
+    /// memory is free a layer early: what the one before it reads and writes is needed longer, if it has a gradient.
+    fn is_beside(&self, i: usize, graph: &Graph) -> bool {
+        let normalised = |n: &Node| matches!(n.op, Op::Conv { norm: Some(_), .. });
+        let Some([before, node]) = i.checked_sub(1).and_then(|b| graph.nodes().get(b..=i)) else {
+            return false;
+        };
+        let both = normalised(before) && normalised(node) && before.inputs == node.inputs;
+        let kept = self.gradient(i - 1) != 0;
+        both && kept && self.only.is_none() && !self.is_beside(i - 1, graph)
+    }
+
     fn forward(&self, i: usize, node: &Node, graph: &Graph) -> Result<()> {
         let x = self.value(node.inputs[0].index());
         let second = node.inputs.get(1).map_or(0, |r| self.value(r.index()));
+        let here = (&*self.lane, self.workspace());
         match node.op {
             Op::Conv {
                 norm: Some(norm),
                 relu,
                 ..
             } => {
-                self.part(Part::Forward, || self.convolve(i, node, false, 0))?;
+                if !self.is_beside(i, graph) {
+                    self.part(Part::Forward, || self.convolve(here, i, node, false, 0))?;
+                }
                 self.part(Part::NormForward, || {
                     self.normalise(i, node, norm, self.before_norm(i, node), second, relu)
                 })
             }
             Op::Conv { relu, .. } => {
-                self.part(Part::Forward, || self.convolve(i, node, relu, second))
+                self.part(Part::Forward, || self.convolve(here, i, node, relu, second))
             }
-            Op::Linear { .. } => self.part(Part::Forward, || self.convolve(i, node, false, 0)),
+            Op::Linear { .. } => {
+                self.part(Part::Forward, || self.convolve(here, i, node, false, 0))
+            }
             Op::BatchNorm(norm) => self.part(Part::NormForward, || {
                 self.normalise(i, node, norm, x, 0, false)
             }),
@@ -62,20 +93,27 @@ impl State {
         }
     }
 
-    /// The convolution, then bias, residual and ReLU where there are any.
-    fn convolve(&self, i: usize, node: &Node, relu: bool, residual: u64) -> Result<()> {
+    /// The convolution, then bias, residual and ReLU where there are any, on a lane with its working memory.
+    fn convolve(
+        &self,
+        (lane, workspace): (&Lane, u64),
+        i: usize,
+        node: &Node,
+        relu: bool,
+        residual: u64,
+    ) -> Result<()> {
         let convolution = self.convolutions[i].as_ref();
         let convolution = convolution.expect("a convolution was prepared");
         let x = self.value(node.inputs[0].index());
         let w = self.parameters.matrix(node.parameters[0]);
         let y = self.before_norm(i, node);
-        convolution.forward(&self.lane, self.workspace(), [x, w], y)?;
+        convolution.forward(lane, workspace, [x, w], y)?;
         let bias = bias_parameter(node).map_or(0, |b| self.parameters.value(b));
         if bias == 0 && residual == 0 && !relu {
             return Ok(());
         }
         let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
-        self.kernels()
+        lane.kernels
             .finish(y, bias, residual, relu, channels, len, y)
     }
 
@@ -97,7 +135,7 @@ impl State {
         };
         if let Some(cut) = &self.on_chip[i] {
             let meeting = self.meeting(i, node, false);
-            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied);
+            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied, self.above(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
         k.statistics(&r, before, &s)?;
