@@ -48,10 +48,9 @@ pub(super) fn source(stem: &str) -> Result<Text> {
     })
 }
 
-/// NVRTC's name of a chip. Hopper's own instructions (wgmma) need the suffix.
+/// NVRTC's name of a chip.
 pub(super) fn architecture(major: i32, minor: i32) -> String {
-    let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
-    format!("sm_{major}{minor}{suffix}")
+    format!("sm_{major}{minor}")
 }
 
 /// Compiles what the cache does not have of our kernel files, side by side: whoever asks for them next finds them there.

@@ -142,7 +142,11 @@ impl Cuda {
     /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size of its code.
     pub fn try_compile(kernel: &BatchKernel) -> Result<usize> {
         Library::Nvrtc.open()?;
-        let image = compile::compile(&text_of(kernel), "sm_90a", Precision::Bf16)?;
+        let image = compile::compile(
+            &text_of(kernel),
+            &compile::architecture(9, 0),
+            Precision::Bf16,
+        )?;
         Ok(image.len())
     }
 
