@@ -35,6 +35,18 @@ pub enum TrainError {
         /// How many pictures there are.
         pictures: usize,
     },
+    /// More neighbours in all than are counted.
+    #[error(
+        "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in all, which cannot be counted; --neighbours {most} is the most"
+    )]
+    NeighboursBeyondCount {
+        /// What was asked for.
+        k: usize,
+        /// How many pictures there are.
+        pictures: usize,
+        /// What could be asked for.
+        most: usize,
+    },
     /// Nothing to judge by.
     #[error(
         "{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class"
@@ -148,6 +160,7 @@ impl TrainError {
             TrainError::Config(_)
             | TrainError::TooFewPictures { .. }
             | TrainError::TooManyNeighbours { .. }
+            | TrainError::NeighboursBeyondCount { .. }
             | TrainError::NoLabels { .. }
             | TrainError::NotSquare { .. }
             | TrainError::RunExists { .. }

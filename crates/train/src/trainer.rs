@@ -344,9 +344,7 @@ fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<(), TrainErro
             pictures: n,
         });
     }
-    if k >= n {
-        return Err(TrainError::TooManyNeighbours { k, pictures: n });
-    }
+    check_neighbours(k, n)?;
     let (height, width) = (set.pictures.height(), set.pictures.width());
     if height != width {
         return Err(TrainError::NotSquare {
@@ -354,6 +352,18 @@ fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<(), TrainErro
             height,
             width,
         });
+    }
+    Ok(())
+}
+
+/// A picture and its neighbours are positives, and positives are counted in 32 bits.
+fn check_neighbours(k: usize, pictures: usize) -> Result<(), TrainError> {
+    if k >= pictures {
+        return Err(TrainError::TooManyNeighbours { k, pictures });
+    }
+    let most = (u32::MAX as usize / pictures).saturating_sub(1);
+    if k > most {
+        return Err(TrainError::NeighboursBeyondCount { k, pictures, most });
     }
     Ok(())
 }
@@ -370,4 +380,20 @@ pub(crate) fn network_for<D: Device>(
         .architecture
         .graph(set.pictures.height(), n.width, n.features)?;
     Ok(device.network(&graph, &NetworkOptions::new(batch))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_as_many_as_there_are_and_can_be_counted() {
+        check_neighbours(1, 2).unwrap();
+        check_neighbours(49_999, 50_000).unwrap();
+        check_neighbours(3_351, 1_281_167).unwrap();
+        let why = |k, pictures| check_neighbours(k, pictures).unwrap_err().to_string();
+        assert!(why(2, 2).contains("only 1 others among 2 pictures"));
+        let beyond = why(3_352, 1_281_167);
+        assert!(beyond.contains("--neighbours 3351 is the most"), "{beyond}");
+    }
 }
