@@ -380,6 +380,13 @@ fn check_chip(name: &str, [major, minor]: [i32; 2]) -> Result<()> {
     )))
 }
 
+/// Lets a kernel have more shared memory than the 48 KB every kernel may.
+fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
+    let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let set = kernel.set_attribute(which, bytes as i32);
+    set.map_err(|e| failed(&format!("asking for {bytes} bytes of shared memory"), e))
+}
+
 /// An error of the driver, with what was being done.
 pub(crate) fn failed(doing: &str, error: DriverError) -> Error {
     Error::Device(format!("CUDA, {doing}: {error}"))

@@ -60,7 +60,7 @@ struct State {
     /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's begin.
     above: CudaSlice<u8>,
     above_starts: Vec<Option<usize>>,
-    /// cuDNN's working memory, for the lane and for the one beside it.
+    /// Convolutions' working memory, for the lane and for the one beside it.
     workspaces: [Scratch; 2],
     /// Sums over rows, for the lane and for the one beside it.
     sums: [SumMemory; 2],
@@ -113,8 +113,8 @@ impl CudaNetwork {
             above_starts,
             arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
-                Scratch::new(cuda, 0, "cuDNN's working memory")?,
-                Scratch::new(cuda, 0, "cuDNN's working memory")?,
+                Scratch::new(cuda, 0, "a convolution's working memory")?,
+                Scratch::new(cuda, 0, "a convolution's working memory")?,
             ],
             sums: [
                 SumMemory::new(cuda, graph, options.batch)?,

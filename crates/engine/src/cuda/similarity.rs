@@ -9,7 +9,7 @@ mod scan;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
 use super::launch::Pointer;
 use super::{Cuda, CudaBuffer, failed};
@@ -145,13 +145,6 @@ fn shape(grid: [u32; 3], threads: u32, shared_bytes: usize) -> LaunchConfig {
         block_dim: (threads, 1, 1),
         shared_mem_bytes: shared_bytes as u32,
     }
-}
-
-/// Lets a kernel have more shared memory than the 48 KB every kernel may.
-pub(super) fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
-    let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    let set = kernel.set_attribute(which, bytes as i32);
-    set.map_err(|e| failed(&format!("asking for {bytes} bytes of shared memory"), e))
 }
 
 /// How many rows of length `dim` a matrix of `len` values has.

@@ -131,6 +131,34 @@ static __device__ __forceinline__ float4 load4(const float* matrix, int row, int
     return v;
 }
 
+// c += a·b by tensor cores: 16 rows of a, 8 columns of b, 16 summands, two bf16 to a word.
+static __device__ __forceinline__ void multiply(float c[4], const u32 a[4], u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Four 8×8 matrices of bf16 from shared memory, each lane naming a row of eight values.
+static __device__ __forceinline__ void load_matrices(u32 m[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(address)
+                 : "memory");
+}
+static __device__ __forceinline__ void load_transposed(u32 m[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// Values that are on their way to shared memory (cp.async) travel in groups; the thread that asked for them has them when it
+// has waited for all groups but the last so many.
+static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LATER> static __device__ __forceinline__ void wait_for_group() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
 // A window over pictures.
 struct Window {
     u32 height, width, channels; // of the input

@@ -11,27 +11,6 @@ typedef unsigned short u16;
 #define DIM 128
 #define STRIDE (DIM + 8)  // rows start 4 banks apart, so that ldmatrix meets no conflict
 
-__device__ __forceinline__ void multiply(float* c, const u32* a, u32 b0, u32 b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ void load_matrices(u32* m, u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-__device__ __forceinline__ void load_transposed(u32* m, u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-                 : "r"(address)
-                 : "memory");
-}
-
 struct Staged {
     float4 values[KEYS * DIM / 4 / 256];
 };

@@ -47,8 +47,8 @@ static __device__ __forceinline__ void after_the_one_before() {
 #endif
 }
 
-// Values on their way to shared memory, past the registers. They travel in groups; the thread that asked for them has them
-// when it has waited. They are needed for the last time in a while, and need not stay in the cache.
+// Has values come to shared memory, past the registers. They are needed for the last time in a while, and need not stay in
+// the cache.
 static __device__ __forceinline__ void send_for(Held *to, const element *from) {
     u32 at = (u32)__cvta_generic_to_shared(to);
     u64 passing;
@@ -58,11 +58,6 @@ static __device__ __forceinline__ void send_for(Held *to, const element *from) {
         asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at + 16 * i),
                      "l"((const uint4 *)from + i), "l"(passing)
                      : "memory");
-}
-static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all groups but the last so many.
-template <int LATER> static __device__ __forceinline__ void wait_for_group() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 }
 
 // Where a thread's values lie: eight channels of every `down`-th row of the block's chunk.

@@ -7,13 +7,6 @@
 #define OUT 64
 #define TAPS 9
 
-// c += a·b: 16 rows of a, 8 columns of b, 16 summands.
-static __device__ __forceinline__ void multiply(float c[4], const u32 a[4], u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // Whether a tap of a place lies in the picture.
 static __device__ __forceinline__ bool inside(u32 place, u32 tap, u32 height, u32 width) {
     u32 row = place / width % height + tap / 3 - 1, column = place % width + tap % 3 - 1;
@@ -76,14 +69,6 @@ static __device__ __forceinline__ void send_for(u32 to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Four 8×8 matrices, each lane naming a row of eight values; transposed.
-static __device__ __forceinline__ void load_across(u32 r[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-
 // Each block's part of dw = x ⋆ dy, as [tap][channel][out]. A tile's dy and x (with what its windows see before and behind it)
 // travel to shared memory ahead of their turn. Warps share out the summands by four and the columns by two.
 extern "C" __global__ void __launch_bounds__(256, 1) stem_weight_gradient(const element *x, const element *dy, u32 height,
@@ -105,13 +90,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) stem_weight_gradient(const 
                 if (place >= 0 && place < (long long)tiles * TILE) send_for(to + TILE * OUT * 2 + i * 16, x + place * 8);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        end_group();
     };
     for (u32 i = 0; i < STAGES - 1; i++) bring(blockIdx.x + i * gridDim.x, i);
     float c[5][4][4] = {};
     u32 turn = 0;
     for (u32 tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn++) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        wait_for_group<STAGES - 2>();
         __syncthreads();
         bring(tile + (STAGES - 1) * gridDim.x, (turn + STAGES - 1) % STAGES);
         u32 dys = base + turn % STAGES * stage_bytes, xs = dys + TILE * OUT * 2;
@@ -122,20 +107,20 @@ extern "C" __global__ void __launch_bounds__(256, 1) stem_weight_gradient(const 
 #pragma unroll
             for (int n = 0; n < 2; n++) {
                 u32 row = first + of % 2 * 8 + lane % 8, part = half * 4 + 2 * n + of / 2;
-                load_across(b[n], dys + row * 128 + (part ^ row % 8) * 16);
+                load_transposed(b[n], dys + row * 128 + (part ^ row % 8) * 16);
             }
             u32 row = first + of / 2 * 8 + lane % 8;
 #pragma unroll
             for (int m = 0; m < 5; m++) {
                 u32 tap = 2 * m + of % 2, a[4];
                 u32 at = row + around + (tap / 3) * width + tap % 3 - width - 1;
-                load_across(a, inside(tile * TILE + row, tap, height, width) ? xs + at * 16 : nothing);
+                load_transposed(a, inside(tile * TILE + row, tap, height, width) ? xs + at * 16 : nothing);
 #pragma unroll
                 for (int n = 0; n < 4; n++) multiply(c[m][n], a, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
             }
         }
     }
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    wait_for_group<0>();
     float *sums = (float *)memory;
     for (u32 q = 0; q < 4; q++) {
         __syncthreads();

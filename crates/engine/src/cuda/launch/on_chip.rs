@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::norm::{Applied, Gradients, NormTensors, arguments_of};
 use super::{Kernels, Pointer};
 use crate::Result;
-use crate::cuda::Precision;
+use crate::cuda::{Precision, allow_shared};
 
 /// Threads of a block.
 const THREADS: u32 = 512;
@@ -52,7 +52,7 @@ fn turns(precision: Precision, most_shared: usize) -> impl Iterator<Item = u32> 
         let [_, backward] = shared_bytes(*t, precision);
         *t <= most && (backward + FOR_SUMS) as usize <= most_shared
     };
-    TURNS.into_iter().filter(fits)
+    TURNS.into_iter().take_while(fits)
 }
 
 impl OnChip {
@@ -181,7 +181,7 @@ impl Kernels {
             for (direction, bytes) in [("forward", forward), ("backward", backward)] {
                 let name = format!("norm_{direction}_{turns}");
                 let function = cuda.function("norm_on_chip", &name)?;
-                crate::cuda::similarity::allow_shared(&function, bytes as usize)?;
+                allow_shared(&function, bytes as usize)?;
                 functions.push(function);
             }
         }

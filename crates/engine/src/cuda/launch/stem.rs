@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use cudarc::driver::CudaFunction;
 
-use super::{Kernels, Pointer};
+use super::Kernels;
 use crate::cuda::cudnn::{Call, Direction, Problem};
-use crate::cuda::{Cuda, Precision};
+use crate::cuda::{Cuda, Precision, allow_shared};
 use crate::{Result, Window};
 
 /// Channels out, taps, channels of a place.
@@ -38,7 +38,7 @@ impl Stem {
         }
         let load = |name| cuda.function("stem", name);
         let weight_gradient = load("stem_weight_gradient")?;
-        crate::cuda::similarity::allow_shared(&weight_gradient, shared_bytes(WIDEST))?;
+        allow_shared(&weight_gradient, shared_bytes(WIDEST))?;
         Ok(Some(Stem {
             forward: load("stem_forward")?,
             weight_gradient,
@@ -96,7 +96,7 @@ impl Kernels {
         let tiles = (p.batch * p.input.pixels() / 16) as u32;
         // A warp goes from tile to tile with the weights it has read once.
         let blocks = (4 * self.multiprocessors as u32).min(tiles.div_ceil(4));
-        let (x, w, y): (Pointer, Pointer, Pointer) = (call.first, call.second, call.result);
+        let (x, w, y) = (call.first, call.second, call.result);
         let arguments = arguments!(x, w, height, width, tiles, y);
         self.launch(&stem.forward, [blocks, 1], [128, 1], 0, &mut { arguments })
     }

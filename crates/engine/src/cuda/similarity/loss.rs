@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
-use super::{allow_shared, check_temperature, rows, send, shape};
+use super::{check_temperature, rows, send, shape};
 use crate::cuda::launch::Pointer;
-use crate::cuda::{Cuda, CudaBuffer, Precision, failed};
+use crate::cuda::{Cuda, CudaBuffer, Precision, allow_shared, failed};
 use crate::similarity::Positives;
 use crate::{Error, Result};
 

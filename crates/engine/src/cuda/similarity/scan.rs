@@ -7,8 +7,8 @@ use std::f32::consts::LOG2_E;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 
-use super::{allow_shared, check_temperature, rows, shape};
-use crate::cuda::{Cuda, CudaBuffer, failed};
+use super::{check_temperature, rows, shape};
+use crate::cuda::{Cuda, CudaBuffer, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
 
