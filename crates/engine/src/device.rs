@@ -1,204 +1,156 @@
-//! What a device offers: memory, networks, and the similarity computations that discovery needs.
+//! One type for every machine that runs networks: the CPU, a GPU, or what a test puts in their place.
 //!
-//! Work is done in the order it is asked for. A device that works asynchronously waits where values are read.
+//! Code above the engine takes a [`Device`] and is compiled once. A device is a [`Backend`] behind it; buffers, networks,
+//! streams and batches are its own, and are passed on without leaving it. Work is done in the order it is asked for; a
+//! device that works asynchronously waits where values are read.
 
-use crate::graph::{Graph, NodeId};
-use crate::optimiser::Sgd;
-use crate::similarity::{Positives, Scan, ScanResult};
-use crate::steps::{BatchMaker, Steps};
-use crate::{Error, Result};
+use std::sync::Arc;
 
-/// How a network is to be built.
-#[derive(Clone, Debug)]
-pub struct NetworkOptions {
-    /// Pictures in a training batch, and at most in an inference batch.
-    pub batch: usize,
-    /// Layers whose outputs are kept, beside the result's.
-    pub keep: Vec<NodeId>,
-    /// Whether the gradient of the pictures is computed too.
-    pub input_gradient: bool,
-}
-
-impl NetworkOptions {
-    /// A batch size, nothing kept.
-    pub fn new(batch: usize) -> Self {
-        NetworkOptions {
-            batch,
-            keep: vec![],
-            input_gradient: false,
-        }
-    }
-}
-
-/// Which of a network's tensors, one per parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tensors {
-    /// Weights and statistics.
-    Values,
-    /// The optimiser's momentum; statistics have none (an empty tensor).
-    Momentum,
-    /// Gradients of the last backward pass; statistics have none (an empty tensor).
-    Gradients,
-}
+use crate::batch::{BatchBackend, BatchMaker, BatchSource};
+use crate::graph::Graph;
+use crate::network::{Network, NetworkBackend, NetworkOptions};
+use crate::similarity::{DevicePositives, Positives, Scan, ScanResult};
+use crate::stream::{Stream, StreamBackend};
+use crate::{Buffer, Cpu, Error, Result};
 
 /// A machine that runs networks.
-pub trait Device: Clone + Send + Sync + 'static {
-    /// A vector of f32 on the device.
-    type Buffer: Send + Sync;
-    /// A graph with its memory and parameters.
-    type Network: Network<Buffer = Self::Buffer>;
-    /// Training steps that it takes by itself.
-    type Steps: Steps<Network = Self::Network, Buffer = Self::Buffer>;
+#[derive(Clone)]
+pub struct Device {
+    backend: Arc<dyn Backend>,
+}
 
-    /// Whether it takes training steps by itself; see [`Device::steps`].
-    const LEADS_STEPS: bool;
-
-    /// What it is, in words.
+/// What a machine must offer; [`Device`] says what each does.
+#[allow(missing_docs)]
+pub trait Backend: Send + Sync {
     fn describe(&self) -> String;
-
-    /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of threads. A training
-    /// loop belongs in here; single calls find their way by themselves.
-    fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        work()
+    fn within(&self, work: &mut (dyn FnMut() + Send)) {
+        work();
     }
-
-    /// Copies values to the device.
-    fn upload(&self, values: &[f32]) -> Result<Self::Buffer>;
-
-    /// Moves values to the device: the same, and where the device's memory is the host's nothing is copied.
-    fn hand_over(&self, values: Vec<f32>) -> Result<Self::Buffer> {
+    fn upload(&self, values: &[f32]) -> Result<Buffer>;
+    fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
         self.upload(&values)
     }
-
-    /// Copies a buffer back.
-    fn download(&self, buffer: &Self::Buffer) -> Result<Vec<f32>>;
-
-    /// Plans a graph and allocates all it will need.
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Self::Network>;
-
-    /// Prepares steps that the device takes by itself with a network; nothing where the host must lead every step.
-    fn steps(&self, network: &Self::Network, maker: &BatchMaker) -> Result<Option<Self::Steps>>;
-
-    /// Softmax of each query over all keys, and the loss −log Σ p over its positives.
-    ///
-    /// `queries` is B×dim, `keys` N×dim. Writes one loss per query to `losses`, and to `gradient` (B×dim, `=`) the
-    /// gradient of their mean with respect to the queries, keys held constant. The B×N matrix never exists.
-    fn softmax_loss(
-        &self,
-        queries: &Self::Buffer,
-        keys: &Self::Buffer,
-        dim: usize,
-        temperature: f32,
-        positives: &Positives,
-        losses: &mut [f32],
-        gradient: &mut Self::Buffer,
-    ) -> Result<()>;
-
-    /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query).
-    fn blend_rows(
-        &self,
-        keys: &mut Self::Buffer,
-        dim: usize,
-        indices: &[u32],
-        queries: &Self::Buffer,
-        rate: f32,
-    ) -> Result<()>;
-
-    /// Compares every query with every key: the entropy of its softmax over all keys, its top-k keys, or both.
-    /// `progress` is told how many queries are done.
+    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>>;
+    fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()>;
+    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>>;
+    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives>;
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>>;
+    fn stream(&self) -> Result<Box<dyn StreamBackend>>;
+    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>>;
+    fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize)
+    -> Result<Box<dyn BatchBackend>>;
     fn scan(
         &self,
-        queries: &Self::Buffer,
-        keys: &Self::Buffer,
+        queries: &Buffer,
+        keys: &Buffer,
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult>;
 }
 
-/// A planned graph on a device, with its parameters, their gradients and momentum.
-pub trait Network: Send {
-    /// The device's memory.
-    type Buffer;
+impl Device {
+    /// A machine of any kind.
+    pub fn new(backend: impl Backend + 'static) -> Self {
+        Device {
+            backend: Arc::new(backend),
+        }
+    }
 
-    /// The graph it runs.
-    fn graph(&self) -> &Graph;
+    /// The CPU with so many threads (0: one for each core).
+    pub fn cpu(threads: usize) -> Self {
+        Device::new(Cpu::new(threads))
+    }
 
-    /// Pictures in a training batch.
-    fn batch(&self) -> usize;
+    /// What it is, in words.
+    pub fn describe(&self) -> String {
+        self.backend.describe()
+    }
 
-    /// Bytes of device memory it holds.
-    fn memory_bytes(&self) -> usize;
-
-    /// Draws the initial parameters and clears the momentum.
-    fn initialise(&mut self, seed: u64) {
-        let parameters = self.graph().parameters().to_vec();
-        for (index, p) in parameters.iter().enumerate() {
-            self.write(Tensors::Values, index, &p.initial_values(seed, index))
-                .expect("initial values fit their parameter");
-            if p.role == crate::Role::Weight {
-                self.write(Tensors::Momentum, index, &vec![0.0; p.len()])
-                    .expect("momentum fits its parameter");
+    /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of threads. A training
+    /// loop belongs in here; single calls find their way by themselves.
+    pub fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let (mut work, mut result) = (Some(work), None);
+        self.backend.within(&mut || {
+            if let Some(work) = work.take() {
+                result = Some(work());
             }
-        }
+        });
+        result.expect("a device runs the work it is given")
     }
 
-    /// Runs a full batch of NHWC pixels forwards in training mode: batch statistics, running ones updated, dropout
-    /// drawn for `step`.
-    fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()>;
-
-    /// The same for a batch of rows of a matrix on the device; a row is a picture.
-    fn train_forward_rows(&mut self, rows: &Self::Buffer, indices: &[u32], step: u64)
-    -> Result<()>;
-
-    /// The result of the last pass, and where the loss writes its gradient.
-    fn output_and_gradient(&mut self) -> (&Self::Buffer, &mut Self::Buffer);
-
-    /// Computes all gradients from the output's.
-    fn backward(&mut self) -> Result<()>;
-
-    /// Moves the weights along the gradients.
-    fn update(&mut self, sgd: &Sgd) -> Result<()>;
-
-    /// Runs up to a batch of pictures in inference mode: running statistics, no dropout. `output` (count × features)
-    /// takes the result.
-    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()>;
-
-    /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count` pictures.
-    fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>>;
-
-    /// The gradient of the pictures, when asked for.
-    fn input_gradient(&self) -> Result<Vec<f32>>;
-
-    /// One tensor, in PyTorch's layout.
-    fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>>;
-
-    /// Sets one tensor, in PyTorch's layout.
-    fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
-
-    /// That `indices` are a batch of rows, of so many values in all.
-    fn check_rows(&self, values: usize, indices: &[u32]) -> Result<()> {
-        Error::check_length("rows of a training batch", self.batch(), indices.len())?;
-        let one = self.graph().nodes()[0].shape.len();
-        let rows = values / one;
-        Error::check_length("values of all rows", rows * one, values)?;
-        match indices.iter().find(|i| **i as usize >= rows) {
-            Some(i) => Err(Error::Plan(format!("row {i} of {rows} rows"))),
-            None => Ok(()),
-        }
+    /// Copies values to the device.
+    pub fn upload(&self, values: &[f32]) -> Result<Buffer> {
+        self.backend.upload(values)
     }
 
-    /// How many pictures `pixels` holds: whole ones, at least one, and no more than a batch.
-    fn count_pictures(&self, pixels: &[f32]) -> Result<usize> {
-        let one = self.graph().nodes()[0].shape.len();
-        let count = pixels.len() / one;
-        Error::check_length("pixels of a batch", count.max(1) * one, pixels.len())?;
-        if count > self.batch() {
-            return Err(Error::Length {
-                what: format!("pictures to infer (1 to {})", self.batch()),
-                expected: self.batch(),
-                got: count,
-            });
+    /// Moves values to the device: the same, and where the device's memory is the host's nothing is copied.
+    pub fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
+        self.backend.hand_over(values)
+    }
+
+    /// Zeros on the device.
+    pub fn zeros(&self, len: usize) -> Result<Buffer> {
+        self.hand_over(vec![0.0; len])
+    }
+
+    /// Copies whole numbers to the device: items, classes.
+    pub fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+        self.backend.upload_indices(values)
+    }
+
+    /// Overwrites a buffer.
+    pub fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
+        Error::check_length("values written", to.len(), values.len())?;
+        self.backend.write(values, to)
+    }
+
+    /// Copies a buffer back.
+    pub fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
+        self.backend.download(buffer)
+    }
+
+    /// Tells the device which of so many keys are the same thing as which.
+    pub fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+        positives.check(positives.len(), keys)?;
+        self.backend.positives(positives, keys)
+    }
+
+    /// Plans a graph and allocates all it will need.
+    pub fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Network> {
+        if options.passes == 0 {
+            return Err(Error::Plan("a network needs at least one pass".into()));
         }
-        Ok(count)
+        Ok(Network::new(self.backend.network(graph, options)?))
+    }
+
+    /// A stream for a training.
+    pub fn stream(&self) -> Result<Stream> {
+        Ok(Stream::new(self.backend.stream()?))
+    }
+
+    /// Batches of items, as a maker has it.
+    pub fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<BatchSource> {
+        Ok(BatchSource::new(self.backend.batches(maker)?))
+    }
+
+    /// Batches of rows of a matrix that is on the device: a row is an item, and its only view.
+    pub fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<BatchSource> {
+        let count = rows.len() / dim.max(1);
+        Error::check_length("values of all rows", count * dim, rows.len())?;
+        Ok(BatchSource::new(
+            self.backend.row_batches(rows, dim, batch)?,
+        ))
+    }
+
+    /// Compares every query with every key: the entropy of its softmax over all keys, its top-k keys, or both.
+    /// `progress` is told how many queries are done.
+    pub fn scan(
+        &self,
+        queries: &Buffer,
+        keys: &Buffer,
+        scan: &Scan,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ScanResult> {
+        self.backend.scan(queries, keys, scan, progress)
     }
 }

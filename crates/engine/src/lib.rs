@@ -2,12 +2,13 @@
 //!
 //! A [`Graph`] is built once, its shapes inferred as it grows. A [`Plan`] then fixes, before the first batch, where every
 //! activation and gradient lives, which memory is reused, and in which order gradients are written or added. A
-//! [`Device`] turns both into a [`Network`] that runs steps without allocating.
+//! [`Device`] turns both into a [`Network`] that runs without allocating, and a [`Stream`] takes the calls of a training
+//! step: done at once on a CPU, recorded as a CUDA graph on a GPU.
 //!
 //! Everything is NHWC and, but for the activations of a GPU that is asked for bf16, f32. The engine knows nothing of pictures, files or the method trained with it.
 //!
 //! ```
-//! use anchorhood_engine::{ConvSpec, Cpu, Device, Graph, Network, NetworkOptions, Sgd};
+//! use anchorhood_engine::{ConvSpec, Device, Graph, Input, NetworkOptions, Sgd};
 //!
 //! let mut g = Graph::new();
 //! let x = g.input(8, 8, 3);
@@ -16,36 +17,52 @@
 //! let x = g.linear("fc", x, 4, true)?;
 //! g.output(x);
 //!
-//! let mut net = Cpu::new(2).network(&g, &NetworkOptions::new(4))?;
+//! let device = Device::cpu(2);
+//! let (mut net, mut stream) = (device.network(&g, &NetworkOptions::new(4))?, device.stream()?);
 //! net.initialise(0);
-//! net.train_forward(&vec![0.5; 4 * 8 * 8 * 3], 0)?;
-//! net.output_and_gradient().1.fill(1.0);
-//! net.backward()?;
-//! net.update(&Sgd::new(0.03))?;
+//! stream.set_step(0, 0.03)?; // the step's number and the learning rate
+//! let pixels = device.upload(&vec![0.5; 4 * 8 * 8 * 3])?;
+//! net.forward(&mut stream, 0, Input::rows(&pixels))?;
+//! device.write(&[1.0; 4 * 4], net.output_and_gradient().1)?;
+//! net.backward(&mut stream, 0)?;
+//! net.update(&mut stream, &Sgd::new(0.03))?;
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
 
+mod batch;
+mod buffer;
+mod communicator;
 mod cpu;
+#[cfg(any())]
 mod cuda;
 mod device;
 mod error;
 mod graph;
 pub mod naive;
+mod network;
 mod optimiser;
 mod parameters;
 mod plan;
 mod profile;
 mod similarity;
-mod steps;
+mod stream;
 
-pub use cpu::{Cpu, CpuNetwork, SimdLevel};
-pub use cuda::{Cuda, CudaBuffer, CudaNetwork, CudaSteps, Found, Library, Precision};
-pub use device::{Device, Network, NetworkOptions, Tensors};
+pub use batch::{
+    Batch, BatchBackend, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch,
+    HostBatches, Scalar,
+};
+pub use buffer::Buffer;
+pub use communicator::Communicator;
+pub use cpu::{Cpu, SimdLevel};
+#[cfg(any())]
+pub use cuda::{Cuda, Found, Library, Precision};
+pub use device::{Backend, Device};
 pub use error::{Error, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
+pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
 pub use optimiser::Sgd;
 pub use parameters::{Initial, Parameter, Role};
 pub use plan::{GradientWrite, Plan, Slot};
 pub use profile::{PartTime, Profile};
-pub use similarity::{Neighbours, Positives, Scan, ScanResult};
-pub use steps::{BatchForm, BatchKernel, BatchMaker, Fetch, NoSteps, StepRule, Steps};
+pub use similarity::{DevicePositives, Neighbours, Positives, Scan, ScanResult};
+pub use stream::{Loss, SoftmaxLoss, Stepped, Stream, StreamBackend};

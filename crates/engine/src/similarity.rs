@@ -1,5 +1,8 @@
 //! What is asked of a device about similarities between rows of two matrices.
 
+use std::any::Any;
+
+use crate::buffer::of_another_device;
 use crate::{Error, Result};
 
 /// For each query, the keys that count as the same thing as it.
@@ -74,6 +77,43 @@ impl Positives {
             Some(m) => Err(Error::Plan(format!("positive {m} of {keys} keys"))),
             None => Ok(()),
         }
+    }
+}
+
+/// Positives on a device: a row of keys for each item, or for each query.
+pub struct DevicePositives {
+    rows: usize,
+    keys: usize,
+    memory: Box<dyn Any + Send + Sync>,
+}
+
+impl DevicePositives {
+    /// Rows of so many keys, in memory of a device's own kind.
+    pub fn new(rows: usize, keys: usize, memory: impl Any + Send + Sync) -> Self {
+        DevicePositives {
+            rows,
+            keys,
+            memory: Box::new(memory),
+        }
+    }
+
+    /// For how many items or queries there are any.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Among how many keys they are.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    pub(crate) fn memory<M: Any>(&self) -> Result<&M> {
+        self.memory.downcast_ref().ok_or_else(of_another_device)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arena;
 mod batch_norm;
+mod batches;
 mod conv;
 mod elementwise;
 mod exp;
@@ -12,16 +13,22 @@ mod parameters;
 mod pool;
 mod simd;
 mod similarity;
+mod stream;
 mod winograd;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pulp::Arch;
 
-pub use network::CpuNetwork;
+use batches::CpuBatches;
+use network::CpuNetwork;
 pub use simd::SimdLevel;
+use stream::CpuStream;
 
-use crate::{Device, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
+use crate::{
+    Backend, BatchBackend, BatchMaker, Buffer, DevicePositives, Graph, NetworkBackend,
+    NetworkOptions, Positives, Result, Scan, ScanResult, StreamBackend,
+};
 
 /// The CPU with a pool of threads.
 #[derive(Clone)]
@@ -29,7 +36,6 @@ pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
     level: SimdLevel,
     arch: Arch,
-    loss_scratch: Arc<Mutex<similarity::Scratch>>,
 }
 
 impl Cpu {
@@ -50,7 +56,6 @@ impl Cpu {
             pool: Arc::new(pool),
             level,
             arch,
-            loss_scratch: Arc::default(),
         })
     }
 
@@ -67,90 +72,77 @@ impl Cpu {
     fn arch(&self) -> Arch {
         self.arch
     }
+
+    /// Runs work inside the pool.
+    fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
 }
 
-impl Device for Cpu {
-    type Buffer = Vec<f32>;
-    type Network = CpuNetwork;
-    type Steps = crate::NoSteps<CpuNetwork>;
-    const LEADS_STEPS: bool = false;
-
+impl Backend for Cpu {
     fn describe(&self) -> String {
         format!("CPU, {} threads, {}", self.threads(), self.level)
     }
 
-    fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+    fn within(&self, work: &mut (dyn FnMut() + Send)) {
+        self.install(work);
     }
 
-    fn steps(&self, _: &CpuNetwork, _: &crate::BatchMaker) -> Result<Option<Self::Steps>> {
-        Ok(None)
+    fn upload(&self, values: &[f32]) -> Result<Buffer> {
+        self.hand_over(values.to_vec())
     }
 
-    fn upload(&self, values: &[f32]) -> Result<Vec<f32>> {
-        Ok(values.to_vec())
+    fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
+        Ok(Buffer::new(values.len(), values))
     }
 
-    fn hand_over(&self, values: Vec<f32>) -> Result<Vec<f32>> {
-        Ok(values)
+    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+        Ok(Buffer::new(values.len(), values.to_vec()))
     }
 
-    fn download(&self, buffer: &Vec<f32>) -> Result<Vec<f32>> {
-        Ok(buffer.clone())
+    fn write(&self, from: &[f32], to: &mut Buffer) -> Result<()> {
+        stream::values_mut(to)?.copy_from_slice(from);
+        Ok(())
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<CpuNetwork> {
-        CpuNetwork::new(self, graph, options)
+    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
+        Ok(stream::values(buffer)?.to_vec())
     }
 
-    fn softmax_loss(
+    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+        let copy = positives.clone();
+        Ok(DevicePositives::new(positives.len(), keys, copy))
+    }
+
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
+        Ok(Box::new(CpuNetwork::new(self, graph, options)?))
+    }
+
+    fn stream(&self) -> Result<Box<dyn StreamBackend>> {
+        Ok(Box::new(CpuStream::new(self)))
+    }
+
+    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
+        Ok(Box::new(CpuBatches::loaded(maker)))
+    }
+
+    fn row_batches(
         &self,
-        queries: &Vec<f32>,
-        keys: &Vec<f32>,
+        rows: Arc<Buffer>,
         dim: usize,
-        temperature: f32,
-        positives: &Positives,
-        losses: &mut [f32],
-        gradient: &mut Vec<f32>,
-    ) -> Result<()> {
-        // Taken out and put back, not held: who waits for the pool must not have what a thread of the pool waits for.
-        let kept = || self.loss_scratch.lock().unwrap_or_else(|e| e.into_inner());
-        let mut scratch = std::mem::take(&mut *kept());
-        let done = self.within(|| {
-            similarity::softmax_loss(
-                self.arch,
-                &mut scratch,
-                queries,
-                keys,
-                dim,
-                temperature,
-                positives,
-                losses,
-                gradient,
-            )
-        });
-        *kept() = scratch;
-        done
-    }
-
-    fn blend_rows(
-        &self,
-        keys: &mut Vec<f32>,
-        dim: usize,
-        indices: &[u32],
-        queries: &Vec<f32>,
-        rate: f32,
-    ) -> Result<()> {
-        similarity::blend_rows(keys, dim, indices, queries, rate)
+        batch: usize,
+    ) -> Result<Box<dyn BatchBackend>> {
+        Ok(Box::new(CpuBatches::rows(rows, dim, batch)))
     }
 
     fn scan(
         &self,
-        queries: &Vec<f32>,
-        keys: &Vec<f32>,
+        queries: &Buffer,
+        keys: &Buffer,
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
-        self.within(|| similarity::scan(self.arch, queries, keys, scan, progress))
+        let (queries, keys) = (stream::values(queries)?, stream::values(keys)?);
+        self.install(|| similarity::scan(self.arch, queries, keys, scan, progress))
     }
 }

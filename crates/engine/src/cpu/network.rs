@@ -4,24 +4,29 @@ mod backward;
 mod forward;
 mod infer;
 
+use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pulp::Arch;
-use rayon::prelude::*;
 
 use super::arena::Arena;
 use super::batch_norm;
+use super::batches::CpuBatches;
 use super::conv::Conv;
 use super::parameters::Parameters;
 use super::pool::MaxPool;
+use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm};
+use crate::buffer::of_another_device;
+use crate::network::{check_input, count_pictures};
 use crate::{
-    Device, Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result, Sgd,
-    Shape, Tensors, Window,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Op, Plan,
+    Result, Scalar, Sgd, Shape, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
-pub struct CpuNetwork {
+pub(super) struct CpuNetwork {
     cpu: Cpu,
     graph: Arc<Graph>,
     state: State,
@@ -38,11 +43,48 @@ struct State {
     arena: Arena,
     /// Mean and 1/√(var + ε) of each batch norm in the last training pass, by layer.
     batch_statistics: Vec<Vec<f32>>,
+    /// The pass whose memory that is, and the memory of the others.
+    pass: usize,
+    others: Vec<PassMemory>,
+    /// Whether the first pass's gradients are the sums of all.
+    summed: bool,
     scratch: Scratch,
-    output: Vec<f32>,
-    output_gradient: Vec<f32>,
+    output: Buffer,
+    output_gradient: Buffer,
+    input_gradient: Option<Buffer>,
     step: u64,
     last_was_training: bool,
+}
+
+/// What each pass has for itself.
+struct PassMemory {
+    arena: Arena,
+    batch_statistics: Vec<Vec<f32>>,
+    gradients: Vec<f32>,
+}
+
+impl State {
+    /// Makes a pass's memory the one at hand.
+    fn select(&mut self, pass: usize) {
+        for turn in [self.pass, pass] {
+            let other = &mut self.others[turn];
+            std::mem::swap(&mut self.arena, &mut other.arena);
+            std::mem::swap(&mut self.batch_statistics, &mut other.batch_statistics);
+            std::mem::swap(&mut self.parameters.gradients, &mut other.gradients);
+        }
+        self.pass = pass;
+    }
+
+    /// The passes' gradients, added up in their order, become the first one's.
+    fn sum_gradients(&mut self) {
+        self.select(0);
+        if !std::mem::replace(&mut self.summed, true) {
+            for other in &self.others[1..] {
+                let sums = self.parameters.gradients.iter_mut();
+                sums.zip(&other.gradients).for_each(|(s, g)| *s += g);
+            }
+        }
+    }
 }
 
 /// Working memory that no layer keeps.
@@ -77,18 +119,35 @@ impl CpuNetwork {
             Some(_) => vec![0.0; 2 * n.shape.channels],
             None => vec![],
         };
-        let output = options.batch * graph.shape(graph.output_node()).len();
+        let len = options.passes * options.batch * graph.shape(graph.output_node()).len();
+        let zeros = |len: usize| Buffer::new(len, vec![0.0_f32; len]);
+        let input = options.passes * options.batch * graph.nodes()[0].shape.len();
+        let arena = training.arena.max(inference.arena);
+        let parameters = Parameters::new(graph);
+        let pass = |pass: usize| PassMemory {
+            // The first pass's memory is the one at hand.
+            arena: Arena::new(if pass == 0 { 0 } else { arena }),
+            batch_statistics: match pass {
+                0 => vec![],
+                _ => graph.nodes().iter().map(statistics).collect(),
+            },
+            gradients: vec![0.0; if pass == 0 { 0 } else { parameters.weights.len() }],
+        };
         let state = State {
             arch,
-            arena: Arena::new(training.arena.max(inference.arena)),
+            arena: Arena::new(arena),
+            pass: 0,
+            summed: false,
+            others: (0..options.passes).map(pass).collect(),
             training,
             inference,
             convs,
-            parameters: Parameters::new(graph),
+            parameters,
             batch_statistics: graph.nodes().iter().map(statistics).collect(),
             scratch,
-            output: vec![0.0; output],
-            output_gradient: vec![0.0; output],
+            output: zeros(len),
+            output_gradient: zeros(len),
+            input_gradient: options.input_gradient.then(|| zeros(input)),
             step: 0,
             last_was_training: false,
         };
@@ -101,26 +160,17 @@ impl CpuNetwork {
 }
 
 impl CpuNetwork {
-    /// A training pass over the pictures that `fill` writes.
-    fn train_forward_on(&mut self, step: u64, fill: impl FnOnce(&mut [f32]) + Send) {
-        let (state, graph) = (&mut self.state, &self.graph);
-        state.step = step;
-        state.last_was_training = true;
-        self.cpu.within(|| {
-            fill(state.arena.write(state.training.value[0].range()));
-            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-                state.forward(i, node, graph);
-            }
-        });
-        let output = &state.training.value[graph.output_node().index()];
-        state
-            .output
-            .copy_from_slice(state.arena.read(output.range()));
+    /// The values of one pass among those of all.
+    fn part(&self, pass: usize, buffer: &Buffer) -> Range<usize> {
+        let each = buffer.len() / self.passes();
+        pass * each..(pass + 1) * each
     }
 }
 
-impl Network for CpuNetwork {
-    type Buffer = Vec<f32>;
+impl NetworkBackend for CpuNetwork {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -130,67 +180,131 @@ impl Network for CpuNetwork {
         self.state.training.batch
     }
 
+    fn passes(&self) -> usize {
+        self.state.others.len()
+    }
+
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let scratch = s.scratch.packed.len() + s.scratch.partials.len() + s.scratch.channels.len();
-        s.parameters.bytes() + 4 * (s.arena.len() + scratch + 2 * s.output.len())
+        let others = |p: &PassMemory| p.arena.len() + p.gradients.len();
+        let passes = s.arena.len() + s.others.iter().map(others).sum::<usize>();
+        let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
+        s.parameters.bytes() + 4 * (passes + scratch + 2 * s.output.len() + inputs)
     }
 
-    fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
-        let slot = &self.state.training.value[0];
-        Error::check_length("pixels of a training batch", slot.len, pixels.len())?;
-        self.train_forward_on(step, |batch| batch.copy_from_slice(pixels));
+    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
+        check_input(&self.graph, self.batch(), &input)?;
+        let to = self.part(pass, &self.state.output);
+        let (state, graph) = (&mut self.state, &self.graph);
+        state.select(pass);
+        state.step = CpuStream::of(stream)?.number();
+        state.last_was_training = true;
+        self.cpu.install(|| {
+            let one = graph.nodes()[0].shape.len();
+            let to = state.arena.write(state.training.value[0].range());
+            read_input(&input, one, to)?;
+            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
+                state.forward(i, node, graph);
+            }
+            Ok(())
+        })?;
+        let output = &state.training.value[graph.output_node().index()];
+        let from = state.arena.read(output.range());
+        values_mut(&mut state.output)?[to].copy_from_slice(from);
         Ok(())
     }
 
-    fn train_forward_rows(&mut self, rows: &Vec<f32>, indices: &[u32], step: u64) -> Result<()> {
-        self.check_rows(rows.len(), indices)?;
-        let one = self.graph.nodes()[0].shape.len();
-        self.train_forward_on(step, |batch| {
-            let batch = batch.par_chunks_exact_mut(one).zip(indices);
-            batch.for_each(|(to, i)| to.copy_from_slice(&rows[*i as usize * one..][..one]));
-        });
-        Ok(())
+    fn output(&self) -> &Buffer {
+        &self.state.output
     }
 
-    fn output_and_gradient(&mut self) -> (&Vec<f32>, &mut Vec<f32>) {
+    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
         (&self.state.output, &mut self.state.output_gradient)
     }
 
-    fn backward(&mut self) -> Result<()> {
+    fn backward(&mut self, _: &mut dyn StreamBackend, pass: usize) -> Result<()> {
         if !self.state.last_was_training {
             return Err(Error::Plan(
                 "backward needs a training pass before it".into(),
             ));
         }
+        let from = self.part(pass, &self.state.output_gradient);
+        let inputs = self.state.input_gradient.as_ref();
+        let inputs = inputs.map(|b| self.part(pass, b));
         let (state, graph) = (&mut self.state, &self.graph);
+        state.select(pass);
+        state.summed = false;
         let output = state.training.gradient[graph.output_node().index()].range();
-        state
-            .arena
-            .write(output)
-            .copy_from_slice(&state.output_gradient);
-        self.cpu.within(|| {
+        let given = &values(&state.output_gradient)?[from];
+        state.arena.write(output).copy_from_slice(given);
+        self.cpu.install(|| {
             for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
                 state.backward(i, node, graph);
             }
         });
+        if let (Some(to), Some(part)) = (&mut state.input_gradient, inputs) {
+            let from = state.arena.read(state.training.gradient[0].range());
+            values_mut(to)?[part].copy_from_slice(from);
+        }
         Ok(())
     }
 
-    fn update(&mut self, sgd: &Sgd) -> Result<()> {
+    fn input_gradient(&self) -> Result<&Buffer> {
+        self.state.input_gradient.as_ref().ok_or_else(|| {
+            Error::Plan(
+                "the gradient of the pictures was not asked for when the network was built".into(),
+            )
+        })
+    }
+
+    fn update(&mut self, stream: &mut dyn StreamBackend, sgd: &Sgd) -> Result<()> {
+        let stream = CpuStream::of(stream)?;
+        if stream.failed() {
+            return Ok(());
+        }
+        let rate = stream.scalar(Scalar::RATE);
         let state = &mut self.state;
-        self.cpu.within(|| state.parameters.update(state.arch, sgd));
+        self.cpu.install(|| {
+            state.sum_gradients();
+            state.parameters.update(state.arch, &Sgd { rate, ..*sgd });
+        });
+        Ok(())
+    }
+
+    fn follow(
+        &mut self,
+        stream: &mut dyn StreamBackend,
+        other: &dyn NetworkBackend,
+        m: Scalar,
+    ) -> Result<()> {
+        let stream = CpuStream::of(stream)?;
+        if stream.failed() {
+            return Ok(());
+        }
+        let other: Option<&CpuNetwork> = other.as_any().downcast_ref();
+        let other = other.ok_or_else(of_another_device)?;
+        let m = stream.scalar(m);
+        let (own, others) = (&mut self.state.parameters, &other.state.parameters);
+        for (own, other) in [
+            (&mut own.weights, &others.weights),
+            (&mut own.statistics, &others.statistics),
+        ] {
+            for (own, other) in own.iter_mut().zip(other) {
+                *own = m * *own + (1.0 - m) * other;
+            }
+        }
         Ok(())
     }
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
-        let count = self.count_pictures(pixels)?;
+        let count = count_pictures(&self.graph, self.batch(), pixels)?;
         let (state, graph) = (&mut self.state, &self.graph);
         let node = graph.output_node();
         let len = count * graph.shape(node).len();
         Error::check_length("features to infer", len, output.len())?;
         state.last_was_training = false;
-        self.cpu.within(|| {
+        self.cpu.install(|| {
             let input = state.inference.value[0].head(pixels.len());
             state.arena.write(input).copy_from_slice(pixels);
             for (i, node) in graph.nodes().iter().enumerate().skip(1) {
@@ -216,23 +330,44 @@ impl Network for CpuNetwork {
         Ok(s.arena.read(slot.range()).to_vec())
     }
 
-    fn input_gradient(&self) -> Result<Vec<f32>> {
-        let slot = &self.state.training.gradient[0];
-        if slot.len == 0 {
-            return Err(Error::Plan(
-                "the gradient of the pictures was not asked for when the network was built".into(),
-            ));
-        }
-        Ok(self.state.arena.read(slot.range()).to_vec())
-    }
-
     fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
-        Ok(self.state.parameters.read(which, parameter))
+        let s = &self.state;
+        let mut values = s.parameters.read(which, parameter);
+        if which == Tensors::Gradients && !s.summed {
+            let others = s.others.iter().enumerate().filter(|(p, _)| *p != s.pass);
+            for (_, other) in others {
+                let more = s.parameters.read_from(&other.gradients, parameter);
+                values.iter_mut().zip(more).for_each(|(v, m)| *v += m);
+            }
+        }
+        Ok(values)
     }
 
     fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
         self.state.parameters.write(which, parameter, values)
     }
+}
+
+/// Copies what a pass reads to where it reads it.
+fn read_input(input: &Input, one: usize, to: &mut [f32]) -> Result<()> {
+    match input {
+        Input::Rows { rows, first } => {
+            to.copy_from_slice(&values(rows)?[first * one..][..to.len()]);
+        }
+        Input::Views { batch, views } => {
+            let batch: Option<&CpuBatches> = batch.as_any().downcast_ref();
+            match batch.ok_or_else(of_another_device)? {
+                CpuBatches::Loaded(loaded) => {
+                    let each = to.len() / views.len();
+                    let from = loaded.pixels().get(views.start * each..views.end * each);
+                    let short = || Error::Plan("a batch of other sizes than the network's".into());
+                    to.copy_from_slice(from.ok_or_else(short)?);
+                }
+                CpuBatches::Rows(rows) => rows.gather(to)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {

@@ -116,7 +116,19 @@ impl Parameters {
     /// In PyTorch's layout.
     pub(super) fn read(&self, which: Tensors, parameter: usize) -> Vec<f32> {
         let place = &self.places[parameter];
-        let inner = self.tensor(which, place);
+        self.outside(place, self.tensor(which, place))
+    }
+
+    /// A weight's values in another vector laid out like the gradients, in PyTorch's layout.
+    pub(super) fn read_from(&self, vector: &[f32], parameter: usize) -> Vec<f32> {
+        let place = &self.places[parameter];
+        match place.role {
+            Role::Weight => self.outside(place, &vector[place.range.clone()]),
+            Role::Statistic => vec![],
+        }
+    }
+
+    fn outside(&self, place: &Place, inner: &[f32]) -> Vec<f32> {
         match place.matrix {
             Some(dims) => (0..inner.len())
                 .map(|k| inner[inner_index(dims, k)])

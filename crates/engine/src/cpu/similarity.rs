@@ -13,7 +13,7 @@ mod scan;
 mod symmetric;
 mod tile;
 
-pub(super) use loss::{Scratch, softmax_loss};
+pub(super) use loss::{Scratch, SoftmaxCall, softmax_loss};
 pub(super) use scan::scan;
 
 use crate::{Error, Result};

@@ -35,6 +35,48 @@ struct Partial {
     weighted: Vec<f32>,
 }
 
+/// What a loss is computed of.
+#[derive(Clone, Copy)]
+pub(crate) struct SoftmaxCall<'a> {
+    pub(crate) queries: &'a [f32],
+    pub(crate) keys: &'a [f32],
+    pub(crate) dim: usize,
+    pub(crate) temperature: f32,
+    /// Checked against the keys when they were made.
+    pub(crate) positives: &'a Positives,
+    /// Query q has the positives of row `items[q mod len]`; without, those of row q.
+    pub(crate) items: Option<&'a [u32]>,
+    /// Of the gradient.
+    pub(crate) weight: f32,
+}
+
+impl SoftmaxCall<'_> {
+    fn row_of(&self, query: usize) -> usize {
+        match self.items {
+            Some(items) => items[query % items.len()] as usize,
+            None => query,
+        }
+    }
+
+    fn check(&self, batch: usize) -> Result<()> {
+        let there = self.positives.len();
+        let Some(items) = self.items else {
+            return Error::check_length("positives", batch, there);
+        };
+        let whole = !items.is_empty() && batch.is_multiple_of(items.len());
+        if !whole {
+            return Err(Error::Plan(format!(
+                "{batch} queries of {} items",
+                items.len()
+            )));
+        }
+        match items.iter().find(|i| **i as usize >= there) {
+            Some(i) => Err(Error::Plan(format!("item {i} of {there} with positives"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Keys in a range, a whole number of tiles.
 fn range_len(keys: usize) -> usize {
     keys.div_ceil(MAX_RANGES)
@@ -46,18 +88,22 @@ fn range_len(keys: usize) -> usize {
 pub(crate) fn softmax_loss(
     arch: Arch,
     scratch: &mut Scratch,
-    queries: &[f32],
-    keys: &[f32],
-    dim: usize,
-    temperature: f32,
-    positives: &Positives,
+    call: &SoftmaxCall,
     losses: &mut [f32],
     gradient: &mut [f32],
 ) -> Result<()> {
+    let SoftmaxCall {
+        queries,
+        keys,
+        dim,
+        temperature,
+        positives,
+        ..
+    } = *call;
     let batch = rows("queries", queries, dim)?;
     let n = rows("keys", keys, dim)?;
     check_temperature(temperature)?;
-    positives.check(batch, n)?;
+    call.check(batch)?;
     Error::check_length("losses", batch, losses.len())?;
     Error::check_length("gradient", queries.len(), gradient.len())?;
 
@@ -89,10 +135,10 @@ pub(crate) fn softmax_loss(
             let partials = &partials[block * ranges..(block + 1) * ranges];
             let all = merge(partials, query % width, gradient);
             let query_row = &queries[query * dim..(query + 1) * dim];
-            let of = positives.of(query);
+            let of = positives.of(call.row_of(query));
             let own = subtract_positives(query_row, keys, temperature, of, gradient);
             *loss = (all - own) as f32;
-            let scale = 1.0 / (temperature * batch as f32);
+            let scale = call.weight / (temperature * batch as f32);
             gradient.iter_mut().for_each(|g| *g *= scale);
         });
     Ok(())

@@ -1,0 +1,241 @@
+//! Where batches come from: item numbers, and one or more views of each item, as the device's own values.
+//!
+//! A device that can make batches by itself holds the items (or has them brought a few batches ahead of their step) and
+//! runs a kernel that somebody else brings; any other takes what a data loader of the host has prepared. A step sees the
+//! same [`Batch`] either way.
+
+use std::any::Any;
+use std::ops::Range;
+
+use crate::network::Input;
+use crate::stream::StreamBackend;
+use crate::{Buffer, Error, Result};
+
+/// A kernel that makes views of items, in the language of the device (CUDA C++ is the only one so far).
+///
+/// It is started with a block for each item of the batch and seven arguments: the words, the items' bytes, the batch's
+/// item numbers (u32), two u64 (the step in the epoch, the epoch), the number of the view (u32), where the view goes,
+/// and null. Block b makes item `indices[b]`.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchKernel {
+    /// The text; it includes nothing.
+    pub source: &'static str,
+    /// The kernel's name in it, and the file's.
+    pub name: &'static str,
+    /// Threads of a block.
+    pub threads: u32,
+}
+
+/// In which form a device wants a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BatchForm {
+    /// Which view.
+    pub view: usize,
+    /// Channels of a place; those beyond the items' own are zero.
+    pub channels: usize,
+    /// bf16, or else f32.
+    pub bf16: bool,
+    /// 0 where all items are on the device. Else batches take turns in so many places: that of step s is place
+    /// s modulo this, with the items in the step's order.
+    pub ring: usize,
+}
+
+/// Item numbers of a batch and its views, prepared by the host: view 0 of every item, then view 1, and so on.
+#[derive(Clone, Debug, Default)]
+pub struct HostBatch {
+    /// Which items.
+    pub indices: Vec<u32>,
+    /// Their views.
+    pub pixels: Vec<f32>,
+}
+
+/// A data loader of the host.
+pub trait HostBatches: Send {
+    /// The next batch, in the order of its epoch; nothing when preparing has ended.
+    fn next(&mut self) -> Option<HostBatch>;
+
+    /// Takes a batch back, for its memory.
+    fn recycle(&mut self, batch: HostBatch);
+}
+
+/// How batches come about, on a device that makes them or on the host.
+pub trait BatchMaker: Send + Sync {
+    /// Items of a batch.
+    fn batch(&self) -> usize;
+
+    /// Views of each item.
+    fn views(&self) -> usize;
+
+    /// How many items there are.
+    fn items(&self) -> usize;
+
+    /// Bytes of an item.
+    fn item_bytes(&self) -> usize;
+
+    /// Copies the bytes of some items, one after the other.
+    fn fetch(&self, items: &[u32], bytes: &mut [u8]);
+
+    /// The kernel by which a device makes views.
+    fn kernel(&self) -> BatchKernel;
+
+    /// What the kernel is told, for a form.
+    fn words(&self, form: BatchForm) -> Vec<u32>;
+
+    /// Prepares batches on the host, from a step of an epoch on.
+    fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>>;
+
+    /// Bytes of items that may lie on the device at once; `usize::MAX` for as many as fit.
+    fn most_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether the host is to prepare batches, whatever the device can.
+    fn on_host(&self) -> bool {
+        false
+    }
+}
+
+/// An epoch, or the rest of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch<'a> {
+    /// Its number, for the draws.
+    pub epoch: u64,
+    /// The items' order.
+    pub order: &'a [u32],
+    /// The step in the epoch to go on with.
+    pub first: usize,
+    /// That step's number among all of the run.
+    pub number: u64,
+    /// For each [`Scalar`], its value in every step of the epoch.
+    pub scalars: &'a [Vec<f32>],
+}
+
+/// A number that changes from step to step by a schedule, and that the device looks up by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalar(pub usize);
+
+impl Scalar {
+    /// The learning rate.
+    pub const RATE: Scalar = Scalar(0);
+    /// How many there can be.
+    pub const MOST: usize = 4;
+}
+
+/// Where batches come from, on a device.
+pub struct BatchSource {
+    pub(crate) backend: Box<dyn BatchBackend>,
+}
+
+impl BatchSource {
+    /// A device's own.
+    pub fn new(backend: Box<dyn BatchBackend>) -> Self {
+        BatchSource { backend }
+    }
+
+    /// Whether the device makes the batches, or holds them.
+    pub fn on_device(&self) -> bool {
+        self.backend.on_device()
+    }
+
+    /// The device's side of it.
+    pub fn backend(&self) -> &dyn BatchBackend {
+        &*self.backend
+    }
+}
+
+/// What a device's batches can do.
+pub trait BatchBackend: Send + Sync {
+    /// Itself, for its own device.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Items of a batch.
+    fn batch(&self) -> usize;
+
+    /// Views of each item.
+    fn views(&self) -> usize;
+
+    /// The item numbers of this step's batch.
+    fn indices(&self) -> &Buffer<u32>;
+
+    /// Whether the device makes the batches, or holds them.
+    fn on_device(&self) -> bool;
+
+    /// Goes on with an epoch.
+    fn begin_epoch(&mut self, stream: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()>;
+
+    /// Sees to it that the next step's items are there when its turn comes. Nothing of this is recorded.
+    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+
+    /// First call of a step: its batch is the current one.
+    fn begin_step(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+
+    /// The step was asked for: what its items lie in is free after it.
+    fn taken(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+}
+
+/// The batch of a step.
+#[derive(Clone, Copy)]
+pub struct Batch<'a>(&'a dyn BatchBackend);
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(backend: &'a dyn BatchBackend) -> Self {
+        Batch(backend)
+    }
+
+    /// How many items.
+    pub fn len(&self) -> usize {
+        self.0.batch()
+    }
+
+    /// Never.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many views of each item.
+    pub fn views(&self) -> usize {
+        self.0.views()
+    }
+
+    /// The items' numbers.
+    pub fn indices(&self) -> &'a Buffer<u32> {
+        self.0.indices()
+    }
+
+    /// One view of every item, for a network.
+    pub fn view(&self, view: usize) -> Input<'a> {
+        self.range(view..view + 1)
+    }
+
+    /// All views of every item, view after view, for a network whose batch is as large.
+    pub fn all_views(&self) -> Input<'a> {
+        self.range(0..self.views())
+    }
+
+    fn range(&self, views: Range<usize>) -> Input<'a> {
+        Input::Views {
+            batch: self.0,
+            views,
+        }
+    }
+}
+
+/// An order names items that there are, and fills whole batches.
+pub(crate) fn check_epoch(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
+    Error::check_length("the order of an epoch", items, epoch.order.len())?;
+    if let Some(i) = epoch.order.iter().find(|i| **i as usize >= items) {
+        return Err(Error::Plan(format!("item {i} of {items} items")));
+    }
+    let steps = items / batch.max(1);
+    for values in epoch.scalars {
+        Error::check_length("a schedule's values for the steps of an epoch", steps, values.len())?;
+    }
+    if epoch.scalars.len() > Scalar::MOST {
+        return Err(Error::Plan(format!(
+            "{} schedules; {} can be followed",
+            epoch.scalars.len(),
+            Scalar::MOST
+        )));
+    }
+    Ok(())
+}

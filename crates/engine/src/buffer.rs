@@ -1,0 +1,52 @@
+//! Memory of a device: a vector of f32 (features, a memory bank, losses) or of u32 (item indices, class labels).
+//!
+//! What holds the values is the device's own; whoever passes a buffer on never looks inside, and a device that is handed
+//! another one's says so.
+
+use std::any::Any;
+use std::marker::PhantomData;
+
+use crate::{Error, Result};
+
+/// A vector on a device.
+pub struct Buffer<T = f32> {
+    len: usize,
+    memory: Box<dyn Any + Send + Sync>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Buffer<T> {
+    /// A vector of so many values, in memory of a device's own kind.
+    pub fn new(len: usize, memory: impl Any + Send + Sync) -> Self {
+        Buffer {
+            len,
+            memory: Box::new(memory),
+            of: PhantomData,
+        }
+    }
+
+    /// How many values it holds.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The memory, for the device it belongs to.
+    pub fn memory<M: Any>(&self) -> Result<&M> {
+        self.memory.downcast_ref().ok_or_else(of_another_device)
+    }
+
+    /// The same, to be written to.
+    pub fn memory_mut<M: Any>(&mut self) -> Result<&mut M> {
+        self.memory.downcast_mut().ok_or_else(of_another_device)
+    }
+}
+
+/// What a device says to a buffer, network, stream or batch that is not its own.
+pub(crate) fn of_another_device() -> Error {
+    Error::Device("given something that belongs to another device".into())
+}

@@ -1,0 +1,169 @@
+//! Batches on the CPU: what a data loader has prepared, or rows of a matrix.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::stream::{CpuStream, indices, values};
+use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostBatches, check_epoch};
+use crate::stream::StreamBackend;
+use crate::{Buffer, Epoch, Error, Result};
+
+pub(super) enum CpuBatches {
+    /// From a data loader, which goes on from epoch to epoch by itself.
+    Loaded(Loaded),
+    /// Rows of a matrix.
+    Rows(Rows),
+}
+
+pub(super) struct Loaded {
+    maker: Arc<dyn BatchMaker>,
+    /// Behind a lock that nobody waits for: a loader is used by one thread.
+    loader: Mutex<Option<Box<dyn HostBatches>>>,
+    /// The epoch and step of the batch that the loader gives next.
+    next: (u64, usize),
+    indices: Buffer<u32>,
+    pixels: Vec<f32>,
+}
+
+pub(super) struct Rows {
+    rows: Arc<Buffer>,
+    dim: usize,
+    batch: usize,
+    order: Vec<u32>,
+    indices: Buffer<u32>,
+}
+
+impl CpuBatches {
+    pub(super) fn loaded(maker: Arc<dyn BatchMaker>) -> Self {
+        let batch = maker.batch();
+        CpuBatches::Loaded(Loaded {
+            loader: Mutex::new(None),
+            next: (0, 0),
+            indices: Buffer::new(batch, vec![0_u32; batch]),
+            pixels: vec![],
+            maker,
+        })
+    }
+
+    pub(super) fn rows(rows: Arc<Buffer>, dim: usize, batch: usize) -> Self {
+        CpuBatches::Rows(Rows {
+            rows,
+            dim,
+            batch,
+            order: vec![],
+            indices: Buffer::new(batch, vec![0_u32; batch]),
+        })
+    }
+}
+
+impl Loaded {
+    /// The views of the current batch, one after the other.
+    pub(super) fn pixels(&self) -> &[f32] {
+        &self.pixels
+    }
+
+    fn bring(&mut self) -> Result<()> {
+        let ended = || Error::Device("the data loader has ended".into());
+        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let loader = loader.as_mut().ok_or_else(ended)?;
+        let batch = loader.next().ok_or_else(ended)?;
+        let own = self.indices.memory_mut::<Vec<u32>>()?;
+        let before = HostBatch {
+            indices: std::mem::replace(own, batch.indices),
+            pixels: std::mem::replace(&mut self.pixels, batch.pixels),
+        };
+        if !before.pixels.is_empty() {
+            loader.recycle(before);
+        }
+        self.next.1 += 1;
+        if self.next.1 == self.maker.items() / self.maker.batch() {
+            self.next = (self.next.0 + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    /// The rows of the current batch.
+    pub(super) fn gather(&self, to: &mut [f32]) -> Result<()> {
+        let (rows, dim) = (values(&self.rows)?, self.dim);
+        Error::check_length("values of a batch of rows", self.batch * dim, to.len())?;
+        let to = to.par_chunks_exact_mut(dim).zip(indices(&self.indices)?);
+        to.for_each(|(to, i)| to.copy_from_slice(&rows[*i as usize * dim..][..dim]));
+        Ok(())
+    }
+}
+
+impl BatchBackend for CpuBatches {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn batch(&self) -> usize {
+        match self {
+            CpuBatches::Loaded(l) => l.maker.batch(),
+            CpuBatches::Rows(r) => r.batch,
+        }
+    }
+
+    fn views(&self) -> usize {
+        match self {
+            CpuBatches::Loaded(l) => l.maker.views(),
+            CpuBatches::Rows(_) => 1,
+        }
+    }
+
+    fn indices(&self) -> &Buffer<u32> {
+        match self {
+            CpuBatches::Loaded(l) => &l.indices,
+            CpuBatches::Rows(r) => &r.indices,
+        }
+    }
+
+    fn on_device(&self) -> bool {
+        matches!(self, CpuBatches::Rows(_))
+    }
+
+    fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+        match self {
+            CpuBatches::Loaded(l) => {
+                check_epoch(epoch, l.maker.items(), l.maker.batch())?;
+                let loader = l.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+                if loader.is_none() || l.next != (epoch.epoch, epoch.first) {
+                    *loader = None; // its threads first
+                    *loader = Some(l.maker.load(epoch.epoch, epoch.first)?);
+                    l.next = (epoch.epoch, epoch.first);
+                }
+            }
+            CpuBatches::Rows(r) => {
+                check_epoch(epoch, r.rows.len() / r.dim, r.batch)?;
+                r.order.clear();
+                r.order.extend_from_slice(epoch.order);
+            }
+        }
+        Ok(())
+    }
+
+    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        match self {
+            CpuBatches::Loaded(l) => l.bring(),
+            CpuBatches::Rows(r) => {
+                let first = CpuStream::of(stream)?.step() * r.batch;
+                let over = || Error::Plan("a step beyond the end of its epoch".into());
+                let batch = r.order.get(first..first + r.batch).ok_or_else(over)?;
+                r.indices.memory_mut::<Vec<u32>>()?.copy_from_slice(batch);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_step(&mut self, _: &mut dyn StreamBackend) -> Result<()> {
+        Ok(())
+    }
+
+    fn taken(&mut self, _: &mut dyn StreamBackend) -> Result<()> {
+        Ok(())
+    }
+}

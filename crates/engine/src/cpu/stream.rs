@@ -1,0 +1,193 @@
+//! The CPU's stream: every call is done when it returns.
+
+use std::any::Any;
+
+use super::{Cpu, similarity};
+use crate::buffer::of_another_device;
+use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend};
+use crate::{Buffer, Epoch, Positives, Result, Scalar};
+
+/// Steps whose losses can wait to be read.
+const CAPACITY: usize = 4096;
+
+pub(crate) struct CpuStream {
+    cpu: Cpu,
+    /// The step in the epoch, and among all.
+    step: usize,
+    number: u64,
+    /// The schedules' values in every step of the epoch, and in this one.
+    schedules: Vec<Vec<f32>>,
+    scalars: [f32; Scalar::MOST],
+    /// The loss of this step so far, and of those that nobody has read.
+    loss: f64,
+    losses: Vec<f64>,
+    /// Whether a loss was not a finite number.
+    failed: bool,
+    scratch: similarity::Scratch,
+}
+
+impl CpuStream {
+    pub(super) fn new(cpu: &Cpu) -> Self {
+        CpuStream {
+            cpu: cpu.clone(),
+            step: 0,
+            number: 0,
+            schedules: vec![],
+            scalars: [0.0; Scalar::MOST],
+            loss: 0.0,
+            losses: Vec::with_capacity(CAPACITY),
+            failed: false,
+            scratch: similarity::Scratch::default(),
+        }
+    }
+
+    /// The stream of a CPU, whoever stands before it.
+    pub(super) fn of(stream: &mut dyn StreamBackend) -> Result<&mut CpuStream> {
+        stream.as_any().downcast_mut().ok_or_else(of_another_device)
+    }
+
+    /// The step's number among all.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The step's number in its epoch.
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    /// A schedule's value in this step.
+    pub(super) fn scalar(&self, which: Scalar) -> f32 {
+        self.scalars[which.0]
+    }
+
+    /// Whether a loss was not a finite number: nothing is to be changed then.
+    pub(super) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Adds to the step's loss.
+    fn lose(&mut self, rows: &[f32], weight: f32) {
+        let sum: f64 = rows.iter().map(|l| f64::from(*l)).sum();
+        self.loss += f64::from(weight) * (sum / rows.len().max(1) as f64);
+        self.failed |= !self.loss.is_finite();
+    }
+}
+
+impl StreamBackend for CpuStream {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+        self.step = epoch.first;
+        self.number = epoch.number;
+        self.schedules.clear();
+        self.schedules.extend_from_slice(epoch.scalars);
+        Ok(())
+    }
+
+    fn begin_step(&mut self) -> Result<()> {
+        for (now, values) in self.scalars.iter_mut().zip(&self.schedules) {
+            if let Some(value) = values.get(self.step) {
+                *now = *value;
+            }
+        }
+        self.loss = 0.0;
+        Ok(())
+    }
+
+    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
+        worked?;
+        self.losses.push(self.loss);
+        self.step += 1;
+        self.number += 1;
+        Ok(Stepped::Done)
+    }
+
+    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
+
+    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
+        into.append(&mut self.losses);
+        self.failed = false;
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        CAPACITY - self.losses.len().min(CAPACITY)
+    }
+
+    fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
+        self.number = number;
+        self.scalars[Scalar::RATE.0] = rate;
+        self.schedules.clear();
+        Ok(())
+    }
+
+    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        let (queries, keys) = (values(of.queries)?, values(of.keys)?);
+        let positives: &Positives = of.positives.memory()?;
+        let items = of.items.map(indices).transpose()?;
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
+        let call = similarity::SoftmaxCall {
+            queries,
+            keys,
+            dim: of.dim,
+            temperature: of.temperature,
+            positives,
+            items,
+            weight: loss.weight,
+        };
+        self.cpu
+            .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient))?;
+        self.lose(values(loss.rows)?, loss.weight);
+        Ok(())
+    }
+
+    fn blend_rows(
+        &mut self,
+        keys: &mut Buffer,
+        dim: usize,
+        which: &Buffer<u32>,
+        queries: &Buffer,
+        rate: f32,
+    ) -> Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        similarity::blend_rows(
+            values_mut(keys)?,
+            dim,
+            indices(which)?,
+            values(queries)?,
+            rate,
+        )
+    }
+
+    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
+        let (from, to) = (values(from)?, values_mut(to)?);
+        match accumulate {
+            true => to.iter_mut().zip(from).for_each(|(t, f)| *t += f),
+            false => to.copy_from_slice(from),
+        }
+        Ok(())
+    }
+}
+
+/// A buffer's values.
+pub(super) fn values(buffer: &Buffer) -> Result<&[f32]> {
+    buffer.memory::<Vec<f32>>().map(Vec::as_slice)
+}
+
+/// A buffer's values, to be written.
+pub(super) fn values_mut(buffer: &mut Buffer) -> Result<&mut [f32]> {
+    buffer.memory_mut::<Vec<f32>>().map(Vec::as_mut_slice)
+}
+
+/// A buffer's item numbers.
+pub(super) fn indices(buffer: &Buffer<u32>) -> Result<&[u32]> {
+    buffer.memory::<Vec<u32>>().map(Vec::as_slice)
+}

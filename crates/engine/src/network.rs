@@ -1,0 +1,293 @@
+//! A planned graph on a device, with its parameters, their gradients and the optimiser's state.
+//!
+//! A network holds one or more passes: activations and gradients of so many batches, over the same weights. The passes'
+//! weight gradients are added up by the optimiser, in the passes' order. Inputs, outputs and their gradients stay on the
+//! device, so that networks chain: one's output is the next one's input, and back goes the gradient.
+
+use std::any::Any;
+use std::ops::Range;
+
+use crate::batch::BatchBackend;
+use crate::graph::{Graph, NodeId};
+use crate::stream::{Stream, StreamBackend};
+use crate::{Buffer, Error, Result, Scalar, Sgd};
+
+/// How a network is to be built.
+#[derive(Clone, Debug)]
+pub struct NetworkOptions {
+    /// Rows (pictures) in a pass, and at most in an inference batch.
+    pub batch: usize,
+    /// How many training passes it holds at once.
+    pub passes: usize,
+    /// Layers whose outputs are kept, beside the result's.
+    pub keep: Vec<NodeId>,
+    /// Whether the gradient of the input is computed too.
+    pub input_gradient: bool,
+}
+
+impl NetworkOptions {
+    /// A batch size, one pass, nothing kept.
+    pub fn new(batch: usize) -> Self {
+        NetworkOptions {
+            batch,
+            passes: 1,
+            keep: vec![],
+            input_gradient: false,
+        }
+    }
+
+    /// So many passes.
+    pub fn with_passes(self, passes: usize) -> Self {
+        NetworkOptions { passes, ..self }
+    }
+
+    /// With the gradient of the input.
+    pub fn with_input_gradient(self) -> Self {
+        NetworkOptions {
+            input_gradient: true,
+            ..self
+        }
+    }
+}
+
+/// Which of a network's tensors, one per parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tensors {
+    /// Weights and statistics.
+    Values,
+    /// The optimiser's momentum; statistics have none (an empty tensor).
+    Momentum,
+    /// Gradients of the last backward passes, added up; statistics have none (an empty tensor).
+    Gradients,
+}
+
+/// What a pass reads.
+#[derive(Clone)]
+pub enum Input<'a> {
+    /// Views of the step's batch.
+    Views {
+        /// The batch.
+        batch: &'a dyn BatchBackend,
+        /// Which of its views.
+        views: Range<usize>,
+    },
+    /// As many rows of a matrix on the device as the pass has, from this one on.
+    Rows {
+        /// The matrix.
+        rows: &'a Buffer,
+        /// The first row.
+        first: usize,
+    },
+}
+
+impl<'a> Input<'a> {
+    /// A whole matrix.
+    pub fn rows(rows: &'a Buffer) -> Self {
+        Input::Rows { rows, first: 0 }
+    }
+}
+
+/// A graph on a device.
+pub struct Network {
+    backend: Box<dyn NetworkBackend>,
+}
+
+impl Network {
+    /// A device's own.
+    pub fn new(backend: Box<dyn NetworkBackend>) -> Self {
+        Network { backend }
+    }
+
+    /// The graph it runs.
+    pub fn graph(&self) -> &Graph {
+        self.backend.graph()
+    }
+
+    /// Rows in a pass.
+    pub fn batch(&self) -> usize {
+        self.backend.batch()
+    }
+
+    /// Training passes it holds at once.
+    pub fn passes(&self) -> usize {
+        self.backend.passes()
+    }
+
+    /// Bytes of device memory it holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.backend.memory_bytes()
+    }
+
+    /// Values of one row of its output.
+    pub fn features(&self) -> usize {
+        self.graph().shape(self.graph().output_node()).len()
+    }
+
+    /// Draws the initial parameters and clears the optimiser's state.
+    pub fn initialise(&mut self, seed: u64) {
+        let parameters = self.graph().parameters().to_vec();
+        for (index, p) in parameters.iter().enumerate() {
+            self.write(Tensors::Values, index, &p.initial_values(seed, index))
+                .expect("initial values fit their parameter");
+            if p.role == crate::Role::Weight {
+                self.write(Tensors::Momentum, index, &vec![0.0; p.len()])
+                    .expect("momentum fits its parameter");
+            }
+        }
+    }
+
+    /// Runs a full batch forwards in training mode: batch statistics, running ones updated, dropout drawn for the
+    /// stream's step.
+    pub fn forward(&mut self, stream: &mut Stream, pass: usize, input: Input) -> Result<()> {
+        self.check_pass(pass)?;
+        self.backend.forward(&mut *stream.backend, pass, input)
+    }
+
+    /// The results of the last passes, one after the other.
+    pub fn output(&self) -> &Buffer {
+        self.backend.output()
+    }
+
+    /// The result of one pass, for another network to read.
+    pub fn output_of(&self, pass: usize) -> Input<'_> {
+        Input::Rows {
+            rows: self.output(),
+            first: pass * self.batch(),
+        }
+    }
+
+    /// The results of the last passes, and where the loss writes their gradients.
+    pub fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
+        self.backend.output_and_gradient()
+    }
+
+    /// Computes the gradients of a pass from its output's.
+    pub fn backward(&mut self, stream: &mut Stream, pass: usize) -> Result<()> {
+        self.check_pass(pass)?;
+        self.backend.backward(&mut *stream.backend, pass)
+    }
+
+    /// The gradients of the passes' inputs, one after the other, where the network was built to compute them.
+    pub fn input_gradient(&self) -> Result<&Buffer> {
+        self.backend.input_gradient()
+    }
+
+    /// Moves the weights along the gradients of all passes, at the stream's learning rate, unless the step's loss is not
+    /// a finite number.
+    pub fn update(&mut self, stream: &mut Stream, sgd: &Sgd) -> Result<()> {
+        self.backend.update(&mut *stream.backend, sgd)
+    }
+
+    /// Moves weights and statistics towards another network's of the same graph (an exponential moving average):
+    /// own ← m · own + (1 − m) · other, with m a schedule's; unless the step's loss is not a finite number.
+    pub fn follow(&mut self, stream: &mut Stream, other: &Network, m: Scalar) -> Result<()> {
+        let (own, others) = (self.graph().parameters(), other.graph().parameters());
+        if own != others {
+            return Err(Error::Plan(
+                "a network follows one of the same parameters only".into(),
+            ));
+        }
+        self.backend
+            .follow(&mut *stream.backend, &*other.backend, m)
+    }
+
+    /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output` (count × features)
+    /// takes the result.
+    pub fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
+        self.backend.infer(pixels, output)
+    }
+
+    /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count` pictures.
+    pub fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
+        self.backend.kept(node, count)
+    }
+
+    /// One tensor, in PyTorch's layout.
+    pub fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
+        self.backend.read(which, parameter)
+    }
+
+    /// Sets one tensor, in PyTorch's layout.
+    pub fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
+        self.backend.write(which, parameter, values)
+    }
+
+    fn check_pass(&self, pass: usize) -> Result<()> {
+        match pass < self.passes() {
+            true => Ok(()),
+            false => Err(Error::Plan(format!(
+                "pass {pass} of a network with {}",
+                self.passes()
+            ))),
+        }
+    }
+}
+
+/// What a device's networks can do; [`Network`] says what each does.
+#[allow(missing_docs)]
+pub trait NetworkBackend: Send {
+    fn as_any(&self) -> &dyn Any;
+    fn graph(&self) -> &Graph;
+    fn batch(&self) -> usize;
+    fn passes(&self) -> usize;
+    fn memory_bytes(&self) -> usize;
+    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()>;
+    fn output(&self) -> &Buffer;
+    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer);
+    fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()>;
+    fn input_gradient(&self) -> Result<&Buffer>;
+    fn update(&mut self, stream: &mut dyn StreamBackend, sgd: &Sgd) -> Result<()>;
+    fn follow(
+        &mut self,
+        stream: &mut dyn StreamBackend,
+        other: &dyn NetworkBackend,
+        m: Scalar,
+    ) -> Result<()>;
+    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()>;
+    fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>>;
+    fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>>;
+    fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
+}
+
+/// What every device checks alike.
+pub(crate) fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<()> {
+    match input {
+        Input::Rows { rows, first } => {
+            let one = graph.nodes()[0].shape.len();
+            let there = (rows.len() / one.max(1)).saturating_sub(*first);
+            match there >= batch && rows.len() % one == 0 {
+                true => Ok(()),
+                false => Err(Error::Length {
+                    what: format!("values of rows of {one} for a pass, from row {first} on"),
+                    expected: (first + batch) * one,
+                    got: rows.len(),
+                }),
+            }
+        }
+        Input::Views { batch: from, views } => {
+            if views.end > from.views() {
+                return Err(Error::Plan(format!(
+                    "view {} of batches with {}",
+                    views.end - 1,
+                    from.views()
+                )));
+            }
+            Error::check_length("rows of a training batch", batch, views.len() * from.batch())
+        }
+    }
+}
+
+/// How many pictures `pixels` holds: whole ones, at least one, and no more than a batch.
+pub(crate) fn count_pictures(graph: &Graph, batch: usize, pixels: &[f32]) -> Result<usize> {
+    let one = graph.nodes()[0].shape.len();
+    let count = pixels.len() / one;
+    Error::check_length("pixels of a batch", count.max(1) * one, pixels.len())?;
+    if count > batch {
+        return Err(Error::Length {
+            what: format!("pictures to infer (1 to {batch})"),
+            expected: batch,
+            got: count,
+        });
+    }
+    Ok(count)
+}

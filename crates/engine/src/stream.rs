@@ -1,0 +1,207 @@
+//! Work for a device, in order; and a training step, written once.
+//!
+//! What changes from step to step (item numbers of the batch, counters, learning rate, losses) lives on the device. So the
+//! calls of a step are the same every time, and a device may do them at once, as the CPU does, or record them as a CUDA
+//! graph and launch them as a whole from then on. Whoever writes a step never learns which happened.
+//!
+//! A step's loss that is not a finite number raises a flag on the device: until the losses are read, weights, optimiser,
+//! moving averages and memory rows are left as they were.
+
+use std::any::Any;
+
+use crate::batch::{Batch, BatchSource, Epoch};
+use crate::communicator::Communicator;
+use crate::similarity::DevicePositives;
+use crate::{Buffer, Error, Profile, Result};
+
+/// Where a loss goes.
+pub struct Loss<'a> {
+    /// Takes (`=`) a loss for each row.
+    pub rows: &'a mut Buffer,
+    /// Takes (`=`) the gradient of `weight` · (mean of the rows' losses).
+    pub gradient: &'a mut Buffer,
+    /// The loss's share of the step's.
+    pub weight: f32,
+}
+
+/// The softmax of each query over all keys.
+#[derive(Clone, Copy)]
+pub struct SoftmaxLoss<'a> {
+    /// Queries, rows of `dim`.
+    pub queries: &'a Buffer,
+    /// Keys, rows of `dim`, held constant.
+    pub keys: &'a Buffer,
+    /// Length of a row.
+    pub dim: usize,
+    /// Divides the similarities.
+    pub temperature: f32,
+    /// Which keys count as the same thing as a query.
+    pub positives: &'a DevicePositives,
+    /// Query q has the positives of row `items[q mod len]`; without, those of row q.
+    pub items: Option<&'a Buffer<u32>>,
+}
+
+/// A device's work, in order.
+pub struct Stream {
+    pub(crate) backend: Box<dyn StreamBackend>,
+    communicator: Communicator,
+}
+
+impl Stream {
+    /// A device's own.
+    pub fn new(backend: Box<dyn StreamBackend>) -> Self {
+        Stream {
+            backend,
+            communicator: Communicator::single(),
+        }
+    }
+
+    /// The processes that train together.
+    pub fn communicator(&self) -> &Communicator {
+        &self.communicator
+    }
+
+    /// Goes on with an epoch, or a part of one: the steps to come are its.
+    pub fn begin_epoch(&mut self, source: &mut BatchSource, epoch: &Epoch) -> Result<()> {
+        self.backend.begin_epoch(epoch)?;
+        source.backend.begin_epoch(&mut *self.backend, epoch)
+    }
+
+    /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may be called twice for a
+    /// step, or its calls may be known already and be launched as a whole, so what it does beside giving work to the
+    /// device belongs into [`Stream::host_call`].
+    pub fn step(
+        &mut self,
+        source: &mut BatchSource,
+        work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
+    ) -> Result<()> {
+        source.backend.bring(&mut *self.backend)?;
+        loop {
+            self.backend.begin_step()?;
+            let begun = source.backend.begin_step(&mut *self.backend);
+            let worked = begun.and_then(|()| work(self, Batch::new(&*source.backend)));
+            match self.backend.end_step(worked)? {
+                Stepped::Done => break,
+                Stepped::Again => {}
+            }
+        }
+        source.backend.taken(&mut *self.backend)
+    }
+
+    /// Where the time of a step goes, on a device that can tell, found by running its parts alone. Weights, memory and
+    /// counters are not what they were afterwards.
+    pub fn profile(
+        &mut self,
+        source: &mut BatchSource,
+        work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
+    ) -> Result<Option<Profile>> {
+        source.backend.bring(&mut *self.backend)?;
+        while self.backend.begin_part()? {
+            let begun = source.backend.begin_step(&mut *self.backend);
+            let worked = begun.and_then(|()| work(self, Batch::new(&*source.backend)));
+            self.backend.end_part(worked)?;
+        }
+        self.backend.profile()
+    }
+
+    /// Work for the host in the midst of a step: what the step asked for before is done when it runs, and what it asks
+    /// for afterwards begins when it has ended.
+    pub fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.backend.host_call(work)
+    }
+
+    /// Waits for all steps asked for and appends the loss of each since the last time; lowers the flag.
+    pub fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
+        self.backend.losses(into)
+    }
+
+    /// Steps that can be asked for before their losses are read.
+    pub fn capacity(&self) -> usize {
+        self.backend.capacity()
+    }
+
+    /// Sets the learning rate and the step's number, for work that is part of no epoch.
+    pub fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
+        self.backend.set_step(number, rate)
+    }
+
+    /// Softmax of each query over all keys, and the loss −log Σ p over its positives. The matrix of all similarities
+    /// never exists.
+    pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        let keys = of.positives.keys() * of.dim;
+        Error::check_length("keys, as many as the positives are among", keys, of.keys.len())?;
+        let rows = of.queries.len() / of.dim.max(1);
+        Error::check_length("losses", rows, loss.rows.len())?;
+        Error::check_length("gradient", of.queries.len(), loss.gradient.len())?;
+        self.backend.softmax_loss(of, loss)
+    }
+
+    /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
+    /// number.
+    pub fn blend_rows(
+        &mut self,
+        keys: &mut Buffer,
+        dim: usize,
+        indices: &Buffer<u32>,
+        queries: &Buffer,
+        rate: f32,
+    ) -> Result<()> {
+        Error::check_length("queries", indices.len() * dim, queries.len())?;
+        self.backend.blend_rows(keys, dim, indices, queries, rate)
+    }
+
+    /// `to` = `from`.
+    pub fn copy(&mut self, from: &Buffer, to: &mut Buffer) -> Result<()> {
+        Error::check_length("values copied", to.len(), from.len())?;
+        self.backend.add(from, to, false)
+    }
+
+    /// `to` += `from`.
+    pub fn add(&mut self, from: &Buffer, to: &mut Buffer) -> Result<()> {
+        Error::check_length("values added", to.len(), from.len())?;
+        self.backend.add(from, to, true)
+    }
+}
+
+/// What has become of a step's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// They are done, or on their way.
+    Done,
+    /// They were not those that were recorded: nothing was done, and they are to be made again.
+    Again,
+}
+
+/// What a device's stream can do; [`Stream`] says what each does.
+#[allow(missing_docs)]
+pub trait StreamBackend: Send {
+    fn as_any(&mut self) -> &mut dyn Any;
+    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()>;
+    fn begin_step(&mut self) -> Result<()>;
+    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped>;
+    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()>;
+    fn capacity(&self) -> usize;
+    fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;
+    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()>;
+    fn blend_rows(
+        &mut self,
+        keys: &mut Buffer,
+        dim: usize,
+        indices: &Buffer<u32>,
+        queries: &Buffer,
+        rate: f32,
+    ) -> Result<()>;
+    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()>;
+
+    /// Whether there is another part to be timed; its calls follow.
+    fn begin_part(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+    fn end_part(&mut self, worked: Result<()>) -> Result<()> {
+        worked
+    }
+    fn profile(&mut self) -> Result<Option<Profile>> {
+        Ok(None)
+    }
+}
