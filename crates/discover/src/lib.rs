@@ -8,21 +8,22 @@
 //!
 //! ```
 //! use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
-//! use anchorhood_engine::{Cpu, Device, Positives};
+//! use anchorhood_engine::{Device, Loss};
 //!
-//! let device = Cpu::new(1);
+//! let device = Device::cpu(1);
+//! let mut stream = device.stream()?;
 //! let mut bank = MemoryBank::new(&device, 100, 8, 0)?;
 //! let share = Curriculum::Linear.share(1, 4);
 //! let found = Neighbourhoods::discover(&device, &bank, 1, 0.1, share, &|_| {})?;
 //! assert_eq!(found.anchor_count(), 25);
 //!
-//! let batch = [3, 14, 15];
+//! let batch = device.upload_indices(&[3, 14, 15])?;
 //! let features = device.upload(&[0.35; 3 * 8])?; // what the network makes of the pictures
-//! let mut gradient = device.upload(&[0.0; 3 * 8])?;
-//! let (mut positives, mut losses) = (Positives::default(), [0.0; 3]);
-//! found.positives(&batch, &mut positives);
-//! neighbourhood_loss(&device, &features, &bank, 0.1, &positives, &mut losses, &mut gradient)?;
-//! bank.update(&device, &batch, &features, 0.5)?;
+//! let (mut rows, mut gradient) = (device.zeros(3)?, device.zeros(3 * 8)?);
+//! let positives = device.positives(&found.positives(), bank.len())?;
+//! let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
+//! neighbourhood_loss(&mut stream, &features, &bank, 0.1, &positives, &batch, loss)?;
+//! bank.update(&mut stream, &batch, &features, 0.5)?;
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
 

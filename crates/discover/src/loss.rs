@@ -10,29 +10,28 @@
 //!
 //! which are again one, each divided by the batch size.
 
-use crate::MemoryBank;
-use anchorhood_engine::{Device, Positives, Result};
+use anchorhood_engine::{Buffer, DevicePositives, Loss, Result, SoftmaxLoss, Stream};
 
-/// Eq. 7 as a mean over the batch. Writes one loss per picture to `losses`, and to `gradient` (`=`) the gradient with
-/// respect to `features`; gives their mean.
-pub fn neighbourhood_loss<D: Device>(
-    device: &D,
-    features: &D::Buffer,
-    bank: &MemoryBank<D>,
+use crate::MemoryBank;
+
+/// Eq. 7 as a mean over the batch, part of the stream's step. `items` are the batch's pictures, `positives` those of all
+/// pictures.
+pub fn neighbourhood_loss(
+    stream: &mut Stream,
+    features: &Buffer,
+    bank: &MemoryBank,
     tau: f32,
-    positives: &Positives,
-    losses: &mut [f32],
-    gradient: &mut D::Buffer,
-) -> Result<f64> {
-    device.softmax_loss(
-        features,
-        bank.buffer(),
-        bank.dim(),
-        tau,
+    positives: &DevicePositives,
+    items: &Buffer<u32>,
+    loss: Loss,
+) -> Result<()> {
+    let of = SoftmaxLoss {
+        queries: features,
+        keys: bank.buffer(),
+        dim: bank.dim(),
+        temperature: tau,
         positives,
-        losses,
-        gradient,
-    )?;
-    let sum: f64 = losses.iter().map(|l| f64::from(*l)).sum();
-    Ok(sum / losses.len().max(1) as f64)
+        items: Some(items),
+    };
+    stream.softmax_loss(&of, loss)
 }

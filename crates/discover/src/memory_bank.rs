@@ -3,31 +3,31 @@
 //! One row a picture, on the device. The bank begins as noise, uniform in ±1/√(dim/3) and not normalised, as the authors'
 //! code has it; a row has unit length from its first update on, and inner products of rows are then cosines.
 
-use anchorhood_engine::{Device, Error, Result};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_engine::{Buffer, Device, Error, Result, Stream};
+use anchorhood_random::{Draws, Stream as Purpose};
 
 /// Features of all pictures, as they were last seen.
-pub struct MemoryBank<D: Device> {
-    rows: D::Buffer,
+pub struct MemoryBank {
+    rows: Buffer,
     len: usize,
     dim: usize,
 }
 
-impl<D: Device> MemoryBank<D> {
+impl MemoryBank {
     /// A bank of `n` pictures that were never seen.
-    pub fn new(device: &D, n: usize, dim: usize, seed: u64) -> Result<Self> {
+    pub fn new(device: &Device, n: usize, dim: usize, seed: u64) -> Result<Self> {
         check_dim(dim)?;
         let limit = (3.0 / dim as f32).sqrt();
         let mut values = vec![0.0; n * dim];
         for (i, row) in values.chunks_exact_mut(dim).enumerate() {
-            Draws::new(seed, Stream::Memory, 0, i as u64).fill_symmetric(row, limit);
+            Draws::new(seed, Purpose::Memory, 0, i as u64).fill_symmetric(row, limit);
         }
         MemoryBank::from_values(device, &values, dim)
     }
 
     /// A bank of given features, one after the other: a saved bank, or features computed anew. For discovery by cosine
     /// they must have unit length.
-    pub fn from_values(device: &D, values: &[f32], dim: usize) -> Result<Self> {
+    pub fn from_values(device: &Device, values: &[f32], dim: usize) -> Result<Self> {
         check_dim(dim)?;
         let len = values.len() / dim;
         Error::check_length("memory bank", len * dim, values.len())?;
@@ -51,29 +51,24 @@ impl<D: Device> MemoryBank<D> {
     }
 
     /// The rows where they are.
-    pub fn buffer(&self) -> &D::Buffer {
+    pub fn buffer(&self) -> &Buffer {
         &self.rows
     }
 
-    /// The rows where they are, for a device that moves them by itself.
-    pub fn buffer_mut(&mut self) -> &mut D::Buffer {
-        &mut self.rows
-    }
-
     /// The rows, copied back.
-    pub fn values(&self, device: &D) -> Result<Vec<f32>> {
+    pub fn values(&self, device: &Device) -> Result<Vec<f32>> {
         device.download(&self.rows)
     }
 
     /// Eq. 8, x̃ ← (1 − η)·x̃ + η·x, and back to unit length: row `indices[b]` takes in feature b of the batch.
     pub fn update(
         &mut self,
-        device: &D,
-        indices: &[u32],
-        features: &D::Buffer,
+        stream: &mut Stream,
+        indices: &Buffer<u32>,
+        features: &Buffer,
         eta: f32,
     ) -> Result<()> {
-        device.blend_rows(&mut self.rows, self.dim, indices, features, eta)
+        stream.blend_rows(&mut self.rows, self.dim, indices, features, eta)
     }
 }
 
@@ -87,11 +82,10 @@ fn check_dim(dim: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
-
+    
     #[test]
     fn begins_as_bounded_noise_of_the_seed() {
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         let values = |n, seed| {
             let bank = MemoryBank::new(&device, n, 48, seed).unwrap();
             assert_eq!((bank.len(), bank.dim()), (n, 48));
@@ -107,11 +101,13 @@ mod tests {
 
     #[test]
     fn an_update_moves_its_rows_alone() {
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         let mut bank =
             MemoryBank::from_values(&device, &[1.0, 0.0, 0.0, 1.0, 0.6, 0.8], 2).unwrap();
         let features = device.upload(&[0.0, 1.0]).unwrap();
-        bank.update(&device, &[0], &features, 0.5).unwrap();
+        let which = device.upload_indices(&[0]).unwrap();
+        let mut stream = device.stream().unwrap();
+        bank.update(&mut stream, &which, &features, 0.5).unwrap();
         let half = 0.5_f32.sqrt();
         let values = bank.values(&device).unwrap();
         for (got, expected) in values.iter().zip([half, half, 0.0, 1.0, 0.6, 0.8]) {
@@ -121,8 +117,8 @@ mod tests {
 
     #[test]
     fn refuses_broken_rows() {
-        let device = Cpu::new(1);
-        let message = |r: Result<MemoryBank<Cpu>>| r.err().unwrap().to_string();
+        let device = Device::cpu(1);
+        let message = |r: Result<MemoryBank>| r.err().unwrap().to_string();
         assert!(message(MemoryBank::from_values(&device, &[0.0; 5], 2)).contains("memory bank"));
         assert!(message(MemoryBank::new(&device, 5, 0, 0)).contains("length 0"));
     }

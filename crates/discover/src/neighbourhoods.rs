@@ -60,9 +60,9 @@ impl Neighbourhoods {
     /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all others, if they are
     /// fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included). The `share` of pictures with the lowest
     /// entropy are anchors. `progress` is told how many pictures are done.
-    pub fn discover<D: Device>(
-        device: &D,
-        bank: &MemoryBank<D>,
+    pub fn discover(
+        device: &Device,
+        bank: &MemoryBank,
         k: usize,
         tau: f32,
         share: f64,
@@ -164,17 +164,17 @@ impl Neighbourhoods {
         &self.entropy
     }
 
-    /// What each picture of a batch is drawn towards: itself, and its neighbours if it is an anchor. Clears `positives`
-    /// first. Panics if there is no such picture.
-    pub fn positives(&self, indices: &[u32], positives: &mut Positives) {
-        positives.clear();
-        for i in indices {
-            let neighbours = match self.anchors[*i as usize] {
-                true => self.neighbours_of(*i as usize),
+    /// What each picture is drawn towards: itself, and its neighbours if it is an anchor.
+    pub fn positives(&self) -> Positives {
+        let mut positives = Positives::with_capacity(self.len(), self.len() * (self.k + 1));
+        for (i, anchor) in self.anchors.iter().enumerate() {
+            let neighbours = match anchor {
+                true => self.neighbours_of(i),
                 false => &[],
             };
-            positives.push(std::iter::once(*i).chain(neighbours.iter().copied()));
+            positives.push(std::iter::once(i as u32).chain(neighbours.iter().copied()));
         }
+        positives
     }
 }
 
@@ -190,13 +190,12 @@ mod tests {
 
     #[test]
     fn only_anchors_bring_their_neighbours() {
-        let mut positives = Positives::with_capacity(0, 0);
-        some().positives(&[2, 1], &mut positives);
-        assert_eq!(positives.len(), 2);
-        assert_eq!(positives.of(0), [2, 1, 0]);
+        let positives = some().positives();
+        assert_eq!(positives.len(), 3);
+        assert_eq!(positives.of(2), [2, 1, 0]);
         assert_eq!(positives.of(1), [1]);
-        Neighbourhoods::single(3).positives(&[0], &mut positives);
-        assert_eq!((positives.len(), positives.of(0)), (1, &[0][..]));
+        let positives = Neighbourhoods::single(3).positives();
+        assert_eq!((positives.len(), positives.of(0)), (3, &[0][..]));
     }
 
     #[test]
