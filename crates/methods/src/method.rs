@@ -1,0 +1,74 @@
+//! What every method is asked for.
+
+use anchorhood_discover::{MemoryBank, Neighbourhoods};
+use anchorhood_engine::{Batch, Device, Network, Result, Stream};
+
+use crate::{StateDict, StateError};
+
+/// A way to learn features.
+pub trait Method: Send {
+    /// What the user types.
+    fn name(&self) -> &'static str;
+
+    /// Views of each picture that a step sees.
+    fn views(&self) -> usize {
+        1
+    }
+
+    /// Before the first step of a round, and never again in it: a run that goes on within a round has what it kept.
+    fn before_round(&mut self, _round: &mut Round) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before the first step of an epoch, counted over all rounds.
+    fn before_epoch(&mut self, _device: &Device, _epoch: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// One step: the same calls every time. Losses are told to the stream; weights move at the stream's learning rate.
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()>;
+
+    /// Its networks with their namespaces. The first, whose namespace is empty, embeds: its output is the feature that is
+    /// judged, searched and exported.
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)>;
+
+    /// The network that embeds.
+    fn encoder(&mut self) -> &mut Network {
+        let (_, network) = self.networks().swap_remove(0);
+        network
+    }
+
+    /// What it keeps beside its networks, to go on from.
+    fn state(&self, _device: &Device) -> Result<StateDict> {
+        Ok(StateDict::default())
+    }
+
+    /// Takes up what it kept.
+    fn restore(&mut self, _device: &Device, _state: &StateDict) -> std::result::Result<(), StateError> {
+        Ok(())
+    }
+
+    /// Features of all pictures as they were last seen, where it remembers them.
+    fn memory(&self) -> Option<&MemoryBank> {
+        None
+    }
+
+    /// The neighbourhoods it trains with, where it has discovered any.
+    fn neighbourhoods(&self) -> Option<&Neighbourhoods> {
+        None
+    }
+}
+
+/// The beginning of a round.
+pub struct Round<'a> {
+    /// Where the method lives.
+    pub device: &'a Device,
+    /// Which round, from 0.
+    pub round: usize,
+    /// The last one.
+    pub rounds: usize,
+    /// Is told how many pictures are done, where something takes long.
+    pub progress: &'a (dyn Fn(usize) + Sync),
+    /// What a network makes of all training pictures now, not augmented: a row for each.
+    pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
+}

@@ -1,0 +1,112 @@
+//! What a method keeps beside its networks: named tensors.
+
+use anchorhood_discover::PartsError;
+
+/// A tensor's values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Real numbers.
+    F32(Vec<f32>),
+    /// Whole numbers.
+    U32(Vec<u32>),
+    /// Flags.
+    U8(Vec<u8>),
+}
+
+/// One named tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateTensor {
+    /// Its name.
+    pub name: String,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Named tensors, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StateDict {
+    /// The tensors.
+    pub tensors: Vec<StateTensor>,
+}
+
+/// Why a state is not one to go on from.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Something is not there.
+    #[error("it has no {name}")]
+    Missing {
+        /// What.
+        name: &'static str,
+    },
+    /// Something is of another size.
+    #[error("its {name} is {found:?}, not {wanted:?}")]
+    Shape {
+        /// What.
+        name: &'static str,
+        /// Its shape.
+        found: Vec<usize>,
+        /// What this run has.
+        wanted: Vec<usize>,
+    },
+    /// Its neighbourhoods are none.
+    #[error(transparent)]
+    Neighbourhoods(#[from] PartsError),
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+}
+
+impl StateDict {
+    /// Adds a tensor.
+    pub fn push(&mut self, name: &str, shape: Vec<usize>, values: Values) {
+        let name = name.into();
+        self.tensors.push(StateTensor {
+            name,
+            shape,
+            values,
+        });
+    }
+
+    /// A tensor by its name.
+    pub fn get(&self, name: &str) -> Option<&StateTensor> {
+        self.tensors.iter().find(|t| t.name == name)
+    }
+
+    /// A tensor of real numbers: its shape and values.
+    pub fn floats(&self, name: &str) -> Option<(&[usize], &[f32])> {
+        match self.get(name)? {
+            StateTensor {
+                shape,
+                values: Values::F32(values),
+                ..
+            } => Some((shape, values)),
+            _ => None,
+        }
+    }
+
+    /// A tensor of whole numbers.
+    pub fn words(&self, name: &str) -> Option<(&[usize], &[u32])> {
+        match self.get(name)? {
+            StateTensor {
+                shape,
+                values: Values::U32(values),
+                ..
+            } => Some((shape, values)),
+            _ => None,
+        }
+    }
+
+    /// A tensor of flags.
+    pub fn flags(&self, name: &str) -> Option<(&[usize], &[u8])> {
+        match self.get(name)? {
+            StateTensor {
+                shape,
+                values: Values::U8(values),
+                ..
+            } => Some((shape, values)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Cross-entropy on labels: the ceiling that features without labels are measured against.
+//!
+//! The same networks, augmentation, optimiser and schedule as any method's, with a value of the result for each class. It
+//! is the only method that is given labels; it has one round, no memory and no neighbourhoods.
+
+use anchorhood_engine::{
+    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Result, Sgd, Stream,
+};
+
+use crate::Method;
+
+/// The network and the labels.
+pub struct Supervised {
+    network: Network,
+    /// The class of every picture.
+    labels: Buffer<u32>,
+    losses: Buffer,
+    sgd: Sgd,
+}
+
+impl Supervised {
+    /// At the beginning of a run: a graph with a value for each class, and the class of every picture.
+    pub fn new(
+        device: &Device,
+        graph: &Graph,
+        labels: &[u32],
+        batch: usize,
+        sgd: Sgd,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut network = device.network(graph, &NetworkOptions::new(batch))?;
+        network.initialise(seed);
+        let classes = network.features();
+        if let Some(label) = labels.iter().find(|l| **l as usize >= classes) {
+            return Err(Error::Plan(format!("label {label} of {classes} classes")));
+        }
+        Ok(Supervised {
+            network,
+            labels: device.upload_indices(labels)?,
+            losses: device.zeros(batch)?,
+            sgd,
+        })
+    }
+}
+
+impl Method for Supervised {
+    fn name(&self) -> &'static str {
+        "supervised"
+    }
+
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        self.network.forward(stream, 0, batch.view(0))?;
+        let classes = self.network.features();
+        let (logits, gradient) = self.network.output_and_gradient();
+        let loss = Loss {
+            rows: &mut self.losses,
+            gradient,
+            weight: 1.0,
+        };
+        stream.cross_entropy(logits, classes, &self.labels, batch.indices(), loss)?;
+        self.network.backward(stream, 0)?;
+        self.network.update(stream, &self.sgd)
+    }
+
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        vec![("", &mut self.network)]
+    }
+}
