@@ -46,6 +46,8 @@ mod plan;
 mod profile;
 mod similarity;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use batch::{
     Batch, BatchBackend, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch,

@@ -7,6 +7,8 @@ mod conv;
 mod elementwise;
 mod exp;
 mod gemm;
+#[allow(dead_code, unused_imports, reason = "devices offer them step by step")]
+mod losses;
 mod network;
 mod normalise;
 mod parameters;

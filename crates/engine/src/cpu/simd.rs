@@ -65,7 +65,7 @@ impl SimdLevel {
     }
 
     /// The proof, which only detection can give, that the machine has this level.
-    pub(super) fn arch(self) -> Option<Arch> {
+    pub(crate) fn arch(self) -> Option<Arch> {
         match self {
             #[cfg(target_arch = "x86_64")]
             SimdLevel::Avx512 => pulp::x86::V4::try_new().map(Arch::V4),

@@ -20,6 +20,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("elementwise", include_str!("kernels/elementwise.cu")),
     ("loss_bf16", include_str!("kernels/loss_bf16.cu")),
     ("loss_f32", include_str!("kernels/loss_f32.cu")),
+    ("losses", include_str!("kernels/losses.cu")),
     ("norm_on_chip", include_str!("kernels/norm_on_chip.cu")),
     ("pool", include_str!("kernels/pool.cu")),
     ("scan", include_str!("kernels/scan.cu")),

@@ -12,12 +12,16 @@ mod cudnn;
 mod lane;
 mod launch;
 mod libraries;
+#[allow(dead_code, reason = "devices offer them step by step")]
+mod losses;
 mod memory;
 mod network;
 mod parameters;
 mod plans;
 mod similarity;
 mod steps;
+#[cfg(test)]
+mod testing;
 mod ways;
 
 use std::collections::{BTreeMap, HashMap};

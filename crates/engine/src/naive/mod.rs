@@ -5,6 +5,7 @@
 
 pub mod batch_norm;
 pub mod conv;
+pub mod cross_entropy;
 pub mod elementwise;
 pub mod l2_normalise;
 pub mod linear;

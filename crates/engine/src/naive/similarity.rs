@@ -17,7 +17,7 @@ fn logits(queries: &[f32], query: usize, keys: &[f32], dim: usize, temperature: 
 }
 
 /// ln Σ e^x.
-fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(super) fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
     let max = x.clone().fold(f64::NEG_INFINITY, f64::max);
     max + x.map(|x| (x - max).exp()).sum::<f64>().ln()
 }

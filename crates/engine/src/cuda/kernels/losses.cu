@@ -1,0 +1,143 @@
+// Losses over rows of f32, each with the gradient of weight * mean(losses); naive/ has the maths. Losses and gradients are
+// written (=). Sums have one order, so a loss has the same bits in every run.
+
+#define THREADS 256
+#define WARPS (THREADS / 32)
+
+static __device__ __forceinline__ double warp_sum_wide(double v) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
+    return v;
+}
+
+// Over a block, the same in every thread.
+static __device__ double block_sum(double v) {
+    __shared__ double parts[WARPS];
+    v = warp_sum_wide(v);
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = 0.0;
+    for (int warp = 0; warp < WARPS; warp++) v += parts[warp];
+    return v;
+}
+
+static __device__ float block_max(float v) {
+    __shared__ float parts[WARPS];
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, offset));
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
+    __syncthreads();
+    for (int warp = 0; warp < WARPS; warp++) v = fmaxf(v, parts[warp]);
+    return v;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Softmax cross-entropy: row b's class is labels[indices[b]]. A block a row; the gradient holds e^(logit - greatest) until
+// their sum is known. `scale` is weight / rows.
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cross_entropy(const float *__restrict__ logits, u32 classes, const u32 *__restrict__ labels,
+                  const u32 *__restrict__ indices, float scale, float *losses, float *gradient) {
+    const u32 own = labels[indices[blockIdx.x]];
+    logits += (u64)blockIdx.x * classes;
+    gradient += (u64)blockIdx.x * classes;
+    float most = MINUS_INFINITY;
+    for (u32 c = threadIdx.x; c < classes; c += THREADS) most = fmaxf(most, logits[c]);
+    most = block_max(most);
+    float sum = 0.f;
+    for (u32 c = threadIdx.x; c < classes; c += THREADS) {
+        float e = expf(logits[c] - most);
+        gradient[c] = e;
+        sum += e;
+    }
+    const double all = block_sum(sum);
+    const float factor = (float)((double)scale / all);
+    // Each thread changes what it wrote.
+    for (u32 c = threadIdx.x; c < classes; c += THREADS) gradient[c] = gradient[c] * factor - (c == own ? scale : 0.f);
+    if (threadIdx.x == 0) losses[blockIdx.x] = (float)(log(all) + (double)most - (double)logits[own]);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The loss of a step: weight * mean(losses) is added to `sum`; ring[number of all steps modulo capacity] = sum; the flag
+// goes up, and stays up, where the sum is not finite. `current` is step in the epoch, epoch, number of all steps. One block.
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    accumulate_loss(const float *losses, u32 count, float weight, double *sum, float *ring, u32 capacity,
+                    const u64 *current, u32 *flag) {
+    __shared__ double parts[THREADS];
+    double own = 0.0;
+    for (u32 i = threadIdx.x; i < count; i += THREADS) own += losses[i];
+    parts[threadIdx.x] = own;
+    for (u32 half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+    }
+    if (threadIdx.x != 0) return;
+    const double total = *sum + (double)weight * (parts[0] / count);
+    *sum = total;
+    ring[current[2] % capacity] = (float)total;
+    if (!isfinite(total)) *flag = 1;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// A warp a row from here on.
+
+static __device__ __forceinline__ u32 row_of_warp() { return (blockIdx.x * THREADS + threadIdx.x) / 32; }
+
+static __device__ __forceinline__ double dot(const float *a, const float *b, u32 dim) {
+    double sum = 0.0;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) sum += (double)a[d] * (double)b[d];
+    return warp_sum_wide(sum);
+}
+
+// loss = -cos(p, z), each norm at least 1e-8; the gradient is that of p alone.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cosine(const float *__restrict__ predictions, const float *__restrict__ targets, u32 rows, u32 dim, float scale,
+           float *losses, float *gradient) {
+    const u32 row = row_of_warp();
+    if (row >= rows) return;
+    const float *p = predictions + (u64)row * dim, *z = targets + (u64)row * dim;
+    const double p_norm = sqrt(dot(p, p, dim)), z_norm = sqrt(dot(z, z, dim)), least = 1e-8;
+    const double p_length = fmax(p_norm, least), z_length = fmax(z_norm, least);
+    const double similarity = dot(p, z, dim) / (p_length * z_length);
+    // A norm below the least does not change the loss.
+    const double along = p_norm > least ? similarity / p_length : 0.0;
+    const float of_z = (float)(-(double)scale / (p_length * z_length)), of_p = (float)((double)scale * along / p_length);
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) gradient[(u64)row * dim + d] = of_z * z[d] + of_p * p[d];
+    // NaN, which fmax drops, is in the product.
+    if (threadIdx.x % 32 == 0) losses[row] = (float)-similarity;
+}
+
+// out (v, i) = the mean over the other views u of row (u, i), each divided by its length (at least 1e-12) first if
+// `normalise`. Rows are view after view.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mean_of_others(const float *__restrict__ x, u32 views, u32 batch, u32 dim, int normalise, float *out) {
+    const u32 row = row_of_warp();
+    if (row >= views * batch) return;
+    const u32 view = row / batch, picture = row % batch;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) out[(u64)row * dim + d] = 0.f;
+    for (u32 u = 0; u < views; u++) {
+        if (u == view) continue;
+        const float *other = x + (u64)(u * batch + picture) * dim;
+        const double length = normalise ? fmax(sqrt(dot(other, other, dim)), 1e-12) : 1.0;
+        const float share = (float)(1.0 / (length * (views - 1)));
+        for (u32 d = threadIdx.x % 32; d < dim; d += 32) out[(u64)row * dim + d] += share * other[d];
+    }
+}
+
+// loss = mean over a row of (a - b)^2; the gradient is that of a alone. `scale` is 2 weight / (rows dim).
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mean_squared(const float *__restrict__ a, const float *__restrict__ b, u32 rows, u32 dim, float scale, float *losses,
+                 float *gradient) {
+    const u32 row = row_of_warp();
+    if (row >= rows) return;
+    a += (u64)row * dim, b += (u64)row * dim;
+    double sum = 0.0;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) {
+        float difference = a[d] - b[d];
+        gradient[(u64)row * dim + d] = scale * difference;
+        sum += (double)difference * (double)difference;
+    }
+    sum = warp_sum_wide(sum);
+    if (threadIdx.x % 32 == 0) losses[row] = (float)(sum / dim);
+}
