@@ -7,12 +7,15 @@
 //! Everything here runs in the current rayon pool.
 
 mod best;
+#[allow(dead_code, reason = "devices offer it step by step")]
+mod contrastive;
 mod loss;
 mod running;
 mod scan;
 mod symmetric;
 mod tile;
 
+pub(super) use contrastive::Contrastive;
 pub(super) use loss::{Scratch, SoftmaxCall, softmax_loss};
 pub(super) use scan::scan;
 

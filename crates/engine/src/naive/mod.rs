@@ -4,6 +4,7 @@
 //! sharp enough to judge their gradients, and what a device's f32 result differs by is the device's own error.
 
 pub mod batch_norm;
+pub mod contrastive;
 pub mod conv;
 pub mod cross_entropy;
 pub mod elementwise;

@@ -252,16 +252,16 @@ fn subtract_positives(
     max + sum.ln()
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
     products.sum()
 }
 
 /// Replaces similarities by e^(s − max) and sums them over the keys.
-struct Exponentials<'a> {
-    values: &'a mut [f32],
-    max: &'a [f32],
-    sums: &'a mut [f32],
+pub(super) struct Exponentials<'a> {
+    pub(super) values: &'a mut [f32],
+    pub(super) max: &'a [f32],
+    pub(super) sums: &'a mut [f32],
 }
 
 impl WithSimd for Exponentials<'_> {

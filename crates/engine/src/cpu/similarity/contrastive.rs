@@ -1,0 +1,356 @@
+//! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), with gradients for both sides.
+//!
+//! Rows are view 0 of all pictures, then view 1, and so on: N of them, taken as they are. With s_jk = row j · row k /
+//! temperature, l_j = ln Σ_{k ≠ j} e^s_jk, and t_jk = 1/(views − 1) where j and k are views of one picture, else 0:
+//!
+//! ```text
+//! losses[j]   = l_j − Σ_k t_jk · s_jk
+//! gradient[j] = weight / (N · temperature) · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
+//! ```
+//!
+//! since s_jk = s_kj: the second exponential is row j as a key of row k. Losses and gradient are written (`=`). Tiles are
+//! computed twice, for l and for the gradient, so that no N × N matrix exists. A block of rows is one task and sees the
+//! keys in order: the bits are the same for any number of threads.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::loss::{Exponentials, dot};
+use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
+use super::{check_temperature, rows as rows_of};
+use crate::cpu::exp::exp;
+use crate::cpu::gemm::{self, Outer};
+use crate::{Error, Result};
+
+/// The loss of matrices of one shape, with its memory.
+pub(crate) struct Contrastive {
+    shape: Shape,
+    packed: Vec<f32>,
+    /// l of each row.
+    log_sums: Vec<f32>,
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    views: usize,
+    batch: usize,
+    dim: usize,
+}
+
+impl Contrastive {
+    /// Allocates what losses of `views` of `batch` pictures need.
+    pub(crate) fn new(views: usize, batch: usize, dim: usize) -> Result<Self> {
+        if views < 2 {
+            return Err(Error::Plan(format!(
+                "a contrastive loss between {views} views: there must be two or more"
+            )));
+        }
+        let n = views * batch;
+        Ok(Contrastive {
+            shape: Shape { views, batch, dim },
+            packed: vec![0.0; n.next_multiple_of(QUERIES) * dim],
+            log_sums: vec![0.0; n],
+        })
+    }
+
+    /// See the module.
+    pub(crate) fn run(
+        &mut self,
+        arch: Arch,
+        rows: &[f32],
+        temperature: f32,
+        weight: f32,
+        losses: &mut [f32],
+        gradient: &mut [f32],
+    ) -> Result<()> {
+        let (shape, n) = (self.shape, self.log_sums.len());
+        Error::check_length("rows", n, rows_of("rows", rows, shape.dim)?)?;
+        Error::check_length("losses", n, losses.len())?;
+        Error::check_length("gradient", rows.len(), gradient.len())?;
+        check_temperature(temperature)?;
+        let width = tile::block_width(arch);
+        let block = width * shape.dim;
+        (self
+            .packed
+            .par_chunks_mut(block)
+            .zip(rows.par_chunks(block)))
+        .for_each(|(packed, rows)| {
+            let len = shape.dim * tile::padded(arch, rows.len() / shape.dim);
+            tile::pack(arch, rows, shape.dim, 1.0 / temperature, &mut packed[..len]);
+        });
+        (self.log_sums.par_chunks_mut(width))
+            .zip(losses.par_chunks_mut(width))
+            .zip(self.packed.par_chunks(block))
+            .enumerate()
+            .for_each(|(number, ((log_sums, losses), packed))| {
+                let first = number * width;
+                let sums = shape.log_sums(arch, packed, first..first + log_sums.len(), rows);
+                for (lane, (log_sum, loss)) in log_sums.iter_mut().zip(losses).enumerate() {
+                    let positives = shape.positives(rows, first + lane) / f64::from(temperature);
+                    *log_sum = sums[lane] as f32;
+                    *loss = (sums[lane] - positives) as f32;
+                }
+            });
+        let (log_sums, factor) = (&self.log_sums, weight / (n as f32 * temperature));
+        (gradient.par_chunks_mut(block))
+            .zip(self.packed.par_chunks(block))
+            .enumerate()
+            .for_each(|(number, (gradient, packed))| {
+                shape.gradient(arch, packed, number * width, rows, log_sums, gradient);
+                gradient.iter_mut().for_each(|g| *g *= factor);
+            });
+        Ok(())
+    }
+}
+
+impl Shape {
+    /// The other views of row j's picture.
+    fn others(self, j: usize) -> impl Iterator<Item = usize> {
+        let all = (0..self.views).map(move |u| u * self.batch + j % self.batch);
+        all.filter(move |k| *k != j)
+    }
+
+    /// The mean inner product of row j and the other views of its picture.
+    fn positives(self, rows: &[f32], j: usize) -> f64 {
+        let row = |j: usize| &rows[j * self.dim..(j + 1) * self.dim];
+        let sum: f64 = self.others(j).map(|k| dot(row(j), row(k))).sum();
+        sum / (self.views - 1) as f64
+    }
+
+    /// l of a block of rows, under a running maximum.
+    fn log_sums(
+        self,
+        arch: Arch,
+        packed: &[f32],
+        block: Range<usize>,
+        rows: &[f32],
+    ) -> [f64; QUERIES] {
+        let width = tile::padded(arch, block.len());
+        let mut tile = Tile::new();
+        let mut max = Lanes([f32::NEG_INFINITY; QUERIES]);
+        let mut total = [0.0; QUERIES];
+        for (keys, first_key) in rows.chunks(KEYS * self.dim).zip((0..).step_by(KEYS)) {
+            let here = keys.len() / self.dim;
+            tile.fill(arch, keys, self.dim, &packed[..self.dim * width], width);
+            for j in block
+                .clone()
+                .filter(|j| (first_key..first_key + here).contains(j))
+            {
+                tile.0[(j - first_key) * width + j - block.start] = f32::NEG_INFINITY;
+            }
+            let greatest = tile.max_of_columns(arch, here, width);
+            for lane in 0..block.len() {
+                let (old, new) = (max.0[lane], greatest.0[lane]);
+                if new > old {
+                    total[lane] *= f64::from(old - new).exp();
+                    max.0[lane] = new;
+                }
+            }
+            // Where nothing but the row itself was seen, or no row is, any maximum will do.
+            let mut sums = Lanes([0.0; QUERIES]);
+            let base = Lanes(max.0.map(|m| if m == f32::NEG_INFINITY { 0.0 } else { m }));
+            arch.dispatch(Exponentials {
+                values: &mut tile.0[..here * width],
+                max: &base.0[..width],
+                sums: &mut sums.0[..width],
+            });
+            for (total, sum) in total.iter_mut().zip(sums.0) {
+                *total += f64::from(sum);
+            }
+        }
+        std::array::from_fn(|lane| f64::from(max.0[lane]) + total[lane].ln())
+    }
+
+    /// Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k for the block of rows from `first` on.
+    fn gradient(
+        self,
+        arch: Arch,
+        packed: &[f32],
+        first: usize,
+        rows: &[f32],
+        log_sums: &[f32],
+        gradient: &mut [f32],
+    ) {
+        let count = gradient.len() / self.dim;
+        let width = tile::padded(arch, count);
+        let mut own = Lanes([0.0; QUERIES]);
+        own.0[..count].copy_from_slice(&log_sums[first..first + count]);
+        let pairs: [[u32; 2]; KEYS] =
+            std::array::from_fn(|key| [(key * width) as u32, (key * self.dim) as u32]);
+        let mut tile = Tile::new();
+        gradient.fill(0.0);
+        for (keys, first_key) in rows.chunks(KEYS * self.dim).zip((0..).step_by(KEYS)) {
+            let here = keys.len() / self.dim;
+            tile.fill(arch, keys, self.dim, &packed[..self.dim * width], width);
+            arch.dispatch(BothSides {
+                values: &mut tile.0[..here * width],
+                own: &own.0[..width],
+                keys: &log_sums[first_key..first_key + here],
+            });
+            self.take_positives(
+                &mut tile,
+                width,
+                first..first + count,
+                first_key..first_key + here,
+            );
+            let op = Outer {
+                a: &tile.0,
+                b: keys,
+                pairs: &pairs[..here],
+                rows: count,
+                n: self.dim,
+            };
+            gemm::outer(arch, op, gradient);
+        }
+    }
+
+    /// Takes 2·t_jk from a tile of weights, and all of a row's weight for itself.
+    fn take_positives(
+        self,
+        tile: &mut Tile,
+        width: usize,
+        block: Range<usize>,
+        keys: Range<usize>,
+    ) {
+        let twice = 2.0 / (self.views - 1) as f32;
+        for j in block.clone() {
+            let at = |k: usize| (k - keys.start) * width + j - block.start;
+            if keys.contains(&j) {
+                tile.0[at(j)] = 0.0;
+            }
+            for k in self.others(j).filter(|k| keys.contains(k)) {
+                tile.0[at(k)] -= twice;
+            }
+        }
+    }
+}
+
+/// Replaces similarities by e^(s − own) + e^(s − key's), where each is at most 1 but for rounding.
+struct BothSides<'a> {
+    values: &'a mut [f32],
+    own: &'a [f32],
+    keys: &'a [f32],
+}
+
+impl WithSimd for BothSides<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (values, _) = S::as_mut_simd_f32s(self.values);
+        let (own, _) = S::as_simd_f32s(self.own);
+        let zero = simd.splat_f32s(0.0);
+        for (row, key) in values.chunks_exact_mut(own.len()).zip(self.keys) {
+            let key = simd.splat_f32s(*key);
+            for (value, own) in row.iter_mut().zip(own) {
+                let as_query = exp(simd, simd.min_f32s(zero, simd.sub_f32s(*value, *own)));
+                let as_key = exp(simd, simd.min_f32s(zero, simd.sub_f32s(*value, key)));
+                *value = simd.add_f32s(as_query, as_key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naive::{self, widen};
+    use crate::testing::{assert_close, on_every_cpu, uniform};
+
+    fn run(arch: Arch, rows: &[f32], views: usize, dim: usize, temperature: f32) -> [Vec<f32>; 2] {
+        let n = rows.len() / dim;
+        let mut loss = Contrastive::new(views, n / views, dim).unwrap();
+        let [mut losses, mut gradient] = [vec![f32::NAN; n], vec![f32::NAN; rows.len()]];
+        for _ in 0..2 {
+            loss.run(arch, rows, temperature, 0.7, &mut losses, &mut gradient)
+                .unwrap();
+        }
+        [losses, gradient]
+    }
+
+    /// Rows of length one.
+    fn unit_rows(n: usize, dim: usize) -> Vec<f32> {
+        let mut rows = uniform(3, n * dim);
+        for row in rows.chunks_exact_mut(dim) {
+            let length = dot(row, row).sqrt() as f32;
+            row.iter_mut().for_each(|v| *v /= length);
+        }
+        rows
+    }
+
+    #[test]
+    fn like_the_naive_one_and_the_same_for_any_number_of_threads() {
+        let sizes = [
+            (2, 1, 1, 1.0),
+            (2, 3, 5, 0.5),
+            (3, 7, 16, 0.1),
+            (2, 48, 20, 0.1),
+            (97, 1, 20, 0.1), // the second tile of keys is one row, and for that row nothing but itself
+            (2, 97, 33, 0.07),
+            (4, 65, 130, 0.2),
+            (2, 129, 64, 0.5),
+        ];
+        for (views, batch, dim, temperature) in sizes {
+            let n = views * batch;
+            let rows = unit_rows(n, dim);
+            let [mut losses, mut gradient] = [vec![0.0; n], vec![0.0; n * dim]];
+            naive::contrastive::contrastive(
+                &widen(&rows),
+                dim,
+                views,
+                f64::from(temperature),
+                f64::from(0.7_f32),
+                &mut losses,
+                &mut gradient,
+            );
+            let got = on_every_cpu(|arch| run(arch, &rows, views, dim, temperature));
+            for [got_losses, got_gradient] in got {
+                let what = format!("{views} views of {batch}, dim {dim}");
+                assert_close(&format!("losses, {what}"), &got_losses, &losses, 1e-5);
+                assert_close(&format!("gradient, {what}"), &got_gradient, &gradient, 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn great_similarities_neither_overflow_nor_vanish() {
+        let rows: Vec<f32> = uniform(5, 60).iter().map(|v| 100.0 * v).collect();
+        let [mut losses, mut gradient] = [vec![0.0; 12], vec![0.0; 60]];
+        naive::contrastive::contrastive(
+            &widen(&rows),
+            5,
+            2,
+            1.0,
+            f64::from(0.7_f32),
+            &mut losses,
+            &mut gradient,
+        );
+        for [got_losses, got_gradient] in on_every_cpu(|arch| run(arch, &rows, 2, 5, 1.0)) {
+            assert_close("losses", &got_losses, &losses, 1e-5);
+            assert_close("gradient", &got_gradient, &gradient, 1e-5);
+        }
+    }
+
+    #[test]
+    fn one_view_and_matrices_of_another_shape_are_refused() {
+        let why = Contrastive::new(1, 4, 4).err().unwrap().to_string();
+        assert!(why.contains("between 1 views"), "{why}");
+        let mut loss = Contrastive::new(2, 2, 3).unwrap();
+        let mut run = |rows: usize, temperature| {
+            let (mut losses, mut gradient) = ([0.0; 4], vec![0.0; rows]);
+            let rows = vec![0.1; rows];
+            loss.run(
+                Arch::new(),
+                &rows,
+                temperature,
+                1.0,
+                &mut losses,
+                &mut gradient,
+            )
+        };
+        run(12, 0.5).unwrap();
+        assert!(run(15, 0.5).is_err() && run(13, 0.5).is_err() && run(12, 0.0).is_err());
+    }
+}
