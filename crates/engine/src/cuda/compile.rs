@@ -16,6 +16,7 @@ const COMMON: &str = include_str!("kernels/common.cuh");
 /// Every kernel file, by its stem.
 const SOURCES: &[(&str, &str)] = &[
     ("batch_norm", include_str!("kernels/batch_norm.cu")),
+    ("contrastive", include_str!("kernels/contrastive.cu")),
     ("convolution", include_str!("kernels/convolution.cu")),
     ("elementwise", include_str!("kernels/elementwise.cu")),
     ("loss_bf16", include_str!("kernels/loss_bf16.cu")),

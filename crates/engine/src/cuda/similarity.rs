@@ -3,6 +3,8 @@
 //! Memory that a call needs beside its arguments is kept for the next one of the same size. A step that is to be captured
 //! as a graph uses [`loss::SoftmaxLoss`] and [`enqueue_blend`] with everything on the device, on the stream that records.
 
+#[allow(dead_code, reason = "devices offer it step by step")]
+mod contrastive;
 mod loss;
 mod scan;
 
@@ -15,6 +17,8 @@ use super::launch::Pointer;
 use super::{Cuda, CudaBuffer, failed};
 use crate::{Error, Result};
 
+#[allow(unused_imports, reason = "as above")]
+pub(super) use contrastive::Contrastive;
 pub(super) use loss::{DevicePositives, SoftmaxLoss, softmax_loss};
 pub(super) use scan::scan;
 

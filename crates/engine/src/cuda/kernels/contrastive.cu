@@ -1,0 +1,221 @@
+// The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), in f32 throughout.
+//
+// Rows are view 0 of all pictures, then view 1, and so on: n of them, taken as they are. With s_jk = row j . row k /
+// temperature, l_j = ln sum_{k != j} e^s_jk, and t_jk = 1 / (views - 1) where j and k are views of one picture, else 0:
+//   losses[j]   = l_j - sum_k t_jk s_jk
+//   gradient[j] = weight / (n temperature) sum_{k != j} (e^(s_jk - l_j) + e^(s_jk - l_k) - 2 t_jk) row k
+// Four kernels: maxima and sums over ranges of keys; l and the losses; sums of weighted keys over ranges; the gradient.
+// Ranges are put together in order, so the bits are the same in every run. Logarithms are to base 2 in here.
+//
+// A block: 64 queries, tiles of 64 keys, 16 x 16 threads of 4 x 4 similarities each (rows ty + 16 i, keys tx + 16 j).
+
+#define SIDE 64
+#define CHUNK 128
+#define PITCH (CHUNK + 4)
+#define WEIGHTS_PITCH (SIDE + 4)
+
+static __device__ __forceinline__ void copy_rows(float *to, const float *matrix, int first, int rows, int chunk, int dim) {
+#pragma unroll
+    for (int i = 0; i < SIDE * CHUNK / 4 / 256; i++) {
+        int at = i * 256 + threadIdx.x;
+        int row = at / (CHUNK / 4), column = at % (CHUNK / 4) * 4;
+        *(float4 *)(to + row * PITCH + column) = load4(matrix, first + row, rows, chunk * CHUNK + column, dim);
+    }
+}
+
+// s = inner products of a block's queries and a tile's keys. The last chunk of the keys is then in shared memory, and so
+// are the queries, if there is but one chunk: they are brought with the first tile.
+static __device__ __forceinline__ void inner_products(float s[4][4], float *query_rows, float *key_rows, const float *rows,
+                                                      int n, int dim, int first_key, bool first_tile) {
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, chunks = (dim + CHUNK - 1) / CHUNK;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) s[i][j] = 0.f;
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        __syncthreads(); // nobody reads the old rows any more
+        if (chunks > 1 || first_tile) copy_rows(query_rows, rows, blockIdx.y * SIDE, n, chunk, dim);
+        copy_rows(key_rows, rows, first_key, n, chunk, dim);
+        __syncthreads();
+        const int width = min(CHUNK, dim - chunk * CHUNK);
+        for (int d = 0; d < width; d += 4) {
+            float4 k[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) k[j] = *(const float4 *)(key_rows + (tx + 16 * j) * PITCH + d);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float4 q = *(const float4 *)(query_rows + (ty + 16 * i) * PITCH + d);
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    s[i][j] = fmaf(q.x, k[j].x, s[i][j]);
+                    s[i][j] = fmaf(q.y, k[j].y, s[i][j]);
+                    s[i][j] = fmaf(q.z, k[j].z, s[i][j]);
+                    s[i][j] = fmaf(q.w, k[j].w, s[i][j]);
+                }
+            }
+        }
+    }
+}
+
+// Maximum and sum under it of each row over a range of keys, itself left out. Grid: (ranges, blocks of 64 rows).
+extern "C" __global__ void __launch_bounds__(256, 2)
+    contrastive_sums(const float *__restrict__ rows, int n, int dim, float inverse_temperature, int tiles_per_range,
+                     float *maxima, float *sums) {
+    // 2 * SIDE * PITCH values.
+    extern __shared__ __align__(16) float memory[];
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const float scale = inverse_temperature * (float)LOG2E;
+    float max[4], sum[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) max[i] = MINUS_INFINITY, sum[i] = 0.f;
+    const int begin = blockIdx.x * tiles_per_range;
+    const int end = min(begin + tiles_per_range, (n + SIDE - 1) / SIDE);
+    for (int t = begin; t < end; t++) {
+        float s[4][4];
+        inner_products(s, memory, memory + SIDE * PITCH, rows, n, dim, t * SIDE, t == begin);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int query = blockIdx.y * SIDE + ty + 16 * i;
+            float most = max[i];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int key = t * SIDE + tx + 16 * j;
+                s[i][j] = key < n && key != query ? s[i][j] * scale : MINUS_INFINITY;
+                most = fmaxf(most, s[i][j]);
+            }
+#pragma unroll
+            for (int step = 1; step < 16; step *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, step));
+            // Where a row has seen nothing but itself, any base will do.
+            const float base = most == MINUS_INFINITY ? 0.f : most;
+            if (most > max[i]) sum[i] *= power_of_two(max[i] - most);
+            max[i] = most;
+#pragma unroll
+            for (int j = 0; j < 4; j++) sum[i] += power_of_two(s[i][j] - base);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int step = 1; step < 16; step *= 2) sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], step);
+        const int row = blockIdx.y * SIDE + ty + 16 * i;
+        if (row >= n || tx != 0) continue;
+        maxima[(size_t)blockIdx.x * n + row] = max[i];
+        sums[(size_t)blockIdx.x * n + row] = sum[i];
+    }
+}
+
+// l (base 2) and the loss of each row, a warp for each.
+extern "C" __global__ void contrastive_losses(const float *__restrict__ rows, int views, int batch, int dim,
+                                              float inverse_temperature, int ranges, const float *__restrict__ maxima,
+                                              const float *__restrict__ sums, float *log_sums, float *losses) {
+    const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32, n = views * batch;
+    if (row >= n) return;
+    float most = MINUS_INFINITY, sum = 0.f;
+    for (int r = 0; r < ranges; r++) most = fmaxf(most, maxima[(size_t)r * n + row]);
+    for (int r = 0; r < ranges; r++)
+        sum += power_of_two(maxima[(size_t)r * n + row] - most) * sums[(size_t)r * n + row];
+    float positive = 0.f;
+    const float *own = rows + (size_t)row * dim;
+    for (int u = 0; u < views; u++) {
+        const int other = u * batch + row % batch;
+        if (other == row) continue;
+        for (int d = lane; d < dim; d += 32) positive = fmaf(own[d], rows[(size_t)other * dim + d], positive);
+    }
+    positive = warp_sum(positive);
+    if (lane != 0) return;
+    const double log_sum = (double)most + log2((double)sum);
+    log_sums[row] = (float)log_sum;
+    losses[row] = (float)(log_sum / LOG2E - (double)positive * inverse_temperature / (views - 1));
+}
+
+// Sums of weighted keys over a range. Grid: (ranges, blocks of 64 rows, chunks of 128 columns): a block sums its own chunk.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    contrastive_weighted(const float *__restrict__ rows, int views, int batch, int dim, float inverse_temperature,
+                         int tiles_per_range, const float *__restrict__ log_sums, float *weighted) {
+    // 2 * SIDE * PITCH + SIDE * WEIGHTS_PITCH values.
+    extern __shared__ __align__(16) float memory[];
+    float *key_rows = memory + SIDE * PITCH, *weights = memory + 2 * SIDE * PITCH;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, n = views * batch;
+    const int chunks = (dim + CHUNK - 1) / CHUNK, own = blockIdx.z;
+    const float scale = inverse_temperature * (float)LOG2E, twice = 2.f / (views - 1);
+    float own_log[4], total[4][8];
+    int picture[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int query = blockIdx.y * SIDE + ty + 16 * i;
+        own_log[i] = query < n ? log_sums[query] : 0.f;
+        picture[i] = query % batch;
+#pragma unroll
+        for (int j = 0; j < 8; j++) total[i][j] = 0.f;
+    }
+    const int begin = blockIdx.x * tiles_per_range;
+    const int end = min(begin + tiles_per_range, (n + SIDE - 1) / SIDE);
+    for (int t = begin; t < end; t++) {
+        float s[4][4];
+        inner_products(s, memory, key_rows, rows, n, dim, t * SIDE, t == begin);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int key = t * SIDE + tx + 16 * j;
+            const float key_log = key < n ? log_sums[key] : 0.f;
+            const int key_picture = key % batch;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int query = blockIdx.y * SIDE + ty + 16 * i;
+                // At most 1 each, but for rounding.
+                float weight = power_of_two(fminf(s[i][j] * scale - own_log[i], 0.f)) +
+                               power_of_two(fminf(s[i][j] * scale - key_log, 0.f));
+                if (key_picture == picture[i]) weight -= twice;
+                if (key >= n || key == query) weight = 0.f;
+                weights[(ty + 16 * i) * WEIGHTS_PITCH + tx + 16 * j] = weight;
+            }
+        }
+        __syncthreads();
+        if (own != chunks - 1) {
+            copy_rows(key_rows, rows, t * SIDE, n, own, dim);
+            __syncthreads();
+        }
+        for (int key = 0; key < SIDE; key += 4) {
+            float4 w[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) w[i] = *(const float4 *)(weights + (ty + 16 * i) * WEIGHTS_PITCH + key);
+#pragma unroll
+            for (int step = 0; step < 4; step++) {
+                const float *row = key_rows + (key + step) * PITCH + tx * 4;
+                float4 left = *(const float4 *)row, right = *(const float4 *)(row + CHUNK / 2);
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float weight = step == 0 ? w[i].x : step == 1 ? w[i].y : step == 2 ? w[i].z : w[i].w;
+                    total[i][0] = fmaf(weight, left.x, total[i][0]);
+                    total[i][1] = fmaf(weight, left.y, total[i][1]);
+                    total[i][2] = fmaf(weight, left.z, total[i][2]);
+                    total[i][3] = fmaf(weight, left.w, total[i][3]);
+                    total[i][4] = fmaf(weight, right.x, total[i][4]);
+                    total[i][5] = fmaf(weight, right.y, total[i][5]);
+                    total[i][6] = fmaf(weight, right.z, total[i][6]);
+                    total[i][7] = fmaf(weight, right.w, total[i][7]);
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int row = blockIdx.y * SIDE + ty + 16 * i;
+        if (row >= n) continue;
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int column = own * CHUNK + j / 4 * (CHUNK / 2) + tx * 4 + j % 4;
+            if (column < dim) weighted[((size_t)blockIdx.x * n + row) * dim + column] = total[i][j];
+        }
+    }
+}
+
+// gradient = factor * the sum over the ranges, a thread for each value.
+extern "C" __global__ void contrastive_gradient(const float *__restrict__ weighted, int ranges, u64 len, float factor,
+                                                float *gradient) {
+    const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= len) return;
+    float sum = 0.f;
+#pragma unroll 8
+    for (int r = 0; r < ranges; r++) sum += weighted[r * len + at];
+    gradient[at] = factor * sum;
+}
