@@ -136,6 +136,33 @@ impl Stream {
         self.backend.softmax_loss(of, loss)
     }
 
+    /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is `labels[items[b]]`.
+    pub fn cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        loss: Loss,
+    ) -> Result<()> {
+        self.backend
+            .cross_entropy(logits, classes, labels, items, loss)
+    }
+
+    /// The contrastive loss between views (NT-Xent): rows of `dim` are view 0 of all pictures, then view 1, and so on. Each
+    /// row's other views are told from all other rows; the gradient is that of every row, as query and as key.
+    pub fn contrastive(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        temperature: f32,
+        loss: Loss,
+    ) -> Result<()> {
+        self.backend
+            .contrastive(rows, views, dim, temperature, loss)
+    }
+
     /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
     /// number.
     pub fn blend_rows(
@@ -184,6 +211,22 @@ pub trait StreamBackend: Send {
     fn capacity(&self) -> usize;
     fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()>;
+    fn cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        loss: Loss,
+    ) -> Result<()>;
+    fn contrastive(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        temperature: f32,
+        loss: Loss,
+    ) -> Result<()>;
     fn blend_rows(
         &mut self,
         keys: &mut Buffer,

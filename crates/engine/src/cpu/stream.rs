@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::{Cpu, similarity};
+use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
 use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend};
 use crate::{Buffer, Epoch, Positives, Result, Scalar};
@@ -24,6 +24,8 @@ pub(crate) struct CpuStream {
     /// Whether a loss was not a finite number.
     failed: bool,
     scratch: similarity::Scratch,
+    /// One for each shape that was met.
+    contrastive: Vec<similarity::Contrastive>,
 }
 
 impl CpuStream {
@@ -38,6 +40,7 @@ impl CpuStream {
             losses: Vec::with_capacity(CAPACITY),
             failed: false,
             scratch: similarity::Scratch::default(),
+            contrastive: vec![],
         }
     }
 
@@ -143,6 +146,52 @@ impl StreamBackend for CpuStream {
         };
         self.cpu
             .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient))?;
+        self.lose(values(loss.rows)?, loss.weight);
+        Ok(())
+    }
+
+    fn cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        loss: Loss,
+    ) -> Result<()> {
+        let (logits, arch) = (values(logits)?, self.cpu.arch());
+        let (labels, items) = (indices(labels)?, indices(items)?);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu.install(|| {
+            let weight = loss.weight;
+            losses::cross_entropy(arch, logits, classes, labels, items, weight, rows, gradient)
+        })?;
+        self.lose(values(loss.rows)?, loss.weight);
+        Ok(())
+    }
+
+    fn contrastive(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        temperature: f32,
+        loss: Loss,
+    ) -> Result<()> {
+        let (from, arch) = (values(rows)?, self.cpu.arch());
+        let batch = rows.len() / (views * dim).max(1);
+        let kept = self.contrastive.iter().position(|c| c.fits(views, batch, dim));
+        let place = match kept {
+            Some(place) => place,
+            None => {
+                let made = similarity::Contrastive::new(views, batch, dim)?;
+                self.contrastive.push(made);
+                self.contrastive.len() - 1
+            }
+        };
+        let work = &mut self.contrastive[place];
+        let (to, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu
+            .install(|| work.run(arch, from, temperature, loss.weight, to, gradient))?;
         self.lose(values(loss.rows)?, loss.weight);
         Ok(())
     }

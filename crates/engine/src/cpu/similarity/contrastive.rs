@@ -32,7 +32,7 @@ pub(crate) struct Contrastive {
     log_sums: Vec<f32>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Shape {
     views: usize,
     batch: usize,
@@ -53,6 +53,11 @@ impl Contrastive {
             packed: vec![0.0; n.next_multiple_of(QUERIES) * dim],
             log_sums: vec![0.0; n],
         })
+    }
+
+    /// Whether it is for matrices of this shape.
+    pub(crate) fn fits(&self, views: usize, batch: usize, dim: usize) -> bool {
+        self.shape == (Shape { views, batch, dim })
     }
 
     /// See the module.
