@@ -123,6 +123,10 @@ impl Method for And {
         vec![("", &mut self.network)]
     }
 
+    fn encoder(&mut self) -> (&mut Network, Option<&MemoryBank>) {
+        (&mut self.network, Some(&self.memory))
+    }
+
     fn state(&self, device: &Device) -> Result<StateDict> {
         let (n, dim) = (self.memory.len(), self.memory.dim());
         let mut state = StateDict::default();
@@ -157,10 +161,6 @@ impl Method for And {
         self.neighbourhoods = found.unwrap_or_else(|| Neighbourhoods::single(wanted[0]));
         self.positives = device.positives(&self.neighbourhoods.positives(), wanted[0])?;
         Ok(())
-    }
-
-    fn memory(&self) -> Option<&MemoryBank> {
-        Some(&self.memory)
     }
 
     fn neighbourhoods(&self) -> Option<&Neighbourhoods> {

@@ -32,10 +32,10 @@ pub trait Method: Send {
     /// judged, searched and exported.
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)>;
 
-    /// The network that embeds.
-    fn encoder(&mut self) -> &mut Network {
+    /// The network that embeds, and the features of all pictures as they were last seen, where it remembers them.
+    fn encoder(&mut self) -> (&mut Network, Option<&MemoryBank>) {
         let (_, network) = self.networks().swap_remove(0);
-        network
+        (network, None)
     }
 
     /// What it keeps beside its networks, to go on from.
@@ -46,11 +46,6 @@ pub trait Method: Send {
     /// Takes up what it kept.
     fn restore(&mut self, _device: &Device, _state: &StateDict) -> std::result::Result<(), StateError> {
         Ok(())
-    }
-
-    /// Features of all pictures as they were last seen, where it remembers them.
-    fn memory(&self) -> Option<&MemoryBank> {
-        None
     }
 
     /// The neighbourhoods it trains with, where it has discovered any.

@@ -3,7 +3,7 @@
 
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
-use anchorhood_engine::Device;
+use anchorhood_engine::{Buffer, Device, Network, Op};
 use anchorhood_evaluate::{consistency, extract, raw_pixels_within, weighted_knn};
 
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
@@ -12,7 +12,7 @@ use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainE
 const MOST_PIXELS: usize = 1 << 30;
 
 /// Judges features between epochs.
-pub trait Examiner<D: Device> {
+pub trait Examiner {
     /// Labelled pictures it judges on; 0 if it cannot judge.
     fn test_pictures(&self) -> usize;
 
@@ -23,8 +23,8 @@ pub trait Examiner<D: Device> {
     /// as for a network that was never trained, whose memory holds noise.
     fn network(
         &mut self,
-        network: &mut D::Network,
-        bank: Option<&MemoryBank<D>>,
+        network: &mut Network,
+        bank: Option<&MemoryBank>,
     ) -> Result<Option<Accuracy>, TrainError>;
 
     /// How often neighbours carry the anchor's label.
@@ -35,7 +35,7 @@ pub trait Examiner<D: Device> {
 #[derive(Clone, Copy, Debug)]
 pub struct Unlabelled;
 
-impl<D: Device> Examiner<D> for Unlabelled {
+impl Examiner for Unlabelled {
     fn test_pictures(&self) -> usize {
         0
     }
@@ -46,8 +46,8 @@ impl<D: Device> Examiner<D> for Unlabelled {
 
     fn network(
         &mut self,
-        _: &mut D::Network,
-        _: Option<&MemoryBank<D>>,
+        _: &mut Network,
+        _: Option<&MemoryBank>,
     ) -> Result<Option<Accuracy>, TrainError> {
         Ok(None)
     }
@@ -58,8 +58,8 @@ impl<D: Device> Examiner<D> for Unlabelled {
 }
 
 /// Weighted kNN on the labels of a data set.
-pub struct Labelled<D> {
-    device: D,
+pub struct Labelled {
+    device: Device,
     options: EvaluationConfig,
     train: Pictures,
     train_labels: Labels,
@@ -71,9 +71,9 @@ pub struct Labelled<D> {
     seen: [[f32; 3]; 2],
 }
 
-impl<D: Device> Labelled<D> {
+impl Labelled {
     /// An examiner, if the data set has labelled pictures to train and to test on.
-    pub fn of(data: &Dataset, options: &EvaluationConfig, device: &D) -> Option<Self> {
+    pub fn of(data: &Dataset, options: &EvaluationConfig, device: &Device) -> Option<Self> {
         let test: &Split = data.test.as_ref().filter(|t| !t.pictures.is_empty())?;
         Some(Labelled {
             device: device.clone(),
@@ -93,7 +93,7 @@ impl<D: Device> Labelled<D> {
         self
     }
 
-    fn knn(&self, bank: &D::Buffer, dim: usize, test: &[f32]) -> Result<Accuracy, TrainError> {
+    fn knn(&self, bank: &Buffer, dim: usize, test: &[f32]) -> Result<Accuracy, TrainError> {
         let test = self.device.upload(test)?;
         let options = self.options.knn();
         let result = weighted_knn(
@@ -114,13 +114,19 @@ impl<D: Device> Labelled<D> {
         })
     }
 
-    fn extract(&self, network: &mut D::Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
+    fn extract(&self, network: &mut Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
         let [mean, std] = self.seen;
-        Ok(extract(network, of, mean, std, &|_| {})?)
+        let mut features = extract(network, of, mean, std, &|_| {})?;
+        // Neighbours are compared by cosines.
+        let graph = network.graph();
+        if !matches!(graph.node(graph.output_node()).op, Op::L2Normalise) {
+            to_unit_length(&mut features, network.features());
+        }
+        Ok(features)
     }
 }
 
-impl<D: Device> Examiner<D> for Labelled<D> {
+impl Examiner for Labelled {
     fn test_pictures(&self) -> usize {
         self.test.len()
     }
@@ -135,8 +141,8 @@ impl<D: Device> Examiner<D> for Labelled<D> {
 
     fn network(
         &mut self,
-        network: &mut D::Network,
-        bank: Option<&MemoryBank<D>>,
+        network: &mut Network,
+        bank: Option<&MemoryBank>,
     ) -> Result<Option<Accuracy>, TrainError> {
         let test = self.extract(network, &self.test)?;
         let dim = test.len() / self.test.len();
@@ -159,6 +165,15 @@ impl<D: Device> Examiner<D> for Labelled<D> {
             consistent_pairs: c.consistent_pairs,
             pairs: c.pairs,
         })
+    }
+}
+
+/// Rows of features, each divided by its length.
+fn to_unit_length(features: &mut [f32], dim: usize) {
+    for row in features.chunks_exact_mut(dim.max(1)) {
+        let square: f64 = row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+        let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
+        row.iter_mut().for_each(|v| *v *= scale);
     }
 }
 

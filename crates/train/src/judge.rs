@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_discover::MemoryBank;
-use anchorhood_engine::{Device, Network};
+use anchorhood_engine::Device;
 
-use crate::trainer::network_for;
+use crate::build::network_for;
 use crate::{
     Accuracy, Checkpoint, CheckpointError, Examiner, FeatureSource, Labelled, RunConfig,
     TrainError, TrainingSet,
@@ -25,8 +25,8 @@ pub struct Judgement {
 
 /// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`. Networks see pictures as those
 /// they learnt from were: normalised by the mean and deviation that the checkpoint tells.
-pub fn judge<D: Device>(
-    device: &D,
+pub fn judge(
+    device: &Device,
     checkpoint: &Checkpoint,
     path: &Path,
     config: &RunConfig,
@@ -44,12 +44,13 @@ pub fn judge<D: Device>(
     let set = TrainingSet::of(data);
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();
-    if memory && n != checkpoint.pictures {
+    if memory && n != checkpoint.pictures() {
         return Err(CheckpointError::Mismatch {
             path: path.into(),
             reason: format!(
                 "the checkpoint remembers {} pictures, and {} has {n} to train on; judge with --features recomputed",
-                checkpoint.pictures, data.name
+                checkpoint.pictures(),
+                data.name
             ),
         }
         .into());
@@ -60,14 +61,9 @@ pub fn judge<D: Device>(
     let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
     let untrained = examiner.network(&mut network, None)?.ok_or_else(none)?;
     checkpoint.restore(&mut network, false, path)?;
-    let features = checkpoint.config.network.features;
-    let bank = match memory {
-        true => Some(MemoryBank::from_values(
-            device,
-            &checkpoint.memory,
-            features,
-        )?),
-        false => None,
+    let bank = match checkpoint.memory().filter(|_| memory) {
+        Some((rows, dim)) => Some(MemoryBank::from_values(device, rows, dim)?),
+        None => None,
     };
     let trained = examiner.network(&mut network, bank.as_ref())?;
     Ok(Judgement {

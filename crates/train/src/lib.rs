@@ -1,20 +1,21 @@
 //! Rounds and epochs, schedule, checkpoints, resume, events.
 //!
-//! [`train`] takes a run through all its rounds: round 0 tells every picture from every other, each later round first
-//! discovers neighbourhoods in the memory bank and then draws anchors and their neighbours together. What happens is told
-//! as [`Event`]s. Everything random derives from the seed and the position in the run, so that a run stopped anywhere and
+//! [`train`] takes a run of any [`Method`](anchorhood_methods::Method) through all its rounds, and alone owns the loop: the
+//! learning rate's scheduler, events, checkpoints, resuming, judging. What happens is told as [`Event`]s. Everything random derives from the seed and the position in the run, so that a run stopped anywhere and
 //! resumed ends in the same bits.
 //!
 //! Labels never reach training: a [`Trainer`] is made from a [`TrainingSet`], which has none. They live in a
-//! [`Labelled`] examiner, which sees features and gives back figures to print.
+//! [`Labelled`] examiner, which sees features and gives back figures to print. Only [`build_method`] hands them on, to the
+//! supervised method alone.
 
 mod atomic_file;
+mod batch_source;
+mod build;
 mod checkpoint;
 pub mod config;
 mod error;
 mod events;
 mod examiner;
-mod feeding;
 mod judge;
 mod leftovers;
 mod position;
@@ -23,14 +24,16 @@ mod run;
 mod run_dir;
 mod saves;
 mod schedule;
-mod supervised;
 mod trainer;
+mod training_set;
 
 pub use atomic_file::write as write_whole;
-pub use checkpoint::{Checkpoint, CheckpointError, InputForm, SavedNeighbourhoods, Tensor};
+pub use batch_source::Placement;
+pub use build::{build_method, build_unlabelled, embedding_graph};
+pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
-    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig,
+    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
     PrecisionChoice, Preset, RunConfig, TrainingConfig,
 };
 pub use error::TrainError;
@@ -39,13 +42,12 @@ pub use events::{
     RunStarted, Subject,
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
-pub use feeding::Lead;
 pub use judge::{Judgement, judge};
 pub use position::{Position, Standing};
 pub use run::{Outcome, train};
 pub use run_dir::{RunDir, checkpoint_path};
-pub use supervised::{LabelledSet, supervised_config, train_supervised};
-pub use trainer::{Trainer, TrainingSet, check_data};
+pub use trainer::Trainer;
+pub use training_set::{TrainingSet, check_data};
 
 /// The program's version, as written into checkpoints and events.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use anchorhood_engine::Device;
-
 use crate::{Progress, Standing, Trainer, TrainingConfig};
 
 /// How many steps to ask a device for at once: about a tenth of a second's, so that progress moves and a stop is heard.
@@ -57,10 +55,10 @@ impl Report {
         }
     }
 
-    pub fn due<D: Device>(
+    pub fn due(
         &mut self,
         standing: &Standing,
-        trainer: &Trainer<D>,
+        trainer: &Trainer,
         training: &TrainingConfig,
     ) -> Option<Progress> {
         let seconds = self.since.elapsed().as_secs_f64();

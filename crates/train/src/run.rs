@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Network, Role};
+use anchorhood_engine::{Device, Role};
 
 use crate::progress::{Pace, Report};
 use crate::saves::Saves;
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
     RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
-    VERSION,
+    VERSION, build_method,
 };
 
 /// How training ended.
@@ -27,25 +27,26 @@ pub enum Outcome {
 /// Trains a run to its end, from its last checkpoint if it has one.
 ///
 /// `observer` hears every event. Setting `stop` ends training after the step under way, saved.
-pub fn train<D: Device>(
-    device: &D,
+pub fn train(
+    device: &Device,
     dir: &mut RunDir,
     data: &Dataset,
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
     let config = dir.config().clone();
-    let trainer = Trainer::new(device, &config, TrainingSet::of(data))?;
+    let method = build_method(device, &config, data)?;
+    let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
     match Labelled::of(data, &config.evaluation, device) {
         Some(mut labelled) => Run::new(dir, trainer, &mut labelled, observer, stop)?.go(device),
         None => Run::new(dir, trainer, &mut Unlabelled, observer, stop)?.go(device),
     }
 }
 
-struct Run<'a, D: Device> {
+struct Run<'a> {
     dir: &'a mut RunDir,
-    trainer: Trainer<D>,
-    examiner: &'a mut (dyn Examiner<D> + Send),
+    trainer: Trainer,
+    examiner: &'a mut (dyn Examiner + Send),
     observer: &'a mut (dyn FnMut(&Event) + Send),
     stop: &'a AtomicBool,
     standing: Standing,
@@ -62,12 +63,12 @@ struct Run<'a, D: Device> {
     seconds_before: f64,
 }
 
-impl<'a, D: Device> Run<'a, D> {
+impl<'a> Run<'a> {
     /// Takes up the run where its last checkpoint left it.
     fn new(
         dir: &'a mut RunDir,
-        mut trainer: Trainer<D>,
-        examiner: &'a mut (dyn Examiner<D> + Send),
+        mut trainer: Trainer,
+        examiner: &'a mut (dyn Examiner + Send),
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
     ) -> Result<Self, TrainError> {
@@ -105,7 +106,7 @@ impl<'a, D: Device> Run<'a, D> {
         })
     }
 
-    fn go(mut self, device: &D) -> Result<Outcome, TrainError> {
+    fn go(mut self, device: &Device) -> Result<Outcome, TrainError> {
         device.within(|| {
             let outcome = self.rounds(device.describe());
             outcome.map_err(|error| self.why(error))
@@ -138,7 +139,7 @@ impl<'a, D: Device> Run<'a, D> {
         if !self.resumed {
             self.judge_the_floors()?;
         }
-        self.trainer.begin(self.standing.position)?;
+        self.trainer.begin()?;
         while self.standing.position.round <= rounds {
             if self.stopping() {
                 return self.stopped();
@@ -178,9 +179,6 @@ impl<'a, D: Device> Run<'a, D> {
         let round = self.standing.position.round;
         let rounds = self.dir.config().training.rounds;
         self.tell(Event::RoundStarted { round, rounds })?;
-        if round == 0 {
-            return Ok(());
-        }
         let clock = Instant::now();
         let pictures = self.trainer.set().pictures.len();
         {
@@ -195,9 +193,12 @@ impl<'a, D: Device> Run<'a, D> {
                     });
                 }
             };
-            self.trainer.discover(round, &progress)?;
+            self.trainer.before_round(round, &progress)?;
         }
-        let found = self.trainer.neighbourhoods();
+        let found = self.trainer.method().neighbourhoods();
+        let Some(found) = found.filter(|found| found.k() > 0) else {
+            return Ok(());
+        };
         let consistency = self.examiner.consistency(found);
         let entropy = found.entropy();
         let of_anchors = entropy.iter().zip(found.anchors()).filter(|(_, a)| **a);
@@ -220,14 +221,14 @@ impl<'a, D: Device> Run<'a, D> {
         let batches = self.trainer.batches();
         let start = self.standing.position;
         let rate = training.rate_in(start.epoch);
-        let sgd = training.sgd(rate);
-        let epoch = start.epochs_before(training.epochs);
         let clock = Instant::now();
         let seconds_before = self.standing.epoch_seconds;
         let mut report = Report::new(start.batch);
         while self.standing.position.batch < batches {
-            let at = (epoch, self.standing.position.batch);
-            for loss in self.trainer.advance(at, self.pace.steps(), &sgd)? {
+            let losses = self
+                .trainer
+                .advance(self.standing.position, self.pace.steps())?;
+            for loss in losses.iter().copied() {
                 if !loss.is_finite() {
                     let at = self.standing.position;
                     return Err(self.dir.diverged("the loss", loss, at));
@@ -295,8 +296,7 @@ impl<'a, D: Device> Run<'a, D> {
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
         let clock = Instant::now();
-        let (network, bank) = self.trainer.features();
-        let Some(accuracy) = self.examiner.network(network, Some(bank))? else {
+        let Some(accuracy) = self.trainer.judge(self.examiner)? else {
             return Ok(());
         };
         self.standing.last = Some(accuracy);

@@ -1,6 +1,6 @@
-//! The learning rate over the epochs of a round: constant, then multiplied down at milestones. Every round begins anew.
+//! The learning rate's scheduler, over the epochs of a round: constant, then multiplied down at milestones. Every round begins anew.
 
-use crate::TrainingConfig;
+use crate::{Position, TrainingConfig};
 
 impl TrainingConfig {
     /// The learning rate in an epoch (from 0) of any round.
@@ -11,6 +11,13 @@ impl TrainingConfig {
         let passed = |m: &&f64| epoch as f64 >= (*m * self.epochs as f64 - 1e-9).ceil();
         let passed = self.milestones.iter().filter(passed).count();
         self.learning_rate * self.decay_factor.powi(passed as i32)
+    }
+}
+
+impl TrainingConfig {
+    /// The learning rate of every step of a position's epoch.
+    pub(crate) fn rates(&self, at: Position, steps: usize) -> Vec<f32> {
+        vec![self.rate_in(at.epoch) as f32; steps]
     }
 }
 

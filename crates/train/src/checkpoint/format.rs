@@ -4,13 +4,15 @@
 //! |---|---|---|
 //! | a weight or statistic, by torchvision's name | F32 | PyTorch's |
 //! | `momentum.` and a weight's name | F32 | the weight's |
+//! | a head's namespace, a dot, and the same | F32 | PyTorch's |
 //! | `memory` | F32 | pictures × features |
 //! | `neighbours` | U32 | pictures × k (from round 1 on) |
 //! | `anchors` | U8, 0 or 1 | pictures (from round 1 on) |
 //! | `entropy` | F32 | pictures (from round 1 on) |
 //!
 //! Metadata: `format` (anchorhood-checkpoint), `version`, `program`, `config` (TOML), `standing` (JSON), `order` (JSON:
-//! weight names in the network's order, since safetensors sorts its tensors), `input` (JSON: size, mean and std of the
+//! weight names in the network's order, since safetensors sorts its tensors), `heads` (JSON: the same for each namespace),
+//! `state` (JSON: names of the tensors that the method keeps beside its networks), `input` (JSON: size, mean and std of the
 //! pictures; files from before it was kept have none).
 
 use std::collections::HashMap;
@@ -18,7 +20,9 @@ use std::collections::HashMap;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use super::{Checkpoint, InputForm, SavedNeighbourhoods, Tensor};
+use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of};
+
+use super::{Checkpoint, Head, InputForm, Tensor};
 use crate::{RunConfig, Standing};
 
 const FORMAT: &str = "anchorhood-checkpoint";
@@ -35,30 +39,24 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
         let name = format!("momentum.{}", t.name);
         blobs.push((name, Dtype::F32, t.shape.clone(), floats(&t.values)));
     }
-    let n = checkpoint.pictures;
-    let memory = vec![n, checkpoint.config.network.features];
-    blobs.push((
-        "memory".into(),
-        Dtype::F32,
-        memory,
-        floats(&checkpoint.memory),
-    ));
-    if let Some(found) = &checkpoint.neighbourhoods {
-        let words = found.neighbours.iter().flat_map(|v| v.to_le_bytes());
-        let anchors = found.anchors.iter().map(|a| u8::from(*a)).collect();
-        blobs.push((
-            "neighbours".into(),
-            Dtype::U32,
-            vec![n, found.k],
-            words.collect(),
-        ));
-        blobs.push(("anchors".into(), Dtype::U8, vec![n], anchors));
-        blobs.push((
-            "entropy".into(),
-            Dtype::F32,
-            vec![n],
-            floats(&found.entropy),
-        ));
+    for h in &checkpoint.heads {
+        for (before, tensors) in [("", &h.weights), ("momentum.", &h.momentum)] {
+            for t in tensors {
+                let name = format!("{before}{}.{}", h.namespace, t.name);
+                blobs.push((name, Dtype::F32, t.shape.clone(), floats(&t.values)));
+            }
+        }
+    }
+    for t in &checkpoint.state.tensors {
+        let (dtype, bytes) = match &t.values {
+            Values::F32(values) => (Dtype::F32, floats(values)),
+            Values::U32(values) => {
+                let bytes = values.iter().flat_map(|v| v.to_le_bytes());
+                (Dtype::U32, bytes.collect())
+            }
+            Values::U8(values) => (Dtype::U8, values.clone()),
+        };
+        blobs.push((t.name.clone(), dtype, t.shape.clone(), bytes));
     }
     let views = blobs.iter().map(|(name, dtype, shape, bytes)| {
         let view = TensorView::new(*dtype, shape.clone(), bytes);
@@ -69,7 +67,12 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
 
 fn metadata(checkpoint: &Checkpoint) -> HashMap<String, String> {
     let input = checkpoint.input.as_ref().map(serde_json::to_string);
-    let order: Vec<&str> = checkpoint.weights.iter().map(|t| t.name.as_str()).collect();
+    let names = |of: &[Tensor]| of.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
+    let order = names(&checkpoint.weights);
+    let heads = checkpoint.heads.iter();
+    let heads: Vec<_> = heads.map(|h| (&h.namespace, names(&h.weights))).collect();
+    let state = checkpoint.state.tensors.iter();
+    let state: Vec<&str> = state.map(|t| t.name.as_str()).collect();
     let json = |v: serde_json::Result<String>| v.expect("plain values become JSON");
     [
         ("format", FORMAT.into()),
@@ -81,6 +84,8 @@ fn metadata(checkpoint: &Checkpoint) -> HashMap<String, String> {
             json(serde_json::to_string(&checkpoint.standing)),
         ),
         ("order", json(serde_json::to_string(&order))),
+        ("heads", json(serde_json::to_string(&heads))),
+        ("state", json(serde_json::to_string(&state))),
     ]
     .into_iter()
     .chain(input.map(|input| ("input", json(input))))
@@ -128,27 +133,27 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, String> {
         return Err(format!("its input cannot be: {form:?}"));
     }
 
-    let mut weights = vec![];
-    let mut momentum = vec![];
-    for name in order {
-        let (shape, values) = floats(&file, &name)?;
-        let held = format!("momentum.{name}");
-        if file.tensor(&held).is_ok() {
-            let (shape, values) = floats(&file, &held)?;
-            momentum.push(tensor(&name, shape, values));
-        }
-        weights.push(tensor(&name, shape, values));
+    let (weights, momentum) = network(&file, "", order)?;
+    let names: Vec<(String, Vec<String>)> = listed(&metadata, "heads")?.unwrap_or_default();
+    let mut heads = vec![];
+    for (namespace, order) in names {
+        let (weights, momentum) = network(&file, &format!("{namespace}."), order)?;
+        heads.push(Head {
+            namespace,
+            weights,
+            momentum,
+        });
     }
-    let (shape, memory) = floats(&file, "memory")?;
-    let pictures = match shape[..] {
-        [n, features] if features == config.network.features => n,
-        _ => {
-            return Err(format!(
-                "its memory is {shape:?}, not pictures × {} features",
-                config.network.features
-            ));
-        }
-    };
+    let known = ["memory", "neighbours", "anchors", "entropy"];
+    let there = |name: &&str| file.tensor(name).is_ok();
+    let known = || known.iter().filter(|n| there(n)).map(|n| n.to_string());
+    let names: Vec<String> = listed(&metadata, "state")?.unwrap_or_else(|| known().collect());
+    let mut state = StateDict::default();
+    for name in names {
+        let (shape, values) = any(&file, &name)?;
+        state.push(&name, shape, values);
+    }
+    check_state(&state, config.network.features)?;
     Ok(Checkpoint {
         config,
         standing,
@@ -156,10 +161,58 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, String> {
         input,
         weights,
         momentum,
-        pictures,
-        memory,
-        neighbourhoods: neighbourhoods(&file, pictures)?,
+        heads,
+        state,
     })
+}
+
+/// A list in the metadata; files of version 1 from before methods had names have none.
+fn listed<T: serde::de::DeserializeOwned>(
+    metadata: &HashMap<String, String>,
+    name: &str,
+) -> Result<Option<T>, String> {
+    let text = metadata.get(name).map(|text| serde_json::from_str(text));
+    text.transpose().map_err(|e| format!("its {name}: {e}"))
+}
+
+/// A network's tensors, whose names begin alike.
+fn network(
+    file: &SafeTensors,
+    namespace: &str,
+    order: Vec<String>,
+) -> Result<(Vec<Tensor>, Vec<Tensor>), String> {
+    let (mut weights, mut momentum) = (vec![], vec![]);
+    for name in order {
+        let (shape, values) = floats(file, &format!("{namespace}{name}"))?;
+        let held = format!("momentum.{namespace}{name}");
+        if file.tensor(&held).is_ok() {
+            let (shape, values) = floats(file, &held)?;
+            momentum.push(tensor(&name, shape, values));
+        }
+        weights.push(tensor(&name, shape, values));
+    }
+    Ok((weights, momentum))
+}
+
+/// What can be said of a memory and neighbourhoods without knowing their run.
+fn check_state(state: &StateDict, features: usize) -> Result<(), String> {
+    let memory = state.get("memory");
+    if let Some(StateTensor { shape, .. }) = memory
+        && !matches!(shape[..], [_, dim] if dim == features)
+    {
+        return Err(format!(
+            "its memory is {shape:?}, not pictures × {features} features"
+        ));
+    }
+    let found = neighbourhoods_of(state).map_err(|e| e.to_string())?;
+    let remembered = memory.map_or(0, |m| m.shape[0]);
+    match found {
+        Some(found) if found.len() != remembered => Err(format!(
+            "its neighbourhoods are of {} pictures, its memory of {remembered}",
+            found.len()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn tensor(name: &str, shape: Vec<usize>, values: Vec<f32>) -> Tensor {
@@ -202,30 +255,16 @@ fn floats(file: &SafeTensors, name: &str) -> Result<(Vec<usize>, Vec<f32>), Stri
     Ok((view.shape().to_vec(), values))
 }
 
-fn neighbourhoods(file: &SafeTensors, n: usize) -> Result<Option<SavedNeighbourhoods>, String> {
-    if file.tensor("neighbours").is_err() {
-        return Ok(None);
-    }
-    let neighbours = raw(file, "neighbours", Dtype::U32)?;
-    let anchors = raw(file, "anchors", Dtype::U8)?;
-    let (entropy_shape, entropy) = floats(file, "entropy")?;
-    let k = match neighbours.shape()[..] {
-        [rows, k] if rows == n => k,
-        _ => return Err(format!("its neighbours are not of {n} pictures")),
+/// A tensor of whichever kind it is.
+fn any(file: &SafeTensors, name: &str) -> Result<(Vec<usize>, Values), String> {
+    let view = file.tensor(name).map_err(|_| format!("it has no {name}"))?;
+    let values = match view.dtype() {
+        Dtype::F32 => Values::F32(words(&view).map(f32::from_le_bytes).collect()),
+        Dtype::U32 => Values::U32(words(&view).map(u32::from_le_bytes).collect()),
+        Dtype::U8 => Values::U8(view.data().to_vec()),
+        other => return Err(format!("its {name} is {other:?}")),
     };
-    if anchors.shape() != [n] || entropy_shape != [n] {
-        return Err(format!("its anchors or entropies are not of {n} pictures"));
-    }
-    let neighbours: Vec<u32> = words(&neighbours).map(u32::from_le_bytes).collect();
-    if let Some(wrong) = neighbours.iter().find(|i| **i as usize >= n) {
-        return Err(format!("it names picture {wrong} of {n} as a neighbour"));
-    }
-    Ok(Some(SavedNeighbourhoods {
-        k,
-        neighbours,
-        anchors: anchors.data().iter().map(|a| *a != 0).collect(),
-        entropy,
-    }))
+    Ok((view.shape().to_vec(), values))
 }
 
 #[cfg(test)]
@@ -261,15 +300,22 @@ mod tests {
                 tensor("a", vec![1], vec![f32::NAN]),
             ],
             momentum: vec![tensor("z", vec![2, 2], vec![1.0, 2.0, 3.0, 4.0])],
-            pictures: 3,
-            memory: vec![0.5; 6],
-            neighbourhoods: Some(SavedNeighbourhoods {
-                k: 1,
-                neighbours: vec![1, 2, 0],
-                anchors: vec![true, false, true],
-                entropy: vec![0.25, 0.5, 1.0],
-            }),
+            heads: vec![Head {
+                namespace: "projector".into(),
+                weights: vec![tensor("z", vec![1], vec![0.25])],
+                momentum: vec![tensor("z", vec![1], vec![-0.25])],
+            }],
+            state: state(vec![1, 2, 0]),
         }
+    }
+
+    fn state(neighbours: Vec<u32>) -> StateDict {
+        let mut state = StateDict::default();
+        state.push("memory", vec![3, 2], Values::F32(vec![0.5; 6]));
+        state.push("neighbours", vec![3, 1], Values::U32(neighbours));
+        state.push("anchors", vec![3], Values::U8(vec![1, 0, 1]));
+        state.push("entropy", vec![3], Values::F32(vec![0.25, 0.5, 1.0]));
+        state
     }
 
     #[test]
@@ -292,8 +338,8 @@ mod tests {
             ..checkpoint.clone()
         };
         assert_eq!(decode(&encode(&older)).unwrap().input, None);
-        assert_eq!(back.memory, checkpoint.memory);
-        assert_eq!(back.neighbourhoods, checkpoint.neighbourhoods);
+        assert_eq!(back.heads, checkpoint.heads);
+        assert_eq!(back.state, checkpoint.state);
     }
 
     #[test]
@@ -338,7 +384,8 @@ mod tests {
         flat.input.as_mut().unwrap().std[1] = 0.0;
         assert!(reason(&encode(&flat)).contains("its input cannot be"));
         let mut wrong = small();
-        wrong.neighbourhoods.as_mut().unwrap().neighbours[1] = 3;
-        assert!(reason(&encode(&wrong)).contains("picture 3 of 3"));
+        wrong.state = state(vec![1, 3, 0]);
+        let why = reason(&encode(&wrong));
+        assert!(why.contains("picture 1 has the neighbour 3"), "{why}");
     }
 }

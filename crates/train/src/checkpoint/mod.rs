@@ -1,4 +1,4 @@
-//! A run at one moment, in one file: weights, momentum, memory, neighbourhoods, and where it goes on.
+//! A run at one moment, in one file: weights, momentum, what the method keeps, and where it goes on.
 //!
 //! Loading what saving wrote gives back the same bits. Loading anything else gives an error that says what is wrong with
 //! the file; it never panics, whatever the bytes.
@@ -7,7 +7,9 @@ mod format;
 
 use std::path::{Path, PathBuf};
 
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::{Network, Role, Tensors};
+use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,17 +26,15 @@ pub struct Tensor {
     pub values: Vec<f32>,
 }
 
-/// What discovery found, as plain vectors.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SavedNeighbourhoods {
-    /// Neighbours of each picture.
-    pub k: usize,
-    /// Which, picture after picture.
-    pub neighbours: Vec<u32>,
-    /// Whether each picture is an anchor.
-    pub anchors: Vec<bool>,
-    /// Each picture's entropy.
-    pub entropy: Vec<f32>,
+/// A network beside the one that embeds: a projector, a predictor, a momentum encoder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// What its tensors' names begin with.
+    pub namespace: String,
+    /// Weights and running statistics.
+    pub weights: Vec<Tensor>,
+    /// The optimiser's momentum, a tensor for each weight.
+    pub momentum: Vec<Tensor>,
 }
 
 /// What the network is given of a picture: a square of RGB, `(value / 255 − mean) / std` of each channel.
@@ -71,12 +71,10 @@ pub struct Checkpoint {
     pub weights: Vec<Tensor>,
     /// The optimiser's momentum, a tensor for each weight.
     pub momentum: Vec<Tensor>,
-    /// Pictures in the memory.
-    pub pictures: usize,
-    /// The memory bank, pictures × features.
-    pub memory: Vec<f32>,
-    /// Neighbourhoods, from round 1 on.
-    pub neighbourhoods: Option<SavedNeighbourhoods>,
+    /// The method's other networks.
+    pub heads: Vec<Head>,
+    /// What the method keeps beside its networks.
+    pub state: StateDict,
 }
 
 /// Why a checkpoint cannot be written, read or used.
@@ -161,8 +159,16 @@ impl Checkpoint {
         let weights = self.weights.iter().map(|t| (t.name.clone(), &t.values));
         let momentum = self.momentum.iter();
         let momentum = momentum.map(|t| (format!("the momentum of {}", t.name), &t.values));
-        let memory = [("the memory".to_string(), &self.memory)];
-        let mut all = weights.chain(momentum).chain(memory);
+        let heads = self.heads.iter().flat_map(|h| {
+            let name = |t: &Tensor| format!("{}.{}", h.namespace, t.name);
+            let tensors = h.weights.iter().chain(&h.momentum);
+            tensors.map(move |t| (name(t), &t.values))
+        });
+        let state = self.state.tensors.iter().filter_map(|t| match &t.values {
+            Values::F32(values) => Some((format!("the {}", t.name), values)),
+            Values::U32(_) | Values::U8(_) => None,
+        });
+        let mut all = weights.chain(momentum).chain(heads).chain(state);
         all.find_map(|(name, values)| Some((name, wrong(values)?)))
     }
 
@@ -174,7 +180,7 @@ impl Checkpoint {
             reason,
         };
         let (name, n) = (&set.name, set.pictures.len());
-        let begun_on = match self.pictures {
+        let begun_on = match self.pictures() {
             0 => self.standing.pictures,
             pictures => Some(pictures),
         };
@@ -193,9 +199,25 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// The memory bank: rows of pictures, and the length of each; none where the method remembers no pictures.
+    pub fn memory(&self) -> Option<(&[f32], usize)> {
+        memory_of(&self.state).filter(|(rows, _)| !rows.is_empty())
+    }
+
+    /// Pictures in the memory; 0 where there is none.
+    pub fn pictures(&self) -> usize {
+        self.memory().map_or(0, |(rows, dim)| rows.len() / dim.max(1))
+    }
+
+    /// Neighbourhoods, from round 1 on.
+    pub fn neighbourhoods(&self) -> Option<Neighbourhoods> {
+        // What was loaded was checked, and what is saved was discovered.
+        neighbourhoods_of(&self.state).ok().flatten()
+    }
+
     /// The same for whoever needs the memory of these pictures: supervised runs have none.
     pub fn check_memory(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
-        if self.pictures == 0 {
+        if self.pictures() == 0 {
             return Err(CheckpointError::Mismatch {
                 path: path.into(),
                 reason: "it has no memory, so no picture in it has neighbours".into(),
@@ -205,31 +227,35 @@ impl Checkpoint {
     }
 
     /// Copies weights and, if asked, momentum into a network; `path` names the file in errors.
-    pub fn restore<N: Network>(
+    pub fn restore(
         &self,
-        network: &mut N,
+        network: &mut Network,
         momentum: bool,
         path: &Path,
     ) -> Result<(), CheckpointError> {
-        let parameters = network.graph().parameters().to_vec();
-        let wanted: Vec<_> = parameters.iter().map(|p| (&p.name, &p.shape)).collect();
-        write_all(network, Tensors::Values, &self.weights, &wanted, path)?;
-        if !momentum {
-            return Ok(());
-        }
-        let trained = |i: &usize| parameters[*i].role == Role::Weight;
-        for (slot, i) in (0..parameters.len()).filter(trained).enumerate() {
-            let tensor = self.momentum.get(slot);
-            let tensor = matching(tensor, &parameters[i].name, &parameters[i].shape, path)?;
-            network.write(Tensors::Momentum, i, &tensor.values)?;
-        }
-        Ok(())
+        let momentum = momentum.then_some(&self.momentum[..]);
+        write_all(network, &self.weights, momentum, path)
+    }
+
+    /// The same for one of the method's other networks.
+    pub fn restore_head(
+        &self,
+        namespace: &str,
+        network: &mut Network,
+        path: &Path,
+    ) -> Result<(), CheckpointError> {
+        let head = self.heads.iter().find(|h| h.namespace == namespace);
+        let head = head.ok_or_else(|| CheckpointError::Mismatch {
+            path: path.into(),
+            reason: format!("it has no {namespace}"),
+        })?;
+        write_all(network, &head.weights, Some(&head.momentum), path)
     }
 }
 
 /// All of a network's weights and momentum, for a checkpoint.
-pub fn tensors_of<N: Network>(
-    network: &N,
+pub fn tensors_of(
+    network: &Network,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>), anchorhood_engine::Error> {
     let (mut weights, mut momentum) = (vec![], vec![]);
     for (i, p) in network.graph().parameters().iter().enumerate() {
@@ -246,16 +272,25 @@ pub fn tensors_of<N: Network>(
     Ok((weights, momentum))
 }
 
-fn write_all<N: Network>(
-    network: &mut N,
-    which: Tensors,
-    tensors: &[Tensor],
-    wanted: &[(&String, &Vec<usize>)],
+fn write_all(
+    network: &mut Network,
+    weights: &[Tensor],
+    momentum: Option<&[Tensor]>,
     path: &Path,
 ) -> Result<(), CheckpointError> {
-    for (i, (name, shape)) in wanted.iter().enumerate() {
-        let tensor = matching(tensors.get(i), name, shape, path)?;
-        network.write(which, i, &tensor.values)?;
+    let parameters = network.graph().parameters().to_vec();
+    for (i, p) in parameters.iter().enumerate() {
+        let tensor = matching(weights.get(i), &p.name, &p.shape, path)?;
+        network.write(Tensors::Values, i, &tensor.values)?;
+    }
+    let Some(momentum) = momentum else {
+        return Ok(());
+    };
+    let trained = |i: &usize| parameters[*i].role == Role::Weight;
+    for (slot, i) in (0..parameters.len()).filter(trained).enumerate() {
+        let p = &parameters[i];
+        let tensor = matching(momentum.get(slot), &p.name, &p.shape, path)?;
+        network.write(Tensors::Momentum, i, &tensor.values)?;
     }
     Ok(())
 }

@@ -12,7 +12,8 @@ pub use check::Difference;
 pub use preset::Preset;
 pub use sections::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, PrecisionChoice, TrainingConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
+    PrecisionChoice, TrainingConfig,
 };
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,9 @@ pub enum ConfigError {
 pub struct RunConfig {
     /// Decides every random draw.
     pub seed: u64,
+    /// Which method; one that is not named is Anchor Neighbourhood Discovery.
+    #[serde(default)]
+    pub method: MethodConfig,
     /// Which pictures.
     pub data: DataConfig,
     /// Which network.

@@ -4,7 +4,7 @@ use anchorhood_models::Architecture;
 
 use super::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, NetworkConfig, PrecisionChoice, RunConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, PrecisionChoice, RunConfig,
     TrainingConfig,
 };
 
@@ -42,6 +42,7 @@ impl Preset {
 fn paper(set: &str) -> RunConfig {
     RunConfig {
         seed: 0,
+        method: MethodConfig::default(),
         data: DataConfig {
             set: set.into(),
             seen_from: None,

@@ -7,6 +7,34 @@ use anchorhood_evaluate::KnnOptions;
 use anchorhood_models::Architecture;
 use serde::{Deserialize, Serialize};
 
+/// `[method]`: how features are learnt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodConfig {
+    /// Its name.
+    pub name: MethodChoice,
+}
+
+/// The methods there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodChoice {
+    /// Anchor Neighbourhood Discovery.
+    #[default]
+    And,
+    /// Cross-entropy on labels.
+    Supervised,
+}
+
+impl std::fmt::Display for MethodChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            MethodChoice::And => "and",
+            MethodChoice::Supervised => "supervised",
+        })
+    }
+}
+
 /// `[data]`: which pictures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,10 +127,10 @@ pub struct TrainingConfig {
 }
 
 impl TrainingConfig {
-    /// The optimiser at a learning rate.
-    pub fn sgd(&self, rate: f64) -> Sgd {
+    /// The optimiser; its rate is the scheduler's.
+    pub fn sgd(&self) -> Sgd {
         Sgd {
-            rate: rate as f32,
+            rate: self.learning_rate as f32,
             momentum: self.momentum as f32,
             decay: self.weight_decay as f32,
             nesterov: self.nesterov,
