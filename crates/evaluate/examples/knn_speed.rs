@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use anchorhood_data::Labels;
-use anchorhood_engine::{Cpu, Device};
+use anchorhood_engine::Device;
 use anchorhood_evaluate::{KnnOptions, Rows, weighted_knn};
 use anchorhood_random::{Draws, Stream};
 
@@ -29,8 +29,12 @@ fn labels(n: usize) -> Labels {
 
 fn main() {
     let threads = std::env::args().nth(1).and_then(|t| t.parse().ok());
-    let cpu = Cpu::new(threads.unwrap_or(0));
-    let (bank, test) = (features(50_000, 0).values, features(10_000, 1).values);
+    let cpu = Device::cpu(threads.unwrap_or(0));
+    let rows = |n, item| {
+        let rows = features(n, item).values;
+        cpu.hand_over(rows).expect("memory for the features")
+    };
+    let (bank, test) = (rows(50_000, 0), rows(10_000, 1));
     let (train_labels, test_labels) = (labels(50_000), labels(10_000));
     let mut seconds: Vec<f64> = (0..3)
         .map(|_| {

@@ -11,7 +11,9 @@
 //! with x_i and A as inference has them: the network runs forwards once, and the layers after A run backwards as a network of
 //! their own (see `head.rs`), on any device.
 
-use anchorhood_engine::{Device, Error, Network, NodeId, Positives, Result, Shape};
+use anchorhood_engine::{
+    Buffer, Device, Error, Input, Loss, Network, NodeId, Positives, Result, Shape, SoftmaxLoss,
+};
 
 use crate::head::Head;
 
@@ -38,9 +40,9 @@ pub struct LayerGradient {
 }
 
 /// What a picture is compared with.
-pub struct Memory<'a, D: Device> {
+pub struct Memory<'a> {
     /// A row for each picture that was learnt.
-    pub bank: &'a D::Buffer,
+    pub bank: &'a Buffer,
     /// Length of a row: that of a feature.
     pub dim: usize,
     /// τ of the softmax.
@@ -49,13 +51,13 @@ pub struct Memory<'a, D: Device> {
 
 /// The gradient at `node` (named in the network's keep) for pictures as the network sees them, each with the rows of the
 /// memory that are its neighbourhood.
-pub fn layer_gradient<D: Device>(
-    device: &D,
-    network: &mut D::Network,
+pub fn layer_gradient(
+    device: &Device,
+    network: &mut Network,
     node: NodeId,
     pixels: &[f32],
     positives: &Positives,
-    memory: &Memory<D>,
+    memory: &Memory,
 ) -> Result<LayerGradient> {
     let graph = network.graph();
     let (shape, one) = (graph.shape(node), graph.nodes()[0].shape.len());
@@ -74,22 +76,30 @@ pub fn layer_gradient<D: Device>(
         values.extend(network.kept(node, here)?);
     }
     let mut head = Head::of(network, node)?.network(device, count)?;
-    head.train_forward(&values, 0)?;
-    let mut losses = vec![0.0; count];
+    let mut stream = device.stream()?;
+    head.forward(&mut stream, 0, Input::rows(&device.upload(&values)?))?;
+    let mut losses = device.zeros(count)?;
+    let positives = device.positives(positives, memory.bank.len() / memory.dim.max(1))?;
     let (features, gradient) = head.output_and_gradient();
-    device.softmax_loss(
-        features,
-        memory.bank,
-        memory.dim,
-        memory.temperature,
-        positives,
-        &mut losses,
+    let of = SoftmaxLoss {
+        queries: features,
+        keys: memory.bank,
+        dim: memory.dim,
+        temperature: memory.temperature,
+        positives: &positives,
+        items: None,
+    };
+    let loss = Loss {
+        rows: &mut losses,
         gradient,
-    )?;
-    head.backward()?;
+        weight: 1.0,
+    };
+    stream.softmax_loss(&of, loss)?;
+    head.backward(&mut stream, 0)?;
     // The loss is −y, meaned over the pictures.
     let scale = -(count as f32);
-    let gradient = head.input_gradient()?.iter().map(|g| g * scale).collect();
+    let gradient = device.download(head.input_gradient()?)?;
+    let gradient = gradient.iter().map(|g| g * scale).collect();
     Ok(LayerGradient {
         shape,
         values,
@@ -98,13 +108,13 @@ pub fn layer_gradient<D: Device>(
 }
 
 /// Each picture's map; see the module. Takes what [`layer_gradient`] takes.
-pub fn attention<D: Device>(
-    device: &D,
-    network: &mut D::Network,
+pub fn attention(
+    device: &Device,
+    network: &mut Network,
     node: NodeId,
     pixels: &[f32],
     positives: &Positives,
-    memory: &Memory<D>,
+    memory: &Memory,
 ) -> Result<Vec<HeatMap>> {
     let found = layer_gradient(device, network, node, pixels, positives, memory)?;
     let shape = found.shape;
@@ -137,7 +147,6 @@ fn heat(values: &[f32], gradient: &[f32], shape: Shape) -> HeatMap {
 mod tests {
     use super::*;
     use crate::head::tests::{BATCH, network, pixels};
-    use anchorhood_engine::Cpu;
     use anchorhood_engine::naive::NaiveNetwork;
     use anchorhood_models::Architecture;
     use anchorhood_random::{Draws, Stream};
@@ -172,14 +181,14 @@ mod tests {
 
     #[test]
     fn the_gradient_is_that_of_finite_differences() {
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         for (a, layer) in [
             (Architecture::ResNet18, "conv5"),
             (Architecture::ResNet18, "conv4"),
             (Architecture::AlexNet, "conv5"),
         ] {
             let (mut net, node) = network(a, layer);
-            let (positives, bank) = (neighbourhoods(), bank());
+            let (positives, bank) = (neighbourhoods(), device.upload(&bank()).unwrap());
             let memory = Memory {
                 bank: &bank,
                 dim: 8,
@@ -226,9 +235,9 @@ mod tests {
 
     #[test]
     fn batches_do_not_matter() {
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         let (mut net, node) = network(Architecture::AlexNet, "conv5");
-        let bank = bank();
+        let bank = device.upload(&bank()).unwrap();
         let memory = Memory {
             bank: &bank,
             dim: 8,

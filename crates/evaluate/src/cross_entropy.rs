@@ -7,67 +7,54 @@
 //! of the identity as keys the inner products are the logits themselves, and one chosen key is the label: that is this loss,
 //! without a copy to the host and without anything asked of a device beside what discovery needs.
 
-use anchorhood_engine::{Device, Error, Positives, Result};
+use anchorhood_engine::{
+    Buffer, Device, DevicePositives, Error, Loss, Positives, Result, SoftmaxLoss, Stream,
+};
 
-/// The loss of batches over a number of classes.
-pub struct CrossEntropy<D: Device> {
-    identity: D::Buffer,
+/// The loss of items whose classes are known.
+pub struct CrossEntropy {
+    identity: Buffer,
     classes: usize,
-    positives: Positives,
-    losses: Vec<f32>,
+    labels: DevicePositives,
 }
 
-impl<D: Device> CrossEntropy<D> {
-    /// For so many classes.
-    pub fn new(device: &D, classes: usize) -> Result<Self> {
+impl CrossEntropy {
+    /// For so many classes, and the class of every item.
+    pub fn new(device: &Device, classes: usize, labels: &[u32]) -> Result<Self> {
+        if let Some(label) = labels.iter().find(|l| **l as usize >= classes) {
+            return Err(Error::Plan(format!("label {label} of {classes} classes")));
+        }
         let mut identity = vec![0.0; classes * classes];
         identity
             .iter_mut()
             .step_by(classes + 1)
             .for_each(|v| *v = 1.0);
+        let mut positives = Positives::with_capacity(labels.len(), labels.len());
+        labels.iter().for_each(|label| positives.push([*label]));
         Ok(CrossEntropy {
-            identity: device.upload(&identity)?,
+            identity: device.hand_over(identity)?,
             classes,
-            positives: Positives::default(),
-            losses: vec![],
+            labels: device.positives(&positives, classes)?,
         })
     }
 
-    /// The mean loss of a batch of logits (a row of `classes` each); writes its gradient (`=`).
+    /// The loss of a batch of logits (a row of `classes` for each of `items`), part of the stream's step.
     pub fn loss(
-        &mut self,
-        device: &D,
-        logits: &D::Buffer,
-        labels: &[u32],
-        gradient: &mut D::Buffer,
-    ) -> Result<f64> {
-        if let Some(label) = labels.iter().find(|l| **l as usize >= self.classes) {
-            return Err(Error::Plan(format!(
-                "label {label} of {} classes",
-                self.classes
-            )));
-        }
-        self.positives.clear();
-        for label in labels {
-            self.positives.push([*label]);
-        }
-        self.losses.resize(labels.len(), 0.0);
-        device.softmax_loss(
-            logits,
-            &self.identity,
-            self.classes,
-            1.0,
-            &self.positives,
-            &mut self.losses,
-            gradient,
-        )?;
-        let sum: f64 = self.losses.iter().map(|l| f64::from(*l)).sum();
-        Ok(sum / labels.len().max(1) as f64)
-    }
-
-    /// The loss of each picture of the last batch.
-    pub fn losses(&self) -> &[f32] {
-        &self.losses
+        &self,
+        stream: &mut Stream,
+        logits: &Buffer,
+        items: &Buffer<u32>,
+        loss: Loss,
+    ) -> Result<()> {
+        let of = SoftmaxLoss {
+            queries: logits,
+            keys: &self.identity,
+            dim: self.classes,
+            temperature: 1.0,
+            positives: &self.labels,
+            items: Some(items),
+        };
+        stream.softmax_loss(&of, loss)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{Rows, average, pooled};
 
 /// What the network makes of every picture, not augmented, in inference mode: a row for each. `progress` is told how many
 /// are done.
-pub fn extract<N: Network>(
-    network: &mut N,
+pub fn extract(
+    network: &mut Network,
     pictures: &Pictures,
     mean: [f32; 3],
     std: [f32; 3],

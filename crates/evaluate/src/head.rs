@@ -19,7 +19,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// Everything between the output of `after` and the result of a network.
-    pub(crate) fn of<N: Network>(network: &N, after: NodeId) -> Result<Head> {
+    pub(crate) fn of(network: &Network, after: NodeId) -> Result<Head> {
         let graph = network.graph();
         let shape = graph.shape(after);
         let mut head = Graph::new();
@@ -47,11 +47,8 @@ impl Head {
     }
 
     /// The head on a device, for batches of one size, with the gradient of its input.
-    pub(crate) fn network<D: Device>(&self, device: &D, batch: usize) -> Result<D::Network> {
-        let options = NetworkOptions {
-            input_gradient: true,
-            ..NetworkOptions::new(batch)
-        };
+    pub(crate) fn network(&self, device: &Device, batch: usize) -> Result<Network> {
+        let options = NetworkOptions::new(batch).with_input_gradient();
         let mut network = device.network(&self.graph, &options)?;
         for (i, values) in self.values.iter().enumerate() {
             network.write(Tensors::Values, i, values)?;
@@ -60,15 +57,15 @@ impl Head {
     }
 }
 
-struct Builder<'a, N> {
-    network: &'a N,
+struct Builder<'a> {
+    network: &'a Network,
     head: Graph,
     values: Vec<Vec<f32>>,
     /// Where each layer of the network is in the head.
     placed: Vec<Option<NodeId>>,
 }
 
-impl<N: Network> Builder<'_, N> {
+impl Builder<'_> {
     /// Adds a layer if anything it reads is in the head.
     fn add(&mut self, i: usize) -> Result<()> {
         let node = &self.network.graph().nodes()[i];
@@ -181,7 +178,7 @@ impl<N: Network> Builder<'_, N> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use anchorhood_engine::{Cpu, CpuNetwork};
+    use anchorhood_engine::Input;
     use anchorhood_models::Architecture;
     use anchorhood_random::{Draws, Stream};
 
@@ -194,18 +191,26 @@ pub(crate) mod tests {
         pixels
     }
 
+    /// A training pass on the CPU; its result.
+    pub(crate) fn train_forward(network: &mut Network, rows: &[f32]) -> Vec<f32> {
+        let device = Device::cpu(1);
+        let (mut stream, rows) = (device.stream().unwrap(), device.upload(rows).unwrap());
+        network.forward(&mut stream, 0, Input::rows(&rows)).unwrap();
+        device.download(network.output()).unwrap()
+    }
+
     /// A small network with running statistics of its own, that keeps `layer`.
-    pub(crate) fn network(a: Architecture, layer: &str) -> (CpuNetwork, NodeId) {
+    pub(crate) fn network(a: Architecture, layer: &str) -> (Network, NodeId) {
         let graph = a.graph(SIZE, 2, 8).unwrap();
         let node = graph.find(layer).unwrap();
         let options = NetworkOptions {
             keep: vec![node],
             ..NetworkOptions::new(BATCH)
         };
-        let mut network = Cpu::new(1).network(&graph, &options).unwrap();
+        let mut network = Device::cpu(1).network(&graph, &options).unwrap();
         network.initialise(2);
-        for step in 0..3 {
-            network.train_forward(&pixels(), step).unwrap();
+        for _ in 0..3 {
+            train_forward(&mut network, &pixels());
         }
         (network, node)
     }
@@ -222,10 +227,8 @@ pub(crate) mod tests {
                 let mut expected = vec![0.0; BATCH * 8];
                 whole.infer(&pixels(), &mut expected).unwrap();
                 let head = Head::of(&whole, node).unwrap();
-                let mut head = head.network(&Cpu::new(1), BATCH).unwrap();
-                head.train_forward(&whole.kept(node, BATCH).unwrap(), 0)
-                    .unwrap();
-                let got = head.output_and_gradient().0;
+                let mut head = head.network(&Device::cpu(1), BATCH).unwrap();
+                let got = train_forward(&mut head, &whole.kept(node, BATCH).unwrap());
                 for (got, expected) in got.iter().zip(&expected) {
                     assert!(
                         (got - expected).abs() < 1e-4,
@@ -251,16 +254,16 @@ pub(crate) mod tests {
             keep: vec![a],
             ..NetworkOptions::new(2)
         };
-        let mut whole = Cpu::new(1).network(&g, &options).unwrap();
+        let mut whole = Device::cpu(1).network(&g, &options).unwrap();
         whole.initialise(1);
         let pixels = &pixels()[..2 * 48];
-        whole.train_forward(pixels, 0).unwrap();
+        train_forward(&mut whole, pixels);
         let mut expected = [0.0; 4];
         whole.infer(pixels, &mut expected).unwrap();
         let head = Head::of(&whole, a).unwrap();
-        let mut head = head.network(&Cpu::new(1), 2).unwrap();
-        head.train_forward(&whole.kept(a, 2).unwrap(), 0).unwrap();
-        for (got, expected) in head.output_and_gradient().0.iter().zip(expected) {
+        let mut head = head.network(&Device::cpu(1), 2).unwrap();
+        let got = train_forward(&mut head, &whole.kept(a, 2).unwrap());
+        for (got, expected) in got.iter().zip(expected) {
             assert!((got - expected).abs() < 1e-5, "{got} {expected}");
         }
         // From c on, the sum also needs what came before.

@@ -2,7 +2,7 @@
 //! similar training pictures votes for its class with weight exp(similarity / temperature).
 
 use anchorhood_data::Labels;
-use anchorhood_engine::{Device, Error, Neighbours, Result, Scan};
+use anchorhood_engine::{Buffer, Device, Error, Neighbours, Result, Scan};
 
 /// How the vote is held.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,13 +40,13 @@ pub struct KnnResult {
 
 /// Classifies every test feature by the training features in `bank`, both rows of length `dim`. Rows of unit length make
 /// the similarity a cosine. A class nobody voted for comes nowhere; of equal classes the lower number comes first.
-pub fn weighted_knn<D: Device>(
-    device: &D,
+pub fn weighted_knn(
+    device: &Device,
     options: &KnnOptions,
-    bank: &D::Buffer,
+    bank: &Buffer,
     dim: usize,
     train_labels: &Labels,
-    test: &D::Buffer,
+    test: &Buffer,
     test_labels: &Labels,
 ) -> Result<KnnResult> {
     check_options(options, train_labels, test_labels)?;

@@ -7,9 +7,13 @@
 //! could undo this, so what it can express stays the same, but one learning rate now suits every layer of every network.
 //! Everything random derives from the seed.
 
+use std::sync::Arc;
+
 use anchorhood_data::Labels;
-use anchorhood_engine::{Device, Error, Graph, Network, NetworkOptions, Result, Sgd};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_engine::{
+    Buffer, Device, Epoch, Error, Graph, Loss, Network, NetworkOptions, Result, Sgd,
+};
+use anchorhood_random::{Draws, Stream as Purpose};
 use rayon::prelude::*;
 
 use crate::{CrossEntropy, Rows};
@@ -88,20 +92,20 @@ pub struct LinearResult {
 }
 
 /// Rows made ready for classifiers, which may be several: see the module.
-pub struct LinearSet<D: Device> {
-    device: D,
+pub struct LinearSet {
+    device: Device,
     /// The training rows.
-    train: D::Buffer,
+    train: Arc<Buffer>,
     test: Rows,
     train_labels: Vec<u32>,
     test_labels: Vec<u32>,
     classes: usize,
 }
 
-impl<D: Device> LinearSet<D> {
+impl LinearSet {
     /// Takes over the rows, scales them in place, and gives those to train on to the device.
     pub fn new(
-        device: &D,
+        device: &Device,
         mut train: Rows,
         train_labels: &Labels,
         mut test: Rows,
@@ -125,7 +129,7 @@ impl<D: Device> LinearSet<D> {
         }
         let classes = [train_labels, test_labels].map(|l| l.classes().len());
         Ok(LinearSet {
-            train: hand_over(device, train.values)?,
+            train: Arc::new(hand_over(device, train.values)?),
             device: device.clone(),
             test,
             train_labels: train_labels.values().to_vec(),
@@ -167,36 +171,52 @@ impl<D: Device> LinearSet<D> {
 
     fn train(
         &self,
-        network: &mut D::Network,
+        network: &mut Network,
         options: &LinearOptions,
         progress: &(dyn Fn(usize, f64) + Sync),
     ) -> Result<f64> {
-        let batch = network.batch();
-        let mut loss = CrossEntropy::new(&self.device, self.classes)?;
-        let mut labels = vec![0; batch];
-        let mut last = 0.0;
+        let (device, n, batch) = (&self.device, self.train_labels.len(), network.batch());
+        let entropy = CrossEntropy::new(device, self.classes, &self.train_labels)?;
+        let mut source = device.row_batches(self.train.clone(), self.test.dim, batch)?;
+        let (mut stream, mut rows) = (device.stream()?, device.zeros(batch)?);
+        let sgd = Sgd {
+            rate: options.rate,
+            momentum: options.momentum,
+            decay: options.decay,
+            nesterov: options.momentum > 0.0,
+        };
+        let steps = n / batch;
+        let (mut losses, mut last) = (Vec::with_capacity(steps), 0.0);
         for epoch in 0..options.epochs {
-            let order = Draws::new(options.seed, Stream::Order, epoch as u64, 1);
-            let order = order.permutation(self.train_labels.len());
-            let sgd = Sgd {
-                rate: options.rate_at(epoch),
-                momentum: options.momentum,
-                decay: options.decay,
-                nesterov: options.momentum > 0.0,
+            let order = Draws::new(options.seed, Purpose::Order, epoch as u64, 1).permutation(n);
+            let part = Epoch {
+                epoch: epoch as u64,
+                order: &order,
+                first: 0,
+                number: (epoch * steps) as u64,
+                scalars: &[vec![options.rate_at(epoch); steps]],
             };
-            let (mut sum, mut batches) = (0.0, 0);
-            for indices in order.chunks_exact(batch) {
-                for (label, i) in labels.iter_mut().zip(indices) {
-                    *label = self.train_labels[*i as usize];
+            stream.begin_epoch(&mut source, &part)?;
+            losses.clear();
+            for _ in 0..steps {
+                if stream.capacity() == 0 {
+                    stream.losses(&mut losses)?;
                 }
-                network.train_forward_rows(&self.train, indices, 0)?;
-                let (logits, gradient) = network.output_and_gradient();
-                sum += loss.loss(&self.device, logits, &labels, gradient)?;
-                batches += 1;
-                network.backward()?;
-                network.update(&sgd)?;
+                stream.step(&mut source, &mut |stream, items| {
+                    network.forward(stream, 0, items.view(0))?;
+                    let (logits, gradient) = network.output_and_gradient();
+                    let loss = Loss {
+                        rows: &mut rows,
+                        gradient,
+                        weight: 1.0,
+                    };
+                    entropy.loss(stream, logits, items.indices(), loss)?;
+                    network.backward(stream, 0)?;
+                    network.update(stream, &sgd)
+                })?;
             }
-            last = sum / f64::from(batches);
+            stream.losses(&mut losses)?;
+            last = losses.iter().sum::<f64>() / steps as f64;
             if !last.is_finite() {
                 return Err(Error::Plan(format!(
                     "the linear classifier's loss became {last} in epoch {}; try a smaller learning rate",
@@ -209,7 +229,7 @@ impl<D: Device> LinearSet<D> {
     }
 
     /// How many classes come before each test row's own.
-    fn ranks<N: Network>(&self, network: &mut N) -> Result<Vec<usize>> {
+    fn ranks(&self, network: &mut Network) -> Result<Vec<usize>> {
         let batch = network.batch();
         let mut logits = vec![0.0; batch * self.classes];
         let mut ranks = Vec::with_capacity(self.test.len());
@@ -226,7 +246,7 @@ impl<D: Device> LinearSet<D> {
 }
 
 /// Says what makes the rows shorter, where they do not fit.
-fn hand_over<D: Device>(device: &D, values: Vec<f32>) -> Result<D::Buffer> {
+fn hand_over(device: &Device, values: Vec<f32>) -> Result<Buffer> {
     device.hand_over(values).map_err(|e| match e {
         Error::Memory {
             asked, free, total, ..

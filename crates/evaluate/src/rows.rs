@@ -58,8 +58,8 @@ impl Rows {
 /// What layer `node` (named in the network's [`NetworkOptions::keep`](anchorhood_engine::NetworkOptions::keep), or its result)
 /// makes of every picture, not augmented, in inference mode; maps averaged to at most `most` values. `progress` is told how
 /// many pictures are done.
-pub fn extract_layer<N: Network>(
-    network: &mut N,
+pub fn extract_layer(
+    network: &mut Network,
     node: NodeId,
     pictures: &Pictures,
     mean: [f32; 3],

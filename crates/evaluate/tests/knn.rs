@@ -1,7 +1,7 @@
 //! kNN on features and pixels against plain loops.
 
 use anchorhood_data::{Labels, Pictures, normalise};
-use anchorhood_engine::{ConvSpec, Cpu, Device, Graph, Network, NetworkOptions};
+use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions};
 use anchorhood_evaluate::{KnnOptions, extract, raw_pixels, raw_pixels_within, weighted_knn};
 use anchorhood_random::{Draws, Stream};
 
@@ -64,7 +64,7 @@ fn agrees_with_plain_loops() {
         features(2, &test_values, dim),
     );
     let (train_labels, test_labels) = (labels(&train_values, 8), labels(&test_values, 8));
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     let (bank, queries) = (
         device.upload(&train).unwrap(),
         device.upload(&test).unwrap(),
@@ -101,7 +101,7 @@ fn agrees_with_plain_loops() {
 #[test]
 fn no_top5_of_five_classes() {
     let values = [0, 1, 2, 3, 4];
-    let device = Cpu::new(1);
+    let device = Device::cpu(1);
     let rows = device.upload(&features(1, &values, 4)).unwrap();
     let labels = labels(&values, 5);
     let options = KnnOptions::default();
@@ -111,7 +111,7 @@ fn no_top5_of_five_classes() {
 
 #[test]
 fn says_what_cannot_be() {
-    let device = Cpu::new(1);
+    let device = Device::cpu(1);
     let (two, none) = (labels(&[0, 1], 2), labels(&[], 2));
     let rows = device.upload(&[1.0, 0.0, 0.0, 1.0]).unwrap();
     let message = |k, temperature, train: &Labels, test: &Labels| {
@@ -189,7 +189,7 @@ fn extract_takes_every_picture_once_in_order() {
     let x = g.global_avg_pool("pool", x).unwrap();
     let x = g.linear("fc", x, 6, true).unwrap();
     g.output(x);
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     let mut net = device.network(&g, &NetworkOptions::new(4)).unwrap();
     net.initialise(1);
     let pictures = some_pictures(10);

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use anchorhood_data::{Labels, Pictures, normalise};
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions};
+use anchorhood_engine::{Device, Loss, NetworkOptions};
 use anchorhood_evaluate::{
     CrossEntropy, LinearOptions, LinearSet, Rows, average, extract_layer, naive_cross_entropy,
     pooled,
@@ -24,20 +24,30 @@ fn labels(values: Vec<u32>, classes: usize) -> Labels {
 
 #[test]
 fn cross_entropy_agrees_with_plain_loops() {
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     for (batch, classes) in [(1, 2), (7, 10), (33, 100), (16, 1000)] {
         let logits = noise(0, batch * classes, 20.0);
         let truth: Vec<u32> = (0..batch).map(|i| (i * 31 % classes) as u32).collect();
         let wide: Vec<f64> = logits.iter().map(|v| f64::from(*v)).collect();
         let (losses, expected) = naive_cross_entropy(&wide, classes, &truth);
-        let mut entropy = CrossEntropy::new(&device, classes).unwrap();
+        // Labels of the items in another order than the batch's.
+        let items: Vec<u32> = (0..batch as u32).rev().collect();
+        let of_items: Vec<u32> = truth.iter().rev().copied().collect();
+        let entropy = CrossEntropy::new(&device, classes, &of_items).unwrap();
+        let (mut stream, items) = (
+            device.stream().unwrap(),
+            device.upload_indices(&items).unwrap(),
+        );
         let mut gradient = device.upload(&vec![9.0; logits.len()]).unwrap();
+        let mut rows = device.zeros(batch).unwrap();
         let logits = device.upload(&logits).unwrap();
-        let mean = entropy
-            .loss(&device, &logits, &truth, &mut gradient)
-            .unwrap();
-        assert!((mean - losses.iter().sum::<f64>() / batch as f64).abs() < 1e-4);
-        for (got, expected) in entropy.losses().iter().zip(&losses) {
+        let loss = Loss {
+            rows: &mut rows,
+            gradient: &mut gradient,
+            weight: 1.0,
+        };
+        entropy.loss(&mut stream, &logits, &items, loss).unwrap();
+        for (got, expected) in device.download(&rows).unwrap().iter().zip(&losses) {
             assert!(
                 (f64::from(*got) - expected).abs() < 1e-4,
                 "{got} {expected}"
@@ -75,11 +85,9 @@ fn naive_cross_entropy_has_the_gradient_of_its_loss() {
 
 #[test]
 fn a_label_beyond_the_classes_is_refused() {
-    let device = Cpu::new(1);
-    let mut entropy = CrossEntropy::new(&device, 3).unwrap();
-    let (logits, mut gradient) = (vec![0.0; 3], vec![0.0; 3]);
-    let error = entropy.loss(&device, &logits, &[3], &mut gradient);
-    assert!(error.unwrap_err().to_string().contains("label 3 of 3"));
+    let device = Device::cpu(1);
+    let error = CrossEntropy::new(&device, 3, &[0, 3]).err().unwrap();
+    assert!(error.to_string().contains("label 3 of 3"), "{error}");
 }
 
 /// Rows whose class shows in the direction of a few values, in the midst of noise and on another scale.
@@ -104,7 +112,7 @@ fn set(n: usize, first: u64, classes: usize, signal: f32) -> (Rows, Labels) {
 fn accuracy(signal: f32, options: &LinearOptions) -> (f64, Option<f64>) {
     let (train, train_labels) = set(700, 0, 7, signal);
     let (test, test_labels) = set(210, 5000, 7, signal);
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     let set = LinearSet::new(&device, train, &train_labels, test, &test_labels).unwrap();
     let told = Mutex::new(vec![]);
     let tell = |epoch, loss| told.lock().unwrap().push((epoch, loss));
@@ -136,7 +144,7 @@ fn the_seed_decides_and_threads_do_not() {
     let (train, train_labels) = set(300, 0, 7, 0.4);
     let (test, test_labels) = set(100, 5000, 7, 0.4);
     let loss = |threads, seed| {
-        let (train, test, device) = (train.clone(), test.clone(), Cpu::new(threads));
+        let (train, test, device) = (train.clone(), test.clone(), Device::cpu(threads));
         let set = LinearSet::new(&device, train, &train_labels, test, &test_labels).unwrap();
         let options = LinearOptions {
             epochs: 5,
@@ -154,7 +162,7 @@ fn the_seed_decides_and_threads_do_not() {
 #[test]
 fn divergence_is_said() {
     let (train, train_labels) = set(300, 0, 7, 0.0);
-    let (test, device) = (train.clone(), Cpu::new(1));
+    let (test, device) = (train.clone(), Device::cpu(1));
     let set = LinearSet::new(&device, train, &train_labels, test, &train_labels).unwrap();
     let options = LinearOptions {
         rate: f32::MAX,
@@ -168,7 +176,7 @@ fn divergence_is_said() {
 /// Rows of every tap are what the layer gives for each picture by itself, averaged; a last batch may be short.
 #[test]
 fn layers_are_extracted_through_taps() {
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     for architecture in [Architecture::AlexNet, Architecture::ResNet18] {
         let graph = architecture.graph(16, 2, 8).unwrap();
         let pixels: Vec<u8> = (0..5 * 16 * 16 * 3).map(|i| (i * 31 % 251) as u8).collect();

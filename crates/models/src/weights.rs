@@ -102,7 +102,7 @@ impl Weights {
     }
 
     /// All weights and statistics of a network.
-    pub fn of<N: Network>(network: &N) -> Result<Weights, WeightsError> {
+    pub fn of(network: &Network) -> Result<Weights, WeightsError> {
         let mut tensors = BTreeMap::new();
         for (i, p) in network.graph().parameters().iter().enumerate() {
             let values = network.read(Tensors::Values, i)?;
@@ -135,7 +135,7 @@ impl Weights {
     }
 
     /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
-    pub fn load_into<N: Network>(&self, network: &mut N) -> Result<Loaded, WeightsError> {
+    pub fn load_into(&self, network: &mut Network) -> Result<Loaded, WeightsError> {
         let parameters = network.graph().parameters().to_vec();
         let fc_left = self.other_fc(network);
         let skipped = |name: &str| fc_left.is_some() && is_fc(name);
@@ -181,7 +181,7 @@ impl Weights {
     }
 
     /// Why `fc` cannot be taken over, where that is only for its number of outputs.
-    fn other_fc<N: Network>(&self, network: &N) -> Option<String> {
+    fn other_fc(&self, network: &Network) -> Option<String> {
         let ours = network.graph().parameters();
         let ours = &ours.iter().find(|p| p.name == "fc.weight")?.shape;
         let theirs = self.shape("fc.weight")?;
@@ -221,11 +221,11 @@ fn listed(names: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::{Form, Stages, resnet};
-    use anchorhood_engine::{Cpu, CpuNetwork, Device, NetworkOptions};
+    use anchorhood_engine::{Device, NetworkOptions};
 
-    fn network(features: usize, seed: u64) -> CpuNetwork {
+    fn network(features: usize, seed: u64) -> Network {
         let graph = resnet(Stages::RESNET18, Form::Small, 8, 2, features).unwrap();
-        let mut network = Cpu::new(1)
+        let mut network = Device::cpu(1)
             .network(&graph, &NetworkOptions::new(1))
             .unwrap();
         network.initialise(seed);

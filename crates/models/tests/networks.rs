@@ -2,7 +2,7 @@
 //!
 //! The numbers are made by tools/golden/networks.py, which says what they mean; PyTorch computed them in f64.
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, SimdLevel, Tensors};
+use anchorhood_engine::{Cpu, Device, Input, NetworkOptions, SimdLevel, Tensors};
 use anchorhood_models::{Architecture, Form};
 use safetensors::SafeTensors;
 
@@ -30,7 +30,7 @@ fn compare(what: &str, got: &[f32], expected: &[f32]) {
     assert!(off <= TOLERANCE, "{what}: off by {off:.1e}");
 }
 
-fn agrees<D: Device>(device: &D, architecture: Architecture, form: Form) {
+fn agrees(device: &Device, architecture: Architecture, form: Form) {
     let (word, size) = match form {
         Form::Small => ("small", 16),
         Form::Large => ("large", 64),
@@ -53,20 +53,21 @@ fn agrees<D: Device>(device: &D, architecture: Architecture, form: Form) {
     net.infer(&pixels, &mut features).unwrap();
     compare(&format!("{name}: inferred"), &features, &of("inferred"));
 
-    net.train_forward(&pixels, 0).unwrap();
+    let (mut stream, pixels) = (device.stream().unwrap(), device.upload(&pixels).unwrap());
+    net.forward(&mut stream, 0, Input::rows(&pixels)).unwrap();
     let (output, gradient) = net.output_and_gradient();
     let trained = device.download(output).unwrap();
     compare(&format!("{name}: trained"), &trained, &of("trained"));
     let direction = floats(&format!("{word}/direction"));
-    *gradient = device.upload(&direction).unwrap();
-    net.backward().unwrap();
+    device.write(&direction, gradient).unwrap();
+    net.backward(&mut stream, 0).unwrap();
     let found = net.read(Tensors::Gradients, 0).unwrap();
     compare(&format!("{name}: gradient"), &found, &of("gradient"));
 }
 
 fn on_every_level(architecture: Architecture) {
     for level in SimdLevel::available() {
-        let cpu = Cpu::with_level(2, level).unwrap();
+        let cpu = Device::new(Cpu::with_level(2, level).unwrap());
         for form in [Form::Small, Form::Large] {
             agrees(&cpu, architecture, form);
         }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anchorhood_engine::{Cpu, CpuNetwork, Device, Network, NetworkOptions, Tensors};
+use anchorhood_engine::{Device, Input, Network, NetworkOptions, Tensors};
 use anchorhood_models::{Architecture, Form, Weights};
 use safetensors::SafeTensors;
 
@@ -64,15 +64,15 @@ fn run(step: &str, folder: &Path) -> bool {
     true
 }
 
-fn network(architecture: Architecture, seed: u64) -> CpuNetwork {
+fn network(architecture: Architecture, seed: u64) -> Network {
     let graph = architecture.graph_of(Form::Large, SIZE, 64, 128).unwrap();
     let options = NetworkOptions::new(PICTURES);
-    let mut network = Cpu::new(2).network(&graph, &options).unwrap();
+    let mut network = Device::cpu(2).network(&graph, &options).unwrap();
     network.initialise(seed);
     network
 }
 
-fn features(network: &mut CpuNetwork) -> Vec<f32> {
+fn features(network: &mut Network) -> Vec<f32> {
     let mut features = vec![0.0; PICTURES * 128];
     network.infer(&pixels(), &mut features).unwrap();
     features
@@ -116,7 +116,9 @@ fn weights_travel_both_ways() {
 
         let mut ours = network(a, 2);
         // A pass with its statistics, so that nothing is as fresh networks have it.
-        ours.train_forward(&pixels(), 0).unwrap();
+        let device = Device::cpu(2);
+        let (mut stream, pixels) = (device.stream().unwrap(), device.upload(&pixels()).unwrap());
+        ours.forward(&mut stream, 0, Input::rows(&pixels)).unwrap();
         assert_ne!(ours.read(Tensors::Values, 3).unwrap(), vec![0.0; 64]);
         let bytes = Weights::of(&ours).unwrap().encode();
         std::fs::write(at(a, "ours"), bytes).unwrap();
