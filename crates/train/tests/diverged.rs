@@ -6,10 +6,9 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::Cpu;
+use anchorhood_engine::Device;
 use anchorhood_train::{
-    Checkpoint, Event, LabelledSet, Outcome, RunConfig, RunDir, TrainError, supervised_config,
-    train, train_supervised,
+    Checkpoint, Event, Outcome, RunConfig, RunDir, TrainError, train,
 };
 
 use common::{data, tiny};
@@ -27,7 +26,7 @@ fn overflowing() -> (RunConfig, Dataset) {
 }
 
 /// Trains, and says what came of it and how many epochs had a finite loss.
-fn go(dir: &mut RunDir, data: &Dataset, labels: bool) -> (Result<Outcome, TrainError>, usize) {
+fn go(dir: &mut RunDir, data: &Dataset) -> (Result<Outcome, TrainError>, usize) {
     let mut epochs = 0;
     let mut observer = |event: &Event| {
         if let Event::EpochEnded(e) = event {
@@ -35,14 +34,8 @@ fn go(dir: &mut RunDir, data: &Dataset, labels: bool) -> (Result<Outcome, TrainE
             epochs += 1;
         }
     };
-    let (device, stop) = (Cpu::new(1), AtomicBool::new(false));
-    let outcome = match labels {
-        false => train(&device, dir, data, &mut observer, &stop),
-        true => {
-            let set = LabelledSet::of(data).unwrap();
-            train_supervised(&device, dir, &set, &mut observer, &stop)
-        }
-    };
+    let (device, stop) = (Device::cpu(1), AtomicBool::new(false));
+    let outcome = train(&device, dir, data, &mut observer, &stop);
     (outcome, epochs)
 }
 
@@ -54,15 +47,15 @@ fn the_last_good_checkpoint_stays() {
     blind.train.labels = None;
     blind.test = None;
     for data in [judged, blind] {
-        stays(&config, &data, false);
+        stays(&config, &data);
     }
 }
 
-fn stays(config: &RunConfig, data: &Dataset, labels: bool) {
+fn stays(config: &RunConfig, data: &Dataset) {
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", config).unwrap();
     let last = dir.checkpoint("last");
-    let (outcome, epochs) = go(&mut dir, data, labels);
+    let (outcome, epochs) = go(&mut dir, data);
     assert_eq!(epochs, 2, "both losses were finite");
     let error = outcome.unwrap_err();
     let message = error.to_string();
@@ -72,13 +65,13 @@ fn stays(config: &RunConfig, data: &Dataset, labels: bool) {
     }
     let kept = Checkpoint::load(&last).unwrap();
     let values = kept.weights.iter().flat_map(|t| &t.values);
-    assert!(values.chain(&kept.memory).all(|v| v.is_finite()));
+    assert!(values.chain(kept.memory().map_or(&[][..], |(rows, _)| rows)).all(|v| v.is_finite()));
     assert_eq!(kept.standing.position.epoch, 1);
     assert!(!dir.checkpoint("round-0").exists());
 
     // It is what the run goes on from, to the same end.
     let bytes = fs::read(&last).unwrap();
-    let (again, epochs) = go(&mut dir, data, labels);
+    let (again, epochs) = go(&mut dir, data);
     assert!(matches!(again, Err(TrainError::Diverged { .. })));
     assert_eq!(epochs, 1);
     assert!(fs::read(&last).unwrap() == bytes);
@@ -87,20 +80,17 @@ fn stays(config: &RunConfig, data: &Dataset, labels: bool) {
 #[test]
 fn a_supervised_run_keeps_it_too() {
     let (config, data) = overflowing();
-    stays(&supervised_config(&config, 10), &data, true);
+    stays(&config.supervised(10), &data);
 }
 
 #[test]
 fn of_a_first_epoch_nothing_is_kept() {
     let (mut config, data) = overflowing();
     config.training.learning_rate = 1e39;
-    for (config, labels) in [
-        (config.clone(), false),
-        (supervised_config(&config, 10), true),
-    ] {
+    for config in [config.clone(), config.supervised(10)] {
         let runs = tempfile::tempdir().unwrap();
         let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-        let (outcome, epochs) = go(&mut dir, &data, labels);
+        let (outcome, epochs) = go(&mut dir, &data);
         assert_eq!(epochs, 1);
         let message = outcome.unwrap_err().to_string();
         assert!(message.contains("nothing was saved before"), "{message}");

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::Cpu;
+use anchorhood_engine::Device;
+use anchorhood_methods::StateDict;
 use anchorhood_train::{
     Checkpoint, Event, Position, RunConfig, RunDir, Standing, Trainer, TrainingSet, judge, train,
 };
@@ -22,8 +23,8 @@ fn tiny() -> RunConfig {
 }
 
 fn bits(c: &Checkpoint) -> Vec<u32> {
-    let tensors = c.weights.iter().chain(&c.momentum).map(|t| &t.values);
-    let all = tensors.chain([&c.memory]).flatten();
+    let tensors = c.weights.iter().chain(&c.momentum).map(|t| &t.values[..]);
+    let all = tensors.chain(c.memory().map(|(rows, _)| rows)).flatten();
     all.map(|v| v.to_bits()).collect()
 }
 
@@ -33,7 +34,7 @@ fn run_with(data: &Dataset, config: &RunConfig) -> (Checkpoint, Vec<Event>) {
     let mut events = vec![];
     let mut observer = |event: &Event| events.push(event.clone());
     let stop = AtomicBool::new(false);
-    train(&Cpu::new(1), &mut dir, data, &mut observer, &stop).unwrap();
+    train(&Device::cpu(1), &mut dir, data, &mut observer, &stop).unwrap();
     (Checkpoint::load(&dir.checkpoint("last")).unwrap(), events)
 }
 
@@ -62,7 +63,7 @@ fn a_checkpoint_knows_how_to_look() {
     let mut other = data.clone();
     (other.mean, other.std) = ([0.9; 3], [0.01; 3]);
     let judged = |c: &Checkpoint, d: &Dataset| {
-        judge(&Cpu::new(1), c, Path::new("last"), &config, d).unwrap()
+        judge(&Device::cpu(1), c, Path::new("last"), &config, d).unwrap()
     };
     let (own, there) = (judged(&checkpoint, &data), judged(&checkpoint, &other));
     assert_eq!(
@@ -74,16 +75,14 @@ fn a_checkpoint_knows_how_to_look() {
 }
 
 /// Trains step by step, from a position on, to the end.
-fn finish(trainer: &mut Trainer<Cpu>, from: Position, config: &RunConfig, until: Position) {
-    trainer.begin(from).unwrap();
+fn finish(trainer: &mut Trainer, from: Position, config: &RunConfig, until: Position) {
+    trainer.begin().unwrap();
     let mut at = from;
     while at < until {
         if at.round > 0 && at.epoch == 0 && at.batch == 0 {
-            trainer.discover(at.round, &|_| {}).unwrap();
+            trainer.before_round(at.round, &|_| {}).unwrap();
         }
-        let sgd = config.training.sgd(config.training.rate_in(at.epoch));
-        let epoch = at.epochs_before(config.training.epochs);
-        let losses = trainer.advance((epoch, at.batch), 1, &sgd).unwrap();
+        let losses = trainer.advance(at, 1).unwrap();
         assert_eq!(losses.len(), 1);
         at.batch += 1;
         if at.batch == trainer.batches() {
@@ -96,7 +95,7 @@ fn finish(trainer: &mut Trainer<Cpu>, from: Position, config: &RunConfig, until:
 fn taken_up_at_any_step_it_ends_in_the_same_bits() {
     let config = tiny();
     let set = TrainingSet::of(&data(&config));
-    let fresh = || Trainer::new(&Cpu::new(1), &config, set.clone()).unwrap();
+    let fresh = || Trainer::new(&Device::cpu(1), &config, set.clone()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.safetensors");
     let end = Position {
@@ -137,11 +136,11 @@ fn taken_up_at_any_step_it_ends_in_the_same_bits() {
 fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
     let config = tiny();
     let set = TrainingSet::of(&data(&config));
-    let saved = Trainer::new(&Cpu::new(1), &config, set.clone()).unwrap();
+    let mut saved = Trainer::new(&Device::cpu(1), &config, set.clone()).unwrap();
     let saved = saved.checkpoint(Standing::default()).unwrap();
     let refusal = |config: &RunConfig| {
         let set = TrainingSet::of(&data(config));
-        let mut trainer = Trainer::new(&Cpu::new(1), config, set).unwrap();
+        let mut trainer = Trainer::new(&Device::cpu(1), config, set).unwrap();
         let refused = trainer.restore(saved.clone(), Path::new("last.safetensors"));
         refused.unwrap_err().to_string()
     };
@@ -161,15 +160,14 @@ fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
     );
     let mut others = set;
     others.mean[1] += 1e-4;
-    let mut trainer = Trainer::new(&Cpu::new(1), &config, others).unwrap();
+    let mut trainer = Trainer::new(&Device::cpu(1), &config, others).unwrap();
     let refused = trainer.restore(saved.clone(), Path::new("last.safetensors"));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("not the same"), "{message}");
     // As a supervised run leaves it.
     let mut forgetful = saved;
-    forgetful.standing.pictures = Some(forgetful.pictures);
-    forgetful.pictures = 0;
-    forgetful.memory = vec![];
+    forgetful.state = StateDict::default();
+    let mut trainer = Trainer::new(&Device::cpu(1), &config, TrainingSet::of(&data(&config))).unwrap();
     let refused = trainer.restore(forgetful, Path::new("last.safetensors"));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("no memory"), "{message}");
@@ -182,11 +180,12 @@ fn format_version_1_is_still_read() {
     let path = Path::new("tests/fixtures/checkpoint-v1.safetensors");
     let checkpoint = Checkpoint::load(path).unwrap();
     assert_eq!(checkpoint.program, "0.1.0");
-    assert_eq!((checkpoint.pictures, checkpoint.memory.len()), (6, 24));
+    let (rows, dim) = checkpoint.memory().unwrap();
+    assert_eq!((checkpoint.pictures(), rows.len(), dim), (6, 24, 4));
     assert_eq!(checkpoint.standing.position.round, 2);
-    let found = checkpoint.neighbourhoods.as_ref().unwrap();
-    assert_eq!((found.k, found.anchors.as_slice()), (1, &[true; 6][..]));
+    let found = checkpoint.neighbourhoods().unwrap();
+    assert_eq!((found.k(), found.anchors()), (1, &[true; 6][..]));
     let set = TrainingSet::of(&data(&checkpoint.config));
-    let mut trainer = Trainer::new(&Cpu::new(1), &checkpoint.config, set).unwrap();
+    let mut trainer = Trainer::new(&Device::cpu(1), &checkpoint.config, set).unwrap();
     trainer.restore(checkpoint, path).unwrap();
 }

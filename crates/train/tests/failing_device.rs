@@ -3,87 +3,128 @@
 
 mod common;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anchorhood_engine::{
-    BatchMaker, Cpu, CpuNetwork, Device, Error, Graph, NetworkOptions, NoSteps, Positives, Result,
-    Scan, ScanResult,
+    Backend, BatchBackend, BatchMaker, Buffer, Cpu, Device, DevicePositives, Epoch, Error, Graph,
+    NetworkBackend, NetworkOptions, Positives, Result, Scan, ScanResult, StreamBackend,
 };
 use anchorhood_train::{Outcome, RunDir, TrainError, train};
 
 use common::{data, tiny};
 
-/// A CPU that refuses everything after so many losses.
-#[derive(Clone)]
+/// A CPU that refuses to go on after so many steps.
 struct Failing {
     cpu: Cpu,
     left: Arc<AtomicUsize>,
 }
 
-impl Device for Failing {
-    type Buffer = Vec<f32>;
-    type Network = CpuNetwork;
-    type Steps = NoSteps<CpuNetwork>;
-    const LEADS_STEPS: bool = false;
-
+impl Backend for Failing {
     fn describe(&self) -> String {
         "a failing device".into()
     }
 
-    fn upload(&self, values: &[f32]) -> Result<Vec<f32>> {
+    fn upload(&self, values: &[f32]) -> Result<Buffer> {
         self.cpu.upload(values)
     }
 
-    fn download(&self, buffer: &Vec<f32>) -> Result<Vec<f32>> {
+    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+        self.cpu.upload_indices(values)
+    }
+
+    fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
+        self.cpu.write(values, to)
+    }
+
+    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         self.cpu.download(buffer)
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<CpuNetwork> {
+    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+        self.cpu.positives(positives, keys)
+    }
+
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
         self.cpu.network(graph, options)
     }
 
-    fn steps(&self, _: &CpuNetwork, _: &BatchMaker) -> Result<Option<Self::Steps>> {
-        Ok(None)
+    fn stream(&self) -> Result<Box<dyn StreamBackend>> {
+        self.cpu.stream()
     }
 
-    fn softmax_loss(
-        &self,
-        queries: &Vec<f32>,
-        keys: &Vec<f32>,
-        dim: usize,
-        temperature: f32,
-        positives: &Positives,
-        losses: &mut [f32],
-        gradient: &mut Vec<f32>,
-    ) -> Result<()> {
-        if self.left.load(Ordering::Relaxed) == 0 {
-            return Err(Error::Device("an illegal memory access".into()));
-        }
-        self.left.fetch_sub(1, Ordering::Relaxed);
-        let cpu = &self.cpu;
-        cpu.softmax_loss(queries, keys, dim, temperature, positives, losses, gradient)
+    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
+        Ok(Box::new(FailingBatches {
+            batches: self.cpu.batches(maker)?,
+            left: self.left.clone(),
+        }))
     }
 
-    fn blend_rows(
+    fn row_batches(
         &self,
-        keys: &mut Vec<f32>,
+        rows: Arc<Buffer>,
         dim: usize,
-        indices: &[u32],
-        queries: &Vec<f32>,
-        rate: f32,
-    ) -> Result<()> {
-        self.cpu.blend_rows(keys, dim, indices, queries, rate)
+        batch: usize,
+    ) -> Result<Box<dyn BatchBackend>> {
+        self.cpu.row_batches(rows, dim, batch)
     }
 
     fn scan(
         &self,
-        queries: &Vec<f32>,
-        keys: &Vec<f32>,
+        queries: &Buffer,
+        keys: &Buffer,
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
         self.cpu.scan(queries, keys, scan, progress)
+    }
+}
+
+struct FailingBatches {
+    batches: Box<dyn BatchBackend>,
+    left: Arc<AtomicUsize>,
+}
+
+impl BatchBackend for FailingBatches {
+    fn as_any(&self) -> &dyn Any {
+        self.batches.as_any()
+    }
+
+    fn batch(&self) -> usize {
+        self.batches.batch()
+    }
+
+    fn views(&self) -> usize {
+        self.batches.views()
+    }
+
+    fn indices(&self) -> &Buffer<u32> {
+        self.batches.indices()
+    }
+
+    fn on_device(&self) -> bool {
+        self.batches.on_device()
+    }
+
+    fn begin_epoch(&mut self, stream: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+        self.batches.begin_epoch(stream, epoch)
+    }
+
+    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        self.batches.bring(stream)
+    }
+
+    fn begin_step(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            return Err(Error::Device("an illegal memory access".into()));
+        }
+        self.left.fetch_sub(1, Ordering::Relaxed);
+        self.batches.begin_step(stream)
+    }
+
+    fn taken(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        self.batches.taken(stream)
     }
 }
 
@@ -95,10 +136,10 @@ fn a_run_is_taken_up_from_its_last_checkpoint() {
     let data = data(&config);
     let folder = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(folder.path(), "run", &config).unwrap();
-    let device = Failing {
+    let device = Device::new(Failing {
         cpu: Cpu::new(1),
         left: Arc::new(AtomicUsize::new(6)), // one epoch is four steps
-    };
+    });
     let stop = AtomicBool::new(false);
     let error = train(&device, &mut dir, &data, &mut |_| {}, &stop).unwrap_err();
     assert!(matches!(error, TrainError::DeviceFailed { .. }), "{error}");
@@ -109,6 +150,6 @@ fn a_run_is_taken_up_from_its_last_checkpoint() {
     drop(dir);
 
     let mut dir = RunDir::open(&folder.path().join("run")).unwrap();
-    let outcome = train(&Cpu::new(1), &mut dir, &data, &mut |_| {}, &stop).unwrap();
+    let outcome = train(&Device::cpu(1), &mut dir, &data, &mut |_| {}, &stop).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::Cpu;
+use anchorhood_engine::Device;
 use anchorhood_train::{Checkpoint, Event, Outcome, RunDir, TrainError, train};
 
 use common::{data, tiny};
 
 fn go_on(dir: &mut RunDir, data: &Dataset) -> Result<Outcome, TrainError> {
     let stop = AtomicBool::new(false);
-    train(&Cpu::new(1), dir, data, &mut |_| {}, &stop)
+    train(&Device::cpu(1), dir, data, &mut |_| {}, &stop)
 }
 
 fn ends(run: &Path) -> usize {
