@@ -11,11 +11,14 @@ mod gemm;
 mod losses;
 mod network;
 mod normalise;
+#[allow(dead_code, reason = "devices offer them step by step")]
+mod optimisers;
 mod parameters;
 mod pool;
 mod simd;
 mod similarity;
 mod stream;
+mod sums;
 mod winograd;
 
 use std::sync::Arc;

@@ -11,6 +11,7 @@ pub mod elementwise;
 pub mod l2_normalise;
 pub mod linear;
 mod network;
+pub mod optimisers;
 pub mod pool;
 pub mod sgd;
 pub mod similarity;
