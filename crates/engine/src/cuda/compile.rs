@@ -23,6 +23,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("loss_f32", include_str!("kernels/loss_f32.cu")),
     ("losses", include_str!("kernels/losses.cu")),
     ("norm_on_chip", include_str!("kernels/norm_on_chip.cu")),
+    ("optimisers", include_str!("kernels/optimisers.cu")),
     ("pool", include_str!("kernels/pool.cu")),
     ("scan", include_str!("kernels/scan.cu")),
     ("sgd", include_str!("kernels/sgd.cu")),

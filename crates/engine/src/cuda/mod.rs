@@ -16,6 +16,8 @@ mod libraries;
 mod losses;
 mod memory;
 mod network;
+#[allow(dead_code, reason = "devices offer them step by step")]
+mod optimisers;
 mod parameters;
 mod plans;
 mod similarity;

@@ -1,0 +1,381 @@
+//! A step of any [`Optimiser`] over the vector of all weights on the GPU, and the moving average of such vectors
+//! (kernels/optimisers.cu).
+//!
+//! Everything is on the device and is asked for on the stream given; nothing waits, so that a step can be captured as a
+//! graph. Callers promise that pointers cover the values named, begin at sixteen bytes, and that what lies between two
+//! tensors is zero.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+};
+
+use super::launch::Pointer;
+use super::{Cuda, failed};
+use crate::{Error, Optimiser, ParameterGroup, Result};
+
+/// Threads of a block of each kernel.
+const THREADS: usize = 256;
+/// Weights of a block where a thread takes four.
+const WEIGHTS: usize = 4 * THREADS;
+/// Every tensor begins at a multiple of so many values.
+const ALIGN: usize = 8;
+/// Values whose squares a block sums.
+const PART: usize = 8192;
+/// The most gradients that are summed.
+const MOST_PASSES: usize = 32;
+
+/// How a tensor is trained, as optimisers.cu has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Tensor {
+    rate_factor: f32,
+    decay: f32,
+    frozen: u32,
+    adapt: u32,
+}
+// SAFETY: four words without padding, the same on the device, and valid when they are zero.
+unsafe impl DeviceRepr for Tensor {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Tensor {}
+
+/// Values of one tensor, as optimisers.cu has them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Part {
+    start: u64,
+    len: u32,
+    tensor: u32,
+}
+// SAFETY: sixteen bytes without padding, the same on the device, and valid when they are zero.
+unsafe impl DeviceRepr for Part {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Part {}
+
+/// The gradients of all passes, as optimisers.cu has them.
+#[repr(C)]
+struct Gradients {
+    wide: [Pointer; MOST_PASSES],
+    narrow: [Pointer; MOST_PASSES],
+    passes: u32,
+}
+// SAFETY: addresses and a number, laid out as C lays them out on both sides.
+unsafe impl DeviceRepr for Gradients {}
+
+/// The vectors of a network: f32 but for `copies`.
+#[derive(Clone, Copy)]
+pub(super) struct Vectors {
+    /// All weights.
+    pub(super) weights: Pointer,
+    /// The optimiser's state; a slot that it does not have is 0.
+    pub(super) slots: [Pointer; 2],
+    /// The first `matrices` weights rounded to bf16; 0 where activations are f32.
+    pub(super) copies: Pointer,
+    /// How many weights have copies and gradients in bf16: 0 where activations are f32.
+    pub(super) matrices: usize,
+}
+
+/// What changes from step to step.
+#[derive(Clone, Copy)]
+pub(super) struct StepInputs {
+    /// f32: the learning rate.
+    pub(super) rate: Pointer,
+    /// Three u64: step in the epoch, epoch, number of all steps before this one.
+    pub(super) current: Pointer,
+    /// u32: not 0 where nothing may change; or 0 for none.
+    pub(super) flag: Pointer,
+}
+
+/// Where each tensor lies and how it is trained, with the memory that its norms need.
+pub(super) struct Update {
+    optimiser: Optimiser,
+    len: usize,
+    step: CudaFunction,
+    tensors: CudaSlice<Tensor>,
+    /// A tensor's number for every eight values.
+    tensor_of: CudaSlice<u16>,
+    lars: Option<Lars>,
+}
+
+/// What LARS needs beside.
+struct Lars {
+    squares: CudaFunction,
+    rates: CudaFunction,
+    /// Where tensors begin among all values, and among the parts.
+    starts: Vec<usize>,
+    part_starts: Vec<u32>,
+    parts: CudaSlice<Part>,
+    parts_of: CudaSlice<u32>,
+    sums: CudaSlice<f64>,
+    local: CudaSlice<f32>,
+}
+
+impl Update {
+    /// Tensors that begin at multiples of eight values, in any order, in a vector of `len` values.
+    pub(super) fn new(
+        cuda: &Cuda,
+        optimiser: Optimiser,
+        mut tensors: Vec<(Range<usize>, ParameterGroup)>,
+        len: usize,
+    ) -> Result<Self> {
+        tensors.sort_by_key(|(range, _)| range.start);
+        let tensor_of = numbers(&tensors, len)?;
+        let of_group = |(_, group): &(Range<usize>, ParameterGroup)| Tensor {
+            rate_factor: group.rate_factor,
+            decay: optimiser.decay(group),
+            frozen: u32::from(group.frozen),
+            adapt: u32::from(group.adapt),
+        };
+        let table: Vec<Tensor> = tensors.iter().map(of_group).collect();
+        let (step, lars) = match optimiser {
+            Optimiser::Sgd { .. } => ("sgd_step", None),
+            Optimiser::Lars { .. } => ("sgd_step", Some(Lars::new(cuda, &tensors)?)),
+            Optimiser::AdamW { .. } => ("adam_w_step", None),
+        };
+        Ok(Update {
+            optimiser,
+            len,
+            step: cuda.function("optimisers", step)?,
+            tensors: send(cuda, &table)?,
+            tensor_of: send(cuda, &tensor_of)?,
+            lars,
+        })
+    }
+
+    /// Asks for one step of some of the weights: whole tensors, by the sum of the gradients of all passes. A pass has its
+    /// gradients of all weights in f32, of which those of the matrices are not read where they are in bf16, and those.
+    pub(super) fn enqueue(
+        &self,
+        cuda: &Cuda,
+        stream: &Arc<CudaStream>,
+        inputs: &StepInputs,
+        passes: &[[Pointer; 2]],
+        vectors: &Vectors,
+        some: Range<usize>,
+    ) -> Result<()> {
+        if some.end > self.len || !some.start.is_multiple_of(ALIGN) {
+            return Err(Error::Plan(format!("{some:?} of {} weights", self.len)));
+        }
+        if some.is_empty() {
+            return Ok(());
+        }
+        let local = match &self.lars {
+            Some(lars) => {
+                let all = gradients(passes, 0)?;
+                lars.enqueue(cuda, stream, self, &all, vectors, &some)?;
+                cuda.pointer(&lars.local)
+            }
+            None => 0,
+        };
+        let some_gradients = gradients(passes, some.start)?;
+        let (wide, narrow) = (4 * some.start as u64, 2 * some.start as u64);
+        let matrices = vectors.matrices.saturating_sub(some.start) as u64;
+        let [weights, copies] = [vectors.weights + wide, vectors.copies + narrow];
+        let [first, second] = vectors.slots.map(|slot| slot + wide);
+        let tensor_of = cuda.pointer(&self.tensor_of) + 2 * (some.start / ALIGN) as u64;
+        let (tensors, len) = (cuda.pointer(&self.tensors), some.len() as u64);
+        let mut launch = stream.launch_builder(&self.step);
+        launch.arg(&inputs.rate);
+        let (numbers, nesterov);
+        match self.optimiser {
+            Optimiser::Sgd {
+                momentum,
+                nesterov: n,
+                ..
+            }
+            | Optimiser::Lars {
+                momentum,
+                nesterov: n,
+                ..
+            } => {
+                (numbers, nesterov) = ([momentum, 0.0, 0.0], u32::from(n));
+                launch.arg(&numbers[0]).arg(&nesterov).arg(&some_gradients);
+                launch.arg(&tensor_of).arg(&tensors).arg(&local);
+                launch.arg(&inputs.flag).arg(&matrices).arg(&len);
+                launch.arg(&weights).arg(&first).arg(&copies);
+            }
+            Optimiser::AdamW {
+                beta1,
+                beta2,
+                epsilon,
+                ..
+            } => {
+                numbers = [beta1, beta2, epsilon];
+                launch.arg(&inputs.current);
+                launch.arg(&numbers[0]).arg(&numbers[1]).arg(&numbers[2]);
+                launch.arg(&some_gradients).arg(&tensor_of).arg(&tensors);
+                launch.arg(&inputs.flag).arg(&matrices).arg(&len);
+                launch.arg(&weights).arg(&first).arg(&second).arg(&copies);
+            }
+        }
+        // SAFETY: the arguments are those of the optimiser's kernel; pointers are the caller's promise.
+        let launched = unsafe { launch.launch(blocks(some.len().div_ceil(WEIGHTS))) };
+        launched.map(drop).map_err(|e| failed("the optimiser", e))
+    }
+}
+
+impl Lars {
+    fn new(cuda: &Cuda, tensors: &[(Range<usize>, ParameterGroup)]) -> Result<Self> {
+        let (parts, part_starts) = parts(tensors);
+        Ok(Lars {
+            squares: cuda.function("optimisers", "lars_squares")?,
+            rates: cuda.function("optimisers", "lars_rates")?,
+            starts: tensors.iter().map(|(range, _)| range.start).collect(),
+            parts: send(cuda, &parts)?,
+            parts_of: send(cuda, &part_starts)?,
+            sums: cuda.zeros(2 * parts.len(), "norms of the weights")?,
+            local: cuda.zeros(2 * tensors.len(), "local rates")?,
+            part_starts,
+        })
+    }
+
+    /// Asks for the local rates of the tensors that begin in a range.
+    fn enqueue(
+        &self,
+        cuda: &Cuda,
+        stream: &Arc<CudaStream>,
+        update: &Update,
+        gradients: &Gradients,
+        vectors: &Vectors,
+        some: &Range<usize>,
+    ) -> Result<()> {
+        let number = |value: usize| self.starts.partition_point(|start| *start < value);
+        let (from, to) = (number(some.start), number(some.end));
+        let [first_part, end_part] = [from, to].map(|n| self.part_starts[n]);
+        if first_part == end_part {
+            return Ok(());
+        }
+        let Optimiser::Lars { trust, epsilon, .. } = update.optimiser else {
+            return Ok(()); // nobody else has local rates
+        };
+        let failed = |e| failed("norms of the weights", e);
+        let parts = cuda.pointer(&self.parts) + (size_of::<Part>() as u64) * u64::from(first_part);
+        let sums = cuda.pointer(&self.sums);
+        let own_sums = sums + 16 * u64::from(first_part);
+        let matrices = vectors.matrices as u64;
+        let mut launch = stream.launch_builder(&self.squares);
+        launch.arg(&parts).arg(gradients).arg(&matrices);
+        launch.arg(&vectors.weights).arg(&own_sums);
+        // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are as many sums.
+        unsafe { launch.launch(blocks((end_part - first_part) as usize)) }.map_err(failed)?;
+
+        let [parts_of, local] = [cuda.pointer(&self.parts_of), cuda.pointer(&self.local)];
+        let (tensors, first, count) = (
+            cuda.pointer(&update.tensors),
+            from as u32,
+            (to - from) as u32,
+        );
+        let mut launch = stream.launch_builder(&self.rates);
+        launch.arg(&parts_of).arg(&sums).arg(&tensors);
+        launch.arg(&first).arg(&count).arg(&trust).arg(&epsilon);
+        launch.arg(&local);
+        // SAFETY: as above; a warp a tensor.
+        unsafe { launch.launch(blocks((to - from).div_ceil(THREADS / 32))) }.map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// The exponential moving average of a network's weights.
+pub(super) struct Ema(CudaFunction);
+
+impl Ema {
+    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
+        Ok(Ema(cuda.function("optimisers", "ema")?))
+    }
+
+    /// Asks for target ← m · target + (1 − m) · source over `len` weights, m (f32) and flag (u32, or 0) being on the device;
+    /// the copies of the target's matrices follow.
+    pub(super) fn enqueue(
+        &self,
+        stream: &Arc<CudaStream>,
+        [m, flag]: [Pointer; 2],
+        source: Pointer,
+        target: &Vectors,
+        len: usize,
+    ) -> Result<()> {
+        let (matrices, values) = (target.matrices as u64, len as u64);
+        let mut launch = stream.launch_builder(&self.0);
+        launch.arg(&m).arg(&flag).arg(&source);
+        launch.arg(&matrices).arg(&values);
+        launch.arg(&target.weights).arg(&target.copies);
+        // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
+        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the moving average", e))
+    }
+}
+
+/// The gradients of all passes from a weight on.
+fn gradients(passes: &[[Pointer; 2]], start: usize) -> Result<Gradients> {
+    if !(1..=MOST_PASSES).contains(&passes.len()) {
+        return Err(Error::Plan(format!(
+            "gradients of {} passes: there may be 1 to {MOST_PASSES}",
+            passes.len()
+        )));
+    }
+    let mut all = Gradients {
+        wide: [0; MOST_PASSES],
+        narrow: [0; MOST_PASSES],
+        passes: passes.len() as u32,
+    };
+    for (pass, [wide, narrow]) in passes.iter().enumerate() {
+        all.wide[pass] = wide + 4 * start as u64;
+        all.narrow[pass] = narrow + 2 * start as u64;
+    }
+    Ok(all)
+}
+
+/// A tensor's number for every eight values.
+fn numbers(tensors: &[(Range<usize>, ParameterGroup)], len: usize) -> Result<Vec<u16>> {
+    let mut numbers = vec![0; len.div_ceil(ALIGN)];
+    for (number, (range, _)) in tensors.iter().enumerate() {
+        let Ok(number) = u16::try_from(number) else {
+            return Err(Error::Plan(format!("{} tensors", tensors.len())));
+        };
+        if range.end > len || !range.start.is_multiple_of(ALIGN) {
+            return Err(Error::Plan(format!(
+                "a tensor at {range:?} of {len} weights"
+            )));
+        }
+        numbers[range.start / ALIGN..range.end.div_ceil(ALIGN)].fill(number);
+    }
+    Ok(numbers)
+}
+
+/// Tensors cut into parts, and where each tensor's begin; one more for the end.
+fn parts(tensors: &[(Range<usize>, ParameterGroup)]) -> (Vec<Part>, Vec<u32>) {
+    let (mut parts, mut starts) = (vec![], vec![0]);
+    for (number, (range, _)) in tensors.iter().enumerate() {
+        let of_tensor = range.clone().step_by(PART).map(|start| Part {
+            start: start as u64,
+            len: PART.min(range.end - start) as u32,
+            tensor: number as u32,
+        });
+        parts.extend(of_tensor);
+        starts.push(parts.len() as u32);
+    }
+    (parts, starts)
+}
+
+fn send<T: DeviceRepr + ValidAsZeroBits>(cuda: &Cuda, values: &[T]) -> Result<CudaSlice<T>> {
+    let mut slice = cuda.zeros(values.len(), "the table of tensors")?;
+    if !values.is_empty() {
+        let sent = cuda.stream().memcpy_htod(values, &mut slice);
+        sent.map_err(|e| failed("sending the table of tensors", e))?;
+    }
+    Ok(slice)
+}
+
+fn blocks(count: usize) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (count.max(1) as u32, 1, 1),
+        block_dim: (THREADS as u32, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! Every optimiser beside its naive twin on a GPU, and the table of tensors on any machine.
+
+use super::*;
+use crate::cuda::Precision;
+use crate::cuda::testing::OnDevice;
+use crate::naive::{self, widen};
+use crate::testing::{assert_close, uniform};
+
+const MATRICES: usize = 2 * PART + 24;
+const LEN: usize = MATRICES + 64;
+const STEPS: u64 = 4;
+
+/// Tensors of one part and of several, alike and apart, with gaps up to the next eight values.
+fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
+    let plain = ParameterGroup::default();
+    let apart = ParameterGroup {
+        decay: Some(0.0),
+        adapt: false,
+        ..plain
+    };
+    let slow = ParameterGroup {
+        rate_factor: 0.1,
+        decay: Some(0.3),
+        ..plain
+    };
+    let frozen = ParameterGroup {
+        frozen: true,
+        ..plain
+    };
+    vec![
+        (MATRICES..MATRICES + 7, apart),
+        (0..2 * PART + 5, plain),
+        (2 * PART + 8..MATRICES, slow),
+        (MATRICES + 8..MATRICES + 40, frozen),
+        (MATRICES + 40..LEN, apart),
+    ]
+}
+
+fn all_optimisers() -> [Optimiser; 4] {
+    let sgd = |nesterov| Optimiser::Sgd {
+        momentum: 0.9,
+        nesterov,
+        decay: 0.01,
+    };
+    let lars = Optimiser::Lars {
+        momentum: 0.9,
+        nesterov: false,
+        decay: 0.01,
+        trust: 0.02,
+        epsilon: 1e-8,
+    };
+    let adam_w = Optimiser::AdamW {
+        beta1: 0.9,
+        beta2: 0.99,
+        epsilon: 1e-6,
+        decay: 0.05,
+    };
+    [sgd(true), sgd(false), lars, adam_w]
+}
+
+/// Values that bf16 has, and zeros between the tensors.
+fn values(seed: u64) -> Vec<f32> {
+    let mut values = vec![0.0; LEN];
+    let random = uniform(seed, LEN);
+    for (range, _) in tensors() {
+        for i in range {
+            values[i] = f32::from_bits(random[i].to_bits() & 0xffff_0000);
+        }
+    }
+    values
+}
+
+fn bf16(values: &[f32]) -> Vec<u16> {
+    values.iter().map(|v| (v.to_bits() >> 16) as u16).collect()
+}
+
+/// A network's vectors on a device.
+struct Net {
+    weights: OnDevice<f32>,
+    slots: [OnDevice<f32>; 2],
+    copies: OnDevice<u16>,
+    matrices: usize,
+}
+
+impl Net {
+    fn new(cuda: &Cuda) -> Self {
+        let zeros = || OnDevice::new(cuda, &vec![0.0; LEN]);
+        Net {
+            weights: OnDevice::new(cuda, &values(1)),
+            slots: [zeros(), zeros()],
+            copies: OnDevice::new(cuda, &bf16(&values(1)[..MATRICES])),
+            matrices: match cuda.precision() {
+                Precision::Bf16 => MATRICES,
+                Precision::Tf32 | Precision::F32 => 0,
+            },
+        }
+    }
+
+    fn vectors(&self) -> Vectors {
+        Vectors {
+            weights: self.weights.at,
+            slots: self.slots.each_ref().map(|s| s.at),
+            copies: self.copies.at,
+            matrices: self.matrices,
+        }
+    }
+
+    fn read(&self, cuda: &Cuda) -> [Vec<f32>; 3] {
+        let [first, second] = &self.slots;
+        [&self.weights, first, second].map(|v| v.read(cuda))
+    }
+}
+
+/// Some steps over gradients of so many passes, the weights in one range or several.
+fn run(cuda: &Cuda, optimiser: Optimiser, passes: u64, ranges: &[Range<usize>], flag: u32) -> Net {
+    let net = Net::new(cuda);
+    let update = Update::new(cuda, optimiser, tensors(), LEN).unwrap();
+    let rate = OnDevice::new(cuda, &[0.1_f32]);
+    let flag = OnDevice::new(cuda, &[flag]);
+    for number in 0..STEPS {
+        let current = OnDevice::new(cuda, &[7_u64, 7, number]);
+        let gradients = (0..passes).map(|pass| values(2 + 40 * number + pass));
+        let gradients: Vec<_> = gradients
+            .map(|g| (OnDevice::new(cuda, &g), OnDevice::new(cuda, &bf16(&g))))
+            .collect();
+        let at: Vec<_> = gradients.iter().map(|(g, n)| [g.at, n.at]).collect();
+        let inputs = StepInputs {
+            rate: rate.at,
+            current: current.at,
+            flag: flag.at,
+        };
+        for some in ranges {
+            update
+                .enqueue(
+                    cuda,
+                    cuda.stream(),
+                    &inputs,
+                    &at,
+                    &net.vectors(),
+                    some.clone(),
+                )
+                .unwrap();
+        }
+        cuda.synchronise().unwrap();
+    }
+    net
+}
+
+fn naively(optimiser: Optimiser, passes: u64) -> [Vec<f64>; 3] {
+    let (mut weights, mut first, mut second) = (widen(&values(1)), vec![0.0; LEN], vec![0.0; LEN]);
+    for number in 0..STEPS {
+        let mut gradients = vec![0.0; LEN];
+        for pass in 0..passes {
+            let own = widen(&values(2 + 40 * number + pass));
+            gradients.iter_mut().zip(own).for_each(|(sum, g)| *sum += g);
+        }
+        for (range, group) in tensors() {
+            let at = || range.clone();
+            let slots = [&mut first[at()], &mut second[at()]];
+            let (w, g) = (&mut weights[at()], &gradients[at()]);
+            let rate = f64::from(0.1_f32);
+            naive::optimisers::step(&optimiser, rate, number, &group, w, slots, g);
+        }
+    }
+    [weights, first, second]
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn like_the_naive_ones_in_one_range_or_two() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let cuda = Cuda::new(0, precision).unwrap();
+        for optimiser in all_optimisers() {
+            for passes in [1, 3, MOST_PASSES as u64] {
+                let what = format!("{precision}, {optimiser:?}, {passes} passes");
+                let net = run(&cuda, optimiser, passes, &[0..LEN], 0);
+                let got = net.read(&cuda);
+                for (which, (got, expected)) in
+                    got.iter().zip(&naively(optimiser, passes)).enumerate()
+                {
+                    assert_close(&format!("{what}, {which}"), got, expected, 5e-6);
+                }
+                if precision == Precision::Bf16 {
+                    let copies = net.copies.read(&cuda);
+                    let copies: Vec<f32> = copies
+                        .iter()
+                        .map(|b| f32::from_bits(u32::from(*b) << 16))
+                        .collect();
+                    let close = |(c, w): (&f32, &f32)| (c - w).abs() <= w.abs() / 256.0;
+                    assert!(copies.iter().zip(&got[0]).all(close), "{what}: copies");
+                }
+                let middle = 2 * PART + 8;
+                let in_two = run(&cuda, optimiser, passes, &[middle..LEN, 0..middle], 0);
+                assert!(in_two.read(&cuda) == got, "{what}: in two ranges");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_flag_that_is_up_leaves_everything_unchanged() {
+    let cuda = Cuda::new(0, Precision::Bf16).unwrap();
+    let before = Net::new(&cuda).read(&cuda);
+    for optimiser in all_optimisers() {
+        let net = run(&cuda, optimiser, 1, &[0..LEN], 1);
+        assert!(net.read(&cuda) == before, "{optimiser:?}");
+        assert_eq!(net.copies.read(&cuda), bf16(&before[0][..MATRICES]));
+    }
+}
+
+/// The bits of sgd.cu, where all tensors are alike and there is one pass.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn sgd_has_the_bits_of_sgd() {
+    let cuda = Cuda::new(0, Precision::Bf16).unwrap();
+    let alike = tensors()
+        .into_iter()
+        .map(|(range, _)| (range, ParameterGroup::default()));
+    let update = Update::new(&cuda, Optimiser::sgd(), alike.collect(), LEN).unwrap();
+    let [ours, theirs] = [(); 2].map(|()| Net::new(&cuda));
+    let rate = OnDevice::new(&cuda, &[0.03_f32]);
+    let words = [0.03_f32, 0.9, 5e-4].map(f32::to_bits);
+    let settings = OnDevice::new(&cuda, &[words[0], words[1], words[2], 1]);
+    let sgd = cuda.function("sgd", "sgd").unwrap();
+    for number in 0..STEPS {
+        let g = values(2 + number);
+        let (wide, narrow) = (OnDevice::new(&cuda, &g), OnDevice::new(&cuda, &bf16(&g)));
+        let inputs = StepInputs {
+            rate: rate.at,
+            current: 0,
+            flag: 0,
+        };
+        let passes = [[wide.at, narrow.at]];
+        update
+            .enqueue(
+                &cuda,
+                cuda.stream(),
+                &inputs,
+                &passes,
+                &ours.vectors(),
+                0..LEN,
+            )
+            .unwrap();
+        let (to, matrices, len) = (theirs.vectors(), MATRICES as u64, LEN as u64);
+        let mut launch = cuda.stream().launch_builder(&sgd);
+        launch.arg(&settings.at).arg(&wide.at).arg(&narrow.at);
+        launch.arg(&matrices).arg(&len);
+        launch.arg(&to.weights).arg(&to.slots[0]).arg(&to.copies);
+        // SAFETY: the arguments are those of sgd.cu, over vectors of LEN values.
+        unsafe { launch.launch(blocks(LEN.div_ceil(WEIGHTS))) }.unwrap();
+        cuda.synchronise().unwrap();
+    }
+    assert!(ours.read(&cuda) == theirs.read(&cuda));
+    assert_eq!(ours.copies.read(&cuda), theirs.copies.read(&cuda));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn moving_average_like_the_naive_one() {
+    let cuda = Cuda::new(0, Precision::Bf16).unwrap();
+    let ema = Ema::load(&cuda).unwrap();
+    let m = OnDevice::new(&cuda, &[0.99_f32]);
+    let source = OnDevice::new(&cuda, &values(2));
+    let mut expected = widen(&values(1));
+    naive::optimisers::ema(f64::from(0.99_f32), &mut expected, &widen(&values(2)));
+    for (flag, expected) in [(0_u32, expected), (1, widen(&values(1)))] {
+        let (net, flag) = (Net::new(&cuda), OnDevice::new(&cuda, &[flag]));
+        ema.enqueue(
+            cuda.stream(),
+            [m.at, flag.at],
+            source.at,
+            &net.vectors(),
+            LEN,
+        )
+        .unwrap();
+        assert_close("target", &net.weights.read(&cuda), &expected, 1e-6);
+        let copies = net.copies.read(&cuda);
+        let close = |(c, w): (&u16, &f64)| {
+            let c = f64::from(f32::from_bits(u32::from(*c) << 16));
+            (c - w).abs() <= w.abs() / 255.0 + 1e-9
+        };
+        assert!(copies.iter().zip(&expected).all(close), "copies");
+    }
+}
+
+#[test]
+fn the_table_covers_every_tensor_and_parts_cross_none() {
+    let mut all = tensors();
+    all.sort_by_key(|(range, _)| range.start);
+    let numbers = numbers(&all, LEN).unwrap();
+    let (parts, starts) = parts(&all);
+    for (number, (range, _)) in all.iter().enumerate() {
+        assert!(
+            range
+                .clone()
+                .all(|at| numbers[at / ALIGN] as usize == number)
+        );
+        let own = &parts[starts[number] as usize..starts[number + 1] as usize];
+        assert!(
+            own.iter()
+                .all(|p| p.tensor as usize == number && p.start % 8 == 0)
+        );
+        assert_eq!(
+            own.iter().map(|p| p.len as usize).sum::<usize>(),
+            range.len()
+        );
+    }
+    let crooked = vec![(3..9, ParameterGroup::default())];
+    assert!(super::numbers(&crooked, LEN).is_err() && super::numbers(&all, LEN - 1).is_err());
+    assert!(gradients(&[], 0).is_err() && gradients(&[[0; 2]; 33], 0).is_err());
+    assert_eq!(gradients(&[[16, 8]; 2], 8).unwrap().narrow[1], 24);
+}
