@@ -6,10 +6,12 @@
 pub mod batch_norm;
 pub mod contrastive;
 pub mod conv;
+pub mod cosine;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod l2_normalise;
 pub mod linear;
+pub mod mean_squared;
 mod network;
 pub mod optimisers;
 pub mod pool;
