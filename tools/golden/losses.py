@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Write crates/engine/tests/golden/losses.json: what PyTorch makes of the losses over rows, with autograd's gradients.
+
+usage: losses.py            (needs: pip install torch)
+
+Each case has its inputs (f32), and in f64 the loss of each row and the gradient of weight * mean(losses). The contrastive
+loss is written as SimCLR has it: cross-entropy over all other rows, the mean of it over the other views of a picture.
+Read by crates/engine/tests/losses.rs.
+"""
+import json
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+OUT = Path(__file__).parents[2] / "crates/engine/tests/golden/losses.json"
+WEIGHT = 0.75
+
+
+def flat(t):
+    return t.detach().flatten().tolist()
+
+
+def rows(*shape):
+    return torch.randn(*shape).double().requires_grad_()
+
+
+def finish(losses, x, **inputs):
+    (WEIGHT * losses.mean()).backward()
+    inputs = {key: flat(value) if torch.is_tensor(value) else value for key, value in inputs.items()}
+    return dict(inputs, x=flat(x), weight=WEIGHT, losses=flat(losses), gradient=flat(x.grad))
+
+
+def cross_entropy(batch, classes, items):
+    x, labels, indices = rows(batch, classes), torch.randint(classes, (items,)), torch.randint(items, (batch,))
+    losses = F.cross_entropy(x, labels[indices], reduction="none")
+    return finish(losses, x, dim=classes, labels=labels, indices=indices)
+
+
+def contrastive(views, batch, dim, temperature, normalised):
+    x = rows(views * batch, dim)
+    if normalised:  # to numbers that f32 has
+        x = F.normalize(x.detach()).float().double().requires_grad_()
+    logits = (x @ x.T / temperature).masked_fill(torch.eye(len(x), dtype=bool), -torch.inf)
+    own = torch.arange(len(x))
+    others = [(own + shift * batch) % len(x) for shift in range(1, views)]
+    losses = torch.stack([F.cross_entropy(logits, other, reduction="none") for other in others]).mean(0)
+    return finish(losses, x, dim=dim, views=views, temperature=temperature)
+
+
+def cosine(count, dim):
+    x, other = rows(count, dim), rows(count, dim)
+    return finish(-F.cosine_similarity(x, other.detach()), x, dim=dim, other=other)
+
+
+def mean_squared(count, dim):
+    x, other = rows(count, dim), rows(count, dim)
+    return finish(F.mse_loss(x, other.detach(), reduction="none").mean(1), x, dim=dim, other=other)
+
+
+def mean_of_others(views, batch, dim, normalise):
+    x = torch.randn(views, batch, dim).double()
+    each = F.normalize(x, dim=2) if normalise else x
+    targets = torch.stack([torch.cat([each[:v], each[v + 1:]]).mean(0) for v in range(views)])
+    return dict(dim=dim, views=views, normalise=normalise, x=flat(x), targets=flat(targets))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    golden = dict(
+        torch=torch.__version__,
+        cross_entropy=[cross_entropy(3, 5, 7), cross_entropy(4, 11, 4)],
+        contrastive=[contrastive(2, 4, 6, 0.1, True), contrastive(3, 3, 5, 0.5, True), contrastive(2, 3, 4, 1.0, False)],
+        cosine=[cosine(3, 7)],
+        mean_squared=[mean_squared(3, 7)],
+        mean_of_others=[mean_of_others(2, 2, 5, True), mean_of_others(4, 2, 3, False)],
+    )
+    OUT.write_text(json.dumps(golden))
+    print(f"{OUT.name}: {OUT.stat().st_size} bytes")
