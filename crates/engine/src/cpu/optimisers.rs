@@ -79,15 +79,11 @@ impl Update {
                 norms,
             };
             let first = &mut first[range.clone()];
-            match optimiser.slots() {
-                2 => step.over(
-                    arch,
-                    weights,
-                    [first, &mut second[range.clone()]],
-                    gradients,
-                ),
-                _ => step.over(arch, weights, [first, &mut []], gradients),
-            }
+            let second = match optimiser.slots() > 1 {
+                true => &mut second[range.clone()],
+                false => &mut [],
+            };
+            step.over(arch, weights, [first, second], gradients);
         }
     }
 }

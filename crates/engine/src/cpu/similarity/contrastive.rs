@@ -146,13 +146,7 @@ impl Shape {
                 tile.0[(j - first_key) * width + j - block.start] = f32::NEG_INFINITY;
             }
             let greatest = tile.max_of_columns(arch, here, width);
-            for lane in 0..block.len() {
-                let (old, new) = (max.0[lane], greatest.0[lane]);
-                if new > old {
-                    total[lane] *= f64::from(old - new).exp();
-                    max.0[lane] = new;
-                }
-            }
+            raise(&mut max, &greatest, &mut total);
             // Where nothing but the row itself was seen, or no row is, any maximum will do.
             let mut sums = Lanes([0.0; QUERIES]);
             let base = Lanes(max.0.map(|m| if m == f32::NEG_INFINITY { 0.0 } else { m }));
@@ -228,6 +222,16 @@ impl Shape {
             for k in self.others(j).filter(|k| keys.contains(k)) {
                 tile.0[at(k)] -= twice;
             }
+        }
+    }
+}
+
+/// Takes over greater maxima: what was summed under the old ones shrinks.
+fn raise(max: &mut Lanes, greatest: &Lanes, total: &mut [f64; QUERIES]) {
+    for ((max, new), total) in max.0.iter_mut().zip(greatest.0).zip(total) {
+        if new > *max {
+            *total *= f64::from(*max - new).exp();
+            *max = new;
         }
     }
 }

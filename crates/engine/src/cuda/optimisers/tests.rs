@@ -1,5 +1,7 @@
 //! Every optimiser beside its naive twin on a GPU, and the table of tensors on any machine.
 
+use std::slice::from_ref;
+
 use super::*;
 use crate::cuda::Precision;
 use crate::cuda::testing::OnDevice;
@@ -173,7 +175,7 @@ fn like_the_naive_ones_in_one_range_or_two() {
         for optimiser in all_optimisers() {
             for passes in [1, 3, MOST_PASSES as u64] {
                 let what = format!("{precision}, {optimiser:?}, {passes} passes");
-                let net = run(&cuda, optimiser, passes, &[0..LEN], 0);
+                let net = run(&cuda, optimiser, passes, from_ref(&(0..LEN)), 0);
                 let got = net.read(&cuda);
                 for (which, (got, expected)) in
                     got.iter().zip(&naively(optimiser, passes)).enumerate()
@@ -203,7 +205,7 @@ fn a_flag_that_is_up_leaves_everything_unchanged() {
     let cuda = Cuda::new(0, Precision::Bf16).unwrap();
     let before = Net::new(&cuda).read(&cuda);
     for optimiser in all_optimisers() {
-        let net = run(&cuda, optimiser, 1, &[0..LEN], 1);
+        let net = run(&cuda, optimiser, 1, from_ref(&(0..LEN)), 1);
         assert!(net.read(&cuda) == before, "{optimiser:?}");
         assert_eq!(net.copies.read(&cuda), bf16(&before[0][..MATRICES]));
     }
