@@ -8,7 +8,7 @@
 //! Everything is NHWC and, but for the activations of a GPU that is asked for bf16, f32. The engine knows nothing of pictures, files or the method trained with it.
 //!
 //! ```
-//! use anchorhood_engine::{ConvSpec, Device, Graph, Input, NetworkOptions, Sgd};
+//! use anchorhood_engine::{ConvSpec, Device, Graph, Input, NetworkOptions};
 //!
 //! let mut g = Graph::new();
 //! let x = g.input(8, 8, 3);
@@ -25,7 +25,7 @@
 //! net.forward(&mut stream, 0, Input::rows(&pixels))?;
 //! device.write(&[1.0; 4 * 4], net.output_and_gradient().1)?;
 //! net.backward(&mut stream, 0)?;
-//! net.update(&mut stream, &Sgd::new(0.03))?;
+//! net.update(&mut stream)?;
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
 
@@ -41,7 +41,6 @@ mod graph;
 pub mod naive;
 mod network;
 mod optimiser;
-mod optimisers;
 mod parameters;
 mod plan;
 mod precision;
@@ -64,8 +63,7 @@ pub use device::{Backend, Device};
 pub use error::{Error, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
-pub use optimiser::Sgd;
-pub use optimisers::{Norms, Optimiser, ParameterGroup};
+pub use optimiser::{Norms, Optimiser, ParameterGroup};
 pub use parameters::{Initial, Parameter, Role};
 pub use plan::{GradientWrite, Plan, Slot};
 pub use precision::Precision;

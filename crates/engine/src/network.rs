@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::batch::BatchBackend;
 use crate::graph::{Graph, NodeId};
 use crate::stream::{Stream, StreamBackend};
-use crate::{Buffer, Error, Result, Scalar, Sgd};
+use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Result, Scalar};
 
 /// How a network is to be built.
 #[derive(Clone, Debug)]
@@ -23,17 +23,28 @@ pub struct NetworkOptions {
     pub keep: Vec<NodeId>,
     /// Whether the gradient of the input is computed too.
     pub input_gradient: bool,
+    /// How weights move.
+    pub optimiser: Optimiser,
+    /// Which parameters it treats alike.
+    pub groups: fn(&Parameter) -> ParameterGroup,
 }
 
 impl NetworkOptions {
-    /// A batch size, one pass, nothing kept.
+    /// A batch size, one pass, nothing kept, and plain SGD over all parameters alike.
     pub fn new(batch: usize) -> Self {
         NetworkOptions {
             batch,
             passes: 1,
             keep: vec![],
             input_gradient: false,
+            optimiser: Optimiser::sgd(),
+            groups: ParameterGroup::all_alike,
         }
+    }
+
+    /// With another optimiser.
+    pub fn with_optimiser(self, optimiser: Optimiser) -> Self {
+        NetworkOptions { optimiser, ..self }
     }
 
     /// So many passes.
@@ -55,8 +66,8 @@ impl NetworkOptions {
 pub enum Tensors {
     /// Weights and statistics.
     Values,
-    /// The optimiser's momentum; statistics have none (an empty tensor).
-    Momentum,
+    /// A slot of the optimiser's state, of as many as [`Optimiser::slots`]; statistics have none (an empty tensor).
+    Slot(usize),
     /// Gradients of the last backward passes, added up; statistics have none (an empty tensor).
     Gradients,
 }
@@ -118,6 +129,11 @@ impl Network {
         self.backend.memory_bytes()
     }
 
+    /// Slots of the optimiser's state.
+    pub fn slots(&self) -> usize {
+        self.backend.slots()
+    }
+
     /// Values of one row of its output.
     pub fn features(&self) -> usize {
         self.graph().shape(self.graph().output_node()).len()
@@ -130,8 +146,10 @@ impl Network {
             self.write(Tensors::Values, index, &p.initial_values(seed, index))
                 .expect("initial values fit their parameter");
             if p.role == crate::Role::Weight {
-                self.write(Tensors::Momentum, index, &vec![0.0; p.len()])
-                    .expect("momentum fits its parameter");
+                for slot in 0..self.slots() {
+                    self.write(Tensors::Slot(slot), index, &vec![0.0; p.len()])
+                        .expect("an optimiser's state fits its parameter");
+                }
             }
         }
     }
@@ -174,8 +192,8 @@ impl Network {
 
     /// Moves the weights along the gradients of all passes, at the stream's learning rate, unless the step's loss is not
     /// a finite number.
-    pub fn update(&mut self, stream: &mut Stream, sgd: &Sgd) -> Result<()> {
-        self.backend.update(&mut *stream.backend, sgd)
+    pub fn update(&mut self, stream: &mut Stream) -> Result<()> {
+        self.backend.update(&mut *stream.backend)
     }
 
     /// Moves weights and statistics towards another network's of the same graph (an exponential moving average):
@@ -236,7 +254,8 @@ pub trait NetworkBackend: Send {
     fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer);
     fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()>;
     fn input_gradient(&self) -> Result<&Buffer>;
-    fn update(&mut self, stream: &mut dyn StreamBackend, sgd: &Sgd) -> Result<()>;
+    fn slots(&self) -> usize;
+    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
     fn follow(
         &mut self,
         stream: &mut dyn StreamBackend,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anchorhood_data::Labels;
 use anchorhood_engine::{
-    Buffer, Device, Epoch, Error, Graph, Loss, Network, NetworkOptions, Result, Sgd,
+    Buffer, Device, Epoch, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result,
 };
 use anchorhood_random::{Draws, Stream as Purpose};
 use rayon::prelude::*;
@@ -150,7 +150,13 @@ impl LinearSet {
         let x = graph.linear("classifier", x, self.classes, true)?;
         graph.output(x);
         let batch = options.batch.min(self.train_labels.len());
-        let mut network = self.device.network(&graph, &NetworkOptions::new(batch))?;
+        let sgd = Optimiser::Sgd {
+            momentum: options.momentum,
+            nesterov: options.momentum > 0.0,
+            decay: options.decay,
+        };
+        let network = NetworkOptions::new(batch).with_optimiser(sgd);
+        let mut network = self.device.network(&graph, &network)?;
         network.initialise(options.seed);
         self.device.within(|| {
             let train_loss = self.train(&mut network, options, progress)?;
@@ -179,12 +185,6 @@ impl LinearSet {
         let entropy = CrossEntropy::new(device, self.classes, &self.train_labels)?;
         let mut source = device.row_batches(self.train.clone(), self.test.dim, batch)?;
         let (mut stream, mut rows) = (device.stream()?, device.zeros(batch)?);
-        let sgd = Sgd {
-            rate: options.rate,
-            momentum: options.momentum,
-            decay: options.decay,
-            nesterov: options.momentum > 0.0,
-        };
         let steps = n / batch;
         let (mut losses, mut last) = (Vec::with_capacity(steps), 0.0);
         for epoch in 0..options.epochs {
@@ -212,7 +212,7 @@ impl LinearSet {
                     };
                     entropy.loss(stream, logits, items.indices(), loss)?;
                     network.backward(stream, 0)?;
-                    network.update(stream, &sgd)
+                    network.update(stream)
                 })?;
             }
             stream.losses(&mut losses)?;

@@ -6,8 +6,8 @@
 
 use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use anchorhood_engine::{
-    Batch, Buffer, Device, DevicePositives, Graph, Loss, Network, NetworkOptions, Result, Sgd,
-    Stream,
+    Batch, Buffer, Device, DevicePositives, Graph, Loss, Network, NetworkOptions, Optimiser,
+    Result, Stream,
 };
 
 use crate::{Method, Round, StateDict, StateError, Values};
@@ -26,7 +26,7 @@ pub struct AndSettings {
     /// Whether neighbourhoods are discovered from features computed anew, rather than from the memory.
     pub recompute: bool,
     /// How weights move.
-    pub sgd: Sgd,
+    pub optimiser: Optimiser,
 }
 
 /// The network, the memory, the neighbourhoods.
@@ -49,7 +49,8 @@ impl And {
         settings: AndSettings,
         seed: u64,
     ) -> Result<Self> {
-        let mut network = device.network(graph, &NetworkOptions::new(batch))?;
+        let options = NetworkOptions::new(batch).with_optimiser(settings.optimiser);
+        let mut network = device.network(graph, &options)?;
         network.initialise(seed);
         let neighbourhoods = Neighbourhoods::single(pictures);
         Ok(And {
@@ -116,7 +117,7 @@ impl Method for And {
         self.memory
             .update(stream, batch.indices(), features, s.memory_rate)?;
         self.network.backward(stream, 0)?;
-        self.network.update(stream, &s.sgd)
+        self.network.update(stream)
     }
 
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {

@@ -4,7 +4,8 @@
 //! is the only method that is given labels; it has one round, no memory and no neighbourhoods.
 
 use anchorhood_engine::{
-    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Result, Sgd, Stream,
+    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result,
+    Stream,
 };
 
 use crate::Method;
@@ -15,7 +16,6 @@ pub struct Supervised {
     /// The class of every picture.
     labels: Buffer<u32>,
     losses: Buffer,
-    sgd: Sgd,
 }
 
 impl Supervised {
@@ -25,10 +25,11 @@ impl Supervised {
         graph: &Graph,
         labels: &[u32],
         batch: usize,
-        sgd: Sgd,
+        optimiser: Optimiser,
         seed: u64,
     ) -> Result<Self> {
-        let mut network = device.network(graph, &NetworkOptions::new(batch))?;
+        let options = NetworkOptions::new(batch).with_optimiser(optimiser);
+        let mut network = device.network(graph, &options)?;
         network.initialise(seed);
         let classes = network.features();
         if let Some(label) = labels.iter().find(|l| **l as usize >= classes) {
@@ -38,7 +39,6 @@ impl Supervised {
             network,
             labels: device.upload_indices(labels)?,
             losses: device.zeros(batch)?,
-            sgd,
         })
     }
 }
@@ -59,7 +59,7 @@ impl Method for Supervised {
         };
         stream.cross_entropy(logits, classes, &self.labels, batch.indices(), loss)?;
         self.network.backward(stream, 0)?;
-        self.network.update(stream, &self.sgd)
+        self.network.update(stream)
     }
 
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {

@@ -24,8 +24,8 @@ pub fn build_method(
                 data: data.name.clone(),
             })?;
             let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
-            let (sgd, batch) = (config.training.sgd(), config.batch_of(&set));
-            let method = Supervised::new(device, &graph, &labels, batch, sgd, config.seed)?;
+            let (optimiser, batch) = (config.training.optimiser(), config.batch_of(&set));
+            let method = Supervised::new(device, &graph, &labels, batch, optimiser, config.seed)?;
             Ok(Box::new(method))
         }
     }
@@ -89,7 +89,7 @@ impl RunConfig {
             neighbours: d.neighbours,
             curriculum: d.curriculum.into(),
             recompute: d.discover_from == FeatureSource::Recomputed,
-            sgd: self.training.sgd(),
+            optimiser: self.training.optimiser(),
         }
     }
 

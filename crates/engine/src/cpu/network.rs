@@ -17,12 +17,12 @@ use super::conv::Conv;
 use super::parameters::Parameters;
 use super::pool::MaxPool;
 use super::stream::{CpuStream, values, values_mut};
-use super::{Cpu, gemm};
+use super::{Cpu, gemm, optimisers};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::{
     Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Op, Plan,
-    Result, Scalar, Sgd, Shape, StreamBackend, Tensors, Window,
+    Result, Scalar, Shape, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -123,7 +123,7 @@ impl CpuNetwork {
         let zeros = |len: usize| Buffer::new(len, vec![0.0_f32; len]);
         let input = options.passes * options.batch * graph.nodes()[0].shape.len();
         let arena = training.arena.max(inference.arena);
-        let parameters = Parameters::new(graph);
+        let parameters = Parameters::new(graph, options);
         let pass = |pass: usize| PassMemory {
             // The first pass's memory is the one at hand.
             arena: Arena::new(if pass == 0 { 0 } else { arena }),
@@ -258,16 +258,20 @@ impl NetworkBackend for CpuNetwork {
         })
     }
 
-    fn update(&mut self, stream: &mut dyn StreamBackend, sgd: &Sgd) -> Result<()> {
+    fn slots(&self) -> usize {
+        self.state.parameters.slots()
+    }
+
+    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
         let stream = CpuStream::of(stream)?;
         if stream.failed() {
             return Ok(());
         }
-        let rate = stream.scalar(Scalar::RATE);
+        let (rate, number) = (stream.scalar(Scalar::RATE), stream.number());
         let state = &mut self.state;
         self.cpu.install(|| {
             state.sum_gradients();
-            state.parameters.update(state.arch, &Sgd { rate, ..*sgd });
+            state.parameters.update(state.arch, rate, number);
         });
         Ok(())
     }
@@ -284,16 +288,12 @@ impl NetworkBackend for CpuNetwork {
         }
         let other: Option<&CpuNetwork> = other.as_any().downcast_ref();
         let other = other.ok_or_else(of_another_device)?;
-        let m = stream.scalar(m);
+        let (m, arch) = (stream.scalar(m), self.state.arch);
         let (own, others) = (&mut self.state.parameters, &other.state.parameters);
-        for (own, other) in [
-            (&mut own.weights, &others.weights),
-            (&mut own.statistics, &others.statistics),
-        ] {
-            for (own, other) in own.iter_mut().zip(other) {
-                *own = m * *own + (1.0 - m) * other;
-            }
-        }
+        self.cpu.install(|| {
+            optimisers::ema(arch, m, &mut own.weights, &others.weights);
+            optimisers::ema(arch, m, &mut own.statistics, &others.statistics);
+        });
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::simd::vectorised;
 use super::sums::dot;
-use crate::optimisers::Norms;
+use crate::optimiser::Norms;
 use crate::{Optimiser, ParameterGroup};
 
 /// Values a task works on.

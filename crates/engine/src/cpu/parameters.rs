@@ -6,19 +6,17 @@
 use std::ops::Range;
 
 use pulp::Arch;
-use rayon::prelude::*;
 
-use super::simd::vectorised;
-use crate::{Error, Graph, Parameter, Result, Role, Sgd, Tensors};
-
-/// Values a task of the optimiser works on.
-const TASK: usize = 16 * 1024;
+use super::optimisers::Update;
+use crate::{Error, Graph, NetworkOptions, Parameter, Result, Role, Tensors};
 
 pub(super) struct Parameters {
     places: Vec<Place>,
     pub(super) weights: Vec<f32>,
     pub(super) gradients: Vec<f32>,
-    momentum: Vec<f32>,
+    /// The optimiser's state; slots that it does not have are empty.
+    slots: [Vec<f32>; 2],
+    update: Update,
     pub(super) statistics: Vec<f32>,
 }
 
@@ -31,7 +29,7 @@ struct Place {
 }
 
 impl Parameters {
-    pub(super) fn new(graph: &Graph) -> Self {
+    pub(super) fn new(graph: &Graph, options: &NetworkOptions) -> Self {
         let (mut weights, mut statistics) = (0, 0);
         let place = |p: &Parameter| {
             let end = match p.role {
@@ -51,12 +49,21 @@ impl Parameters {
                 },
             }
         };
-        let places = graph.parameters().iter().map(place).collect();
+        let places: Vec<Place> = graph.parameters().iter().map(place).collect();
+        let trained = places.iter().zip(graph.parameters());
+        let trained = trained.filter(|(place, _)| place.role == Role::Weight);
+        let groups = trained.map(|(place, p)| (place.range.clone(), (options.groups)(p)));
+        let update = Update::new(options.optimiser, groups);
+        let slot = |slot| match slot < options.optimiser.slots() {
+            true => vec![0.0; weights],
+            false => vec![],
+        };
         Parameters {
             places,
             weights: vec![0.0; weights],
             gradients: vec![0.0; weights],
-            momentum: vec![0.0; weights],
+            slots: [slot(0), slot(1)],
+            update,
             statistics: vec![0.0; statistics],
         }
     }
@@ -87,27 +94,32 @@ impl Parameters {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        4 * (3 * self.weights.len() + self.statistics.len())
+        let vectors = 2 + self.slots();
+        4 * (vectors * self.weights.len() + self.statistics.len())
     }
 
-    pub(super) fn update(&mut self, arch: Arch, sgd: &Sgd) {
-        vectorised! {
-            fn task<'a>(sgd: &'a Sgd, w: &'a mut [f32], v: &'a mut [f32], g: &'a [f32]) {
-                sgd.apply(w, v, g);
-            }
-        }
-        self.weights
-            .par_chunks_mut(TASK)
-            .zip(self.momentum.par_chunks_mut(TASK))
-            .zip(self.gradients.par_chunks(TASK))
-            .for_each(|((w, v), g)| task(arch, sgd, w, v, g));
+    /// Slots of the optimiser's state.
+    pub(super) fn slots(&self) -> usize {
+        let kept = |slot: &&Vec<f32>| slot.len() == self.weights.len();
+        self.slots.iter().filter(kept).count()
+    }
+
+    /// One step of the optimiser; `number` came before.
+    pub(super) fn update(&mut self, arch: Arch, rate: f32, number: u64) {
+        let [first, second] = &mut self.slots;
+        let weights = &mut self.weights;
+        self.update
+            .run(arch, rate, number, weights, [first, second], &self.gradients);
     }
 
     fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {
         match (which, place.role) {
             (Tensors::Values, Role::Weight) => &self.weights[place.range.clone()],
             (Tensors::Values, Role::Statistic) => &self.statistics[place.range.clone()],
-            (Tensors::Momentum, Role::Weight) => &self.momentum[place.range.clone()],
+            (Tensors::Slot(slot), Role::Weight) => match self.slots.get(slot) {
+                Some(slot) if !slot.is_empty() => &slot[place.range.clone()],
+                Some(_) | None => &[],
+            },
             (Tensors::Gradients, Role::Weight) => &self.gradients[place.range.clone()],
             (_, Role::Statistic) => &[],
         }
@@ -148,7 +160,7 @@ impl Parameters {
         let vector = match (which, place.role) {
             (Tensors::Values, Role::Weight) => &mut self.weights,
             (Tensors::Values, Role::Statistic) => &mut self.statistics,
-            (Tensors::Momentum, _) => &mut self.momentum,
+            (Tensors::Slot(slot), _) => &mut self.slots[slot],
             (Tensors::Gradients, _) => &mut self.gradients,
         };
         let inner = &mut vector[place.range.clone()];

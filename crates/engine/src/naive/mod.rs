@@ -15,7 +15,6 @@ pub mod mean_squared;
 mod network;
 pub mod optimisers;
 pub mod pool;
-pub mod sgd;
 pub mod similarity;
 pub mod window;
 

@@ -4,8 +4,8 @@
 
 use super::elementwise::{add, dropout_mask, masked, relu, relu_backward};
 use super::window::Sliding;
-use super::{batch_norm, conv, l2_normalise, linear, pool, sgd};
-use crate::{Graph, Initial, Node, NodeId, Norm, Op, Role, Sgd, Window};
+use super::{batch_norm, conv, l2_normalise, linear, optimisers, pool};
+use crate::{Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window};
 
 /// A graph with values, gradients and parameters in f64.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub struct NaiveNetwork {
     pub parameters: Vec<Vec<f64>>,
     /// Their gradients after a backward pass; statistics keep zeros.
     pub parameter_gradients: Vec<Vec<f64>>,
-    /// The optimiser's momentum.
-    pub momentum: Vec<Vec<f64>>,
+    /// The optimiser's state.
+    pub slots: [Vec<Vec<f64>>; 2],
 }
 
 impl NaiveNetwork {
@@ -46,7 +46,7 @@ impl NaiveNetwork {
             gradients: vec![vec![]; layers],
             parameters,
             parameter_gradients: zeros.clone(),
-            momentum: zeros,
+            slots: [zeros.clone(), zeros],
         }
     }
 
@@ -54,7 +54,7 @@ impl NaiveNetwork {
     pub fn initialise(&mut self, seed: u64) {
         for (index, p) in self.graph.parameters().iter().enumerate() {
             self.parameters[index] = widen(&p.initial_values(seed, index));
-            self.momentum[index].fill(0.0);
+            self.slots.iter_mut().for_each(|s| s[index].fill(0.0));
         }
     }
 
@@ -101,14 +101,17 @@ impl NaiveNetwork {
     }
 
     /// Moves the weights along the gradients.
-    pub fn update(&mut self, settings: &Sgd) {
+    pub fn update(&mut self, optimiser: &Optimiser, rate: f32, number: u64) {
         for (i, p) in self.graph.parameters().iter().enumerate() {
             if p.role == Role::Weight {
                 let gradients = &self.parameter_gradients[i];
-                sgd::step(
-                    settings,
+                optimisers::step(
+                    optimiser,
+                    f64::from(rate),
+                    number,
+                    &ParameterGroup::default(),
                     &mut self.parameters[i],
-                    &mut self.momentum[i],
+                    self.slots.each_mut().map(|s| &mut s[i][..]),
                     gradients,
                 );
             }

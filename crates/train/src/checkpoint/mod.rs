@@ -266,7 +266,7 @@ pub fn tensors_of(
         };
         weights.push(tensor(network.read(Tensors::Values, i)?));
         if p.role == Role::Weight {
-            momentum.push(tensor(network.read(Tensors::Momentum, i)?));
+            momentum.push(tensor(network.read(Tensors::Slot(0), i)?));
         }
     }
     Ok((weights, momentum))
@@ -290,7 +290,7 @@ fn write_all(
     for (slot, i) in (0..parameters.len()).filter(trained).enumerate() {
         let p = &parameters[i];
         let tensor = matching(momentum.get(slot), &p.name, &p.shape, path)?;
-        network.write(Tensors::Momentum, i, &tensor.values)?;
+        network.write(Tensors::Slot(0), i, &tensor.values)?;
     }
     Ok(())
 }

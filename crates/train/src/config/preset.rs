@@ -135,7 +135,7 @@ fn quick(paper: RunConfig) -> RunConfig {
 mod tests {
     use super::*;
     use anchorhood_data::Augmentation;
-    use anchorhood_engine::Sgd;
+    use anchorhood_engine::Optimiser;
     use anchorhood_evaluate::KnnOptions;
 
     /// The settings every crate has as its defaults are the paper's.
@@ -143,7 +143,7 @@ mod tests {
     fn paper_is_what_the_parts_default_to() {
         let paper = Preset::Paper.config("cifar10");
         assert_eq!(paper.augmentation.augmentation(), Augmentation::default());
-        assert_eq!(paper.training.sgd(0.03), Sgd::new(0.03));
+        assert_eq!(paper.training.optimiser(), Optimiser::sgd());
         let knn = KnnOptions::default();
         assert_eq!(paper.evaluation.k, knn.k);
         assert_eq!(paper.evaluation.temperature as f32, knn.temperature);

@@ -2,7 +2,7 @@
 
 use anchorhood_data::{Augmentation, LoadOptions};
 use anchorhood_discover::Curriculum;
-use anchorhood_engine::Sgd;
+use anchorhood_engine::Optimiser;
 use anchorhood_evaluate::KnnOptions;
 use anchorhood_models::Architecture;
 use serde::{Deserialize, Serialize};
@@ -128,12 +128,11 @@ pub struct TrainingConfig {
 
 impl TrainingConfig {
     /// The optimiser; its rate is the scheduler's.
-    pub fn sgd(&self) -> Sgd {
-        Sgd {
-            rate: self.learning_rate as f32,
+    pub fn optimiser(&self) -> Optimiser {
+        Optimiser::Sgd {
             momentum: self.momentum as f32,
-            decay: self.weight_decay as f32,
             nesterov: self.nesterov,
+            decay: self.weight_decay as f32,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::naive::{self, widen};
 use crate::testing::{assert_close, on_every_cpu, uniform};
-use crate::{Sgd, naive::optimisers::step};
+use crate::naive::optimisers::step;
 
 const LEN: usize = 3 * TASK + 100;
 const STEPS: u64 = 4;
@@ -93,35 +93,6 @@ fn like_the_naive_ones_and_the_same_for_any_number_of_threads() {
                 assert_close(&format!("{optimiser:?}, {which}"), got, expected, 2e-6);
             }
         }
-    }
-}
-
-#[test]
-fn sgd_has_the_bits_of_sgd() {
-    for nesterov in [true, false] {
-        let (momentum, decay) = (0.9, 5e-4);
-        let optimiser = Optimiser::Sgd {
-            momentum,
-            nesterov,
-            decay,
-        };
-        let sgd = Sgd {
-            rate: 0.03,
-            momentum,
-            decay,
-            nesterov,
-        };
-        let alike = (0..3).map(|i| (i * 100..(i + 1) * 100, ParameterGroup::default()));
-        let mut update = Update::new(optimiser, alike);
-        assert_eq!(update.tensors.len(), 1, "neighbours that are alike are one");
-        let [mut ours, mut theirs] = [(); 2].map(|()| (uniform(1, 300), vec![0.0; 300]));
-        for number in 0..3 {
-            let gradients = uniform(2 + number, 300);
-            let slots = [&mut ours.1[..], &mut []];
-            update.run(Arch::new(), 0.03, number, &mut ours.0, slots, &gradients);
-            sgd.apply(&mut theirs.0, &mut theirs.1, &gradients);
-        }
-        assert_eq!(ours, theirs);
     }
 }
 
