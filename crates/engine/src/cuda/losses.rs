@@ -62,6 +62,9 @@ impl Losses {
         weight: f32,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
+        if batch == 0 {
+            return Ok(());
+        }
         let (columns, scale) = (classes as u32, weight / batch as f32);
         let mut launch = stream.launch_builder(&self.cross_entropy);
         launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);

@@ -93,9 +93,10 @@ pub(super) struct Update {
     optimiser: Optimiser,
     len: usize,
     step: CudaFunction,
-    tensors: CudaSlice<Tensor>,
-    /// A tensor's number for every eight values.
-    tensor_of: CudaSlice<u16>,
+    /// How each tensor is trained, and a tensor's number for every eight values; and where they lie.
+    _memory: (CudaSlice<Tensor>, CudaSlice<u16>),
+    tensors: Pointer,
+    tensor_of: Pointer,
     lars: Option<Lars>,
 }
 
@@ -106,10 +107,16 @@ struct Lars {
     /// Where tensors begin among all values, and among the parts.
     starts: Vec<usize>,
     part_starts: Vec<u32>,
-    parts: CudaSlice<Part>,
-    parts_of: CudaSlice<u32>,
-    sums: CudaSlice<f64>,
-    local: CudaSlice<f32>,
+    _memory: (
+        CudaSlice<Part>,
+        CudaSlice<u32>,
+        CudaSlice<f64>,
+        CudaSlice<f32>,
+    ),
+    parts: Pointer,
+    parts_of: Pointer,
+    sums: Pointer,
+    local: Pointer,
 }
 
 impl Update {
@@ -134,12 +141,14 @@ impl Update {
             Optimiser::Lars { .. } => ("sgd_step", Some(Lars::new(cuda, &tensors)?)),
             Optimiser::AdamW { .. } => ("adam_w_step", None),
         };
+        let memory = (send(cuda, &table)?, send(cuda, &tensor_of)?);
         Ok(Update {
             optimiser,
             len,
             step: cuda.function("optimisers", step)?,
-            tensors: send(cuda, &table)?,
-            tensor_of: send(cuda, &tensor_of)?,
+            tensors: cuda.pointer(&memory.0),
+            tensor_of: cuda.pointer(&memory.1),
+            _memory: memory,
             lars,
         })
     }
@@ -148,7 +157,6 @@ impl Update {
     /// gradients of all weights in f32, of which those of the matrices are not read where they are in bf16, and those.
     pub(super) fn enqueue(
         &self,
-        cuda: &Cuda,
         stream: &Arc<CudaStream>,
         inputs: &StepInputs,
         passes: &[[Pointer; 2]],
@@ -164,8 +172,8 @@ impl Update {
         let local = match &self.lars {
             Some(lars) => {
                 let all = gradients(passes, 0)?;
-                lars.enqueue(cuda, stream, self, &all, vectors, &some)?;
-                cuda.pointer(&lars.local)
+                lars.enqueue(stream, self, &all, vectors, &some)?;
+                lars.local
             }
             None => 0,
         };
@@ -174,8 +182,8 @@ impl Update {
         let matrices = vectors.matrices.saturating_sub(some.start) as u64;
         let [weights, copies] = [vectors.weights + wide, vectors.copies + narrow];
         let [first, second] = vectors.slots.map(|slot| slot + wide);
-        let tensor_of = cuda.pointer(&self.tensor_of) + 2 * (some.start / ALIGN) as u64;
-        let (tensors, len) = (cuda.pointer(&self.tensors), some.len() as u64);
+        let tensor_of = self.tensor_of + 2 * (some.start / ALIGN) as u64;
+        let (tensors, len) = (self.tensors, some.len() as u64);
         let mut launch = stream.launch_builder(&self.step);
         launch.arg(&inputs.rate);
         let (numbers, nesterov);
@@ -219,22 +227,28 @@ impl Update {
 impl Lars {
     fn new(cuda: &Cuda, tensors: &[(Range<usize>, ParameterGroup)]) -> Result<Self> {
         let (parts, part_starts) = parts(tensors);
+        let memory = (
+            send(cuda, &parts)?,
+            send(cuda, &part_starts)?,
+            cuda.zeros(2 * parts.len(), "norms of the weights")?,
+            cuda.zeros(2 * tensors.len(), "local rates")?,
+        );
         Ok(Lars {
             squares: cuda.function("optimisers", "lars_squares")?,
             rates: cuda.function("optimisers", "lars_rates")?,
             starts: tensors.iter().map(|(range, _)| range.start).collect(),
-            parts: send(cuda, &parts)?,
-            parts_of: send(cuda, &part_starts)?,
-            sums: cuda.zeros(2 * parts.len(), "norms of the weights")?,
-            local: cuda.zeros(2 * tensors.len(), "local rates")?,
             part_starts,
+            parts: cuda.pointer(&memory.0),
+            parts_of: cuda.pointer(&memory.1),
+            sums: cuda.pointer(&memory.2),
+            local: cuda.pointer(&memory.3),
+            _memory: memory,
         })
     }
 
     /// Asks for the local rates of the tensors that begin in a range.
     fn enqueue(
         &self,
-        cuda: &Cuda,
         stream: &Arc<CudaStream>,
         update: &Update,
         gradients: &Gradients,
@@ -251,9 +265,8 @@ impl Lars {
             return Ok(()); // nobody else has local rates
         };
         let failed = |e| failed("norms of the weights", e);
-        let parts = cuda.pointer(&self.parts) + (size_of::<Part>() as u64) * u64::from(first_part);
-        let sums = cuda.pointer(&self.sums);
-        let own_sums = sums + 16 * u64::from(first_part);
+        let parts = self.parts + (size_of::<Part>() as u64) * u64::from(first_part);
+        let own_sums = self.sums + 16 * u64::from(first_part);
         let matrices = vectors.matrices as u64;
         let mut launch = stream.launch_builder(&self.squares);
         launch.arg(&parts).arg(gradients).arg(&matrices);
@@ -261,16 +274,11 @@ impl Lars {
         // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are as many sums.
         unsafe { launch.launch(blocks((end_part - first_part) as usize)) }.map_err(failed)?;
 
-        let [parts_of, local] = [cuda.pointer(&self.parts_of), cuda.pointer(&self.local)];
-        let (tensors, first, count) = (
-            cuda.pointer(&update.tensors),
-            from as u32,
-            (to - from) as u32,
-        );
+        let (first, count) = (from as u32, (to - from) as u32);
         let mut launch = stream.launch_builder(&self.rates);
-        launch.arg(&parts_of).arg(&sums).arg(&tensors);
-        launch.arg(&first).arg(&count).arg(&trust).arg(&epsilon);
-        launch.arg(&local);
+        launch.arg(&self.parts_of).arg(&self.sums);
+        launch.arg(&update.tensors).arg(&first).arg(&count);
+        launch.arg(&trust).arg(&epsilon).arg(&self.local);
         // SAFETY: as above; a warp a tensor.
         unsafe { launch.launch(blocks((to - from).div_ceil(THREADS / 32))) }.map_err(failed)?;
         Ok(())

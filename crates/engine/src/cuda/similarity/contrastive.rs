@@ -178,7 +178,6 @@ mod tests {
     fn like_the_naive_one_and_the_same_every_time() {
         let cuda = open();
         let sizes = [
-            (2, 1, 1, 1.0),
             (2, 3, 5, 0.5),
             (65, 1, 20, 0.1), // the second tile of keys is one row, and for that row nothing but itself
             (3, 23, 16, 0.1),
@@ -223,6 +222,21 @@ mod tests {
                 1e-5,
             );
             assert_eq!(run(), [losses, gradient], "{what}: again");
+        }
+    }
+
+    /// The softmax over one other row is 1, and that row is the positive.
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn one_picture_in_two_views_has_nothing_to_learn() {
+        let cuda = open();
+        let rows = OnDevice::new(&cuda, &[0.6_f32, 0.8, 1.0, 0.0]);
+        let out = [2, 4].map(|len| unwritten(&cuda, len));
+        let loss = Contrastive::new(&cuda, 2, 1, 2).unwrap();
+        let at = out.each_ref().map(|o| o.at);
+        loss.enqueue(cuda.stream(), rows.at, 0.5, 1.0, at).unwrap();
+        for got in out.iter().flat_map(|o| o.read(&cuda)) {
+            assert!(got.abs() < 1e-6, "{got}");
         }
     }
 
