@@ -341,16 +341,16 @@ def augmentation(folder):
         check(f"fixtures in {folder}", math.nan, 0)
     for file in files:
         data = numpy.fromfile(file, numpy.uint32)
-        n, batch, step, epoch, h, w, channels = (int(v) for v in data[:7])
-        words, rest = data[7:32].copy(), data[32:]
+        n, batch, step, epoch, h, w, channels, view = (int(v) for v in data[:8])
+        words, rest = data[8:39].copy(), data[39:]
         order, rest = rest[:n], rest[n:]
-        values, params = batch * h * w * channels, batch * 11
+        values, params = batch * h * w * channels, batch * 13
         expected, chosen = rest[len(rest) - values :], rest[len(rest) - values - params : len(rest) - values]
         pictures = rest[: len(rest) - values - params].view(numpy.uint8)
-        counter = cupy.array([step, epoch], numpy.uint64)
-        pictures, order = cupy.asarray(pictures), cupy.asarray(order)
+        current, view = cupy.array([step, epoch], numpy.uint64), numpy.uint32(view)
+        pictures, indices = cupy.asarray(pictures), cupy.asarray(order[step * batch : (step + 1) * batch])
         got, drawn = cupy.full(values, numpy.nan, numpy.float32), cupy.zeros(params, numpy.uint32)
-        arguments = (cupy.asarray(words), pictures, order, counter, got, drawn)
+        arguments = (cupy.asarray(words), pictures, indices, current, view, got, drawn)
         kernel((batch,), (512,), arguments)
         check(f"augmentation {file.stem}, words of draws that differ", float((drawn.get() != chosen).sum()), 0)
         wrong = numpy.abs(got.get() - expected.view(numpy.float32)).max()
@@ -358,18 +358,18 @@ def augmentation(folder):
         # bf16: the same values, rounded once.
         words[3] = 1
         half = cupy.zeros(values, numpy.uint16)
-        kernel((batch,), (512,), (cupy.asarray(words), pictures, order, counter, half, numpy.intp(0)))
+        kernel((batch,), (512,), (cupy.asarray(words), pictures, indices, current, view, half, numpy.intp(0)))
         rounded = torch.from_numpy(expected.view(numpy.float32).copy()).bfloat16().view(torch.int16).numpy()
         check(f"augmentation {file.stem}, bf16 bits that differ", float((half.get().view(numpy.int16) != rounded).sum()), 0)
         # The batch's pictures alone, in its order.
         words[3], words[4] = 0, 1
-        taken = pictures[: n * h * w * 3].reshape(n, -1)[order[step * batch : (step + 1) * batch].astype(numpy.int64)]
+        taken = pictures[: n * h * w * 3].reshape(n, -1)[indices.astype(numpy.int64)]
         again = cupy.zeros(values, numpy.float32)
-        gathered = (cupy.asarray(words), cupy.ascontiguousarray(taken), order, counter, again, numpy.intp(0))
+        gathered = (cupy.asarray(words), cupy.ascontiguousarray(taken), indices, current, view, again, numpy.intp(0))
         kernel((batch,), (512,), gathered)
         check(f"augmentation {file.stem}, gathered", float((again != got).sum()), 0)
         time = graphed(lambda: kernel((batch,), (512,), arguments))
-        print(f"time   augmentation of {batch} pictures of {h}x{w}: {time * 1000:.1f} us")
+        print(f"time   augmentation {file.stem} of {batch} pictures of {h}x{w}: {time * 1000:.1f} us")
 
 
 def ceilings():

@@ -42,6 +42,10 @@ def see(pixels, p):
             x = F.adjust_hue(x, p["hue"])
     if p["grey"]:
         x = F.rgb_to_grayscale(x, 3)
+    if p.get("blur"):
+        x = F.gaussian_blur(x, 2 * max(min(h, w) // 20, 1) + 1, p["blur"])
+    if p.get("solarise"):
+        x = F.solarize(x, 0.5)
     if p["flip"]:
         x = F.hflip(x)
     return F.normalize(x, MEAN, STD).permute(1, 2, 0).flatten().tolist()
@@ -77,6 +81,19 @@ def main():
             top=int(rng.integers(0, h - ch + 1)), left=int(rng.integers(0, w - cw + 1)), height=ch, width=cw,
             brightness=f(0.6, 1.4), contrast=f(0.6, 1.4), saturation=f(0.6, 1.4), hue=f(-0.4, 0.4),
             order=order, grey=int(order % 5 == 4), flip=int(order % 4 == 3)))
+    # Cases before these stay as they are: what is sometimes done is named only where it is.
+    for sigma in (0.125, 0.5, 1.0, 2.0):
+        add("noise", 7, 9, plain(7, 9, blur=sigma))
+    add("noise", 2, 3, plain(2, 3, blur=1.0))
+    add("noise", 40, 43, plain(40, 43, blur=1.5, flip=1))
+    for kind in ("noise", "coarse", "ramp"):
+        add(kind, 8, 8, plain(8, 8, solarise=1))
+    for order in range(0, 24, 3):
+        h, w = [(8, 8), (6, 10), (9, 5)][order // 3 % 3]
+        add("noise", h, w, dict(
+            top=1, left=2, height=h - 2, width=w - 3,
+            brightness=f(0.6, 1.4), contrast=f(0.6, 1.4), saturation=f(0.6, 1.4), hue=f(-0.4, 0.4),
+            order=order, grey=int(order % 5 == 4), flip=int(order % 4 == 3), blur=f(0.1, 2), solarise=int(order % 2)))
     with open(OUT, "w") as file:
         made = f"tools/golden/augment.py, torch {torch.__version__}, torchvision {torchvision.__version__}"
         file.write('{"made_by": ' + json.dumps(made) + f', "mean": {json.dumps(MEAN)}, "std": {json.dumps(STD)}, "cases": [\n')

@@ -1,10 +1,10 @@
 //! Writes what the CUDA kernel of the augmentation must give, computed on the CPU, for `tools/check_kernels.py`.
 //!
 //! `cargo run -p anchorhood-data --example augment_fixture -- FOLDER` writes one file per case, little-endian words:
-//! pictures, batch, step, epoch, height, width, channels (7), the kernel's words (25), the order, the pictures' bytes
-//! (padded to whole words), 11 words of parameters a picture, and the expected f32 values.
+//! pictures, batch, step, epoch, height, width, channels, view (8), the kernel's words (31), the order, the pictures' bytes
+//! (padded to whole words), 13 words of parameters a picture, and the expected f32 values.
 
-use anchorhood_data::augment::kernel::AugmentKernel;
+use anchorhood_data::augment::{kernel::AugmentKernel, view_draws};
 use anchorhood_data::{AugmentParams, Augmentation, augment};
 use anchorhood_random::{Draws, Stream};
 
@@ -20,6 +20,7 @@ struct Case {
     step: usize,
     epoch: u64,
     channels: u32,
+    view: u32,
 }
 
 fn main() -> std::io::Result<()> {
@@ -42,14 +43,41 @@ fn main() -> std::io::Result<()> {
         step: 1,
         epoch: 3,
         channels,
+        view: 0,
     };
-    let mut large = case("large", usual, (224, 160), 4);
-    (large.pictures, large.batch) = (12, 4);
+    // As a second view of several methods.
+    let second = Augmentation {
+        jitter: 0.8,
+        blur: 0.5,
+        solarise: 0.2,
+        ..usual
+    };
+    let blurred = Augmentation {
+        blur: 1.0,
+        ..second
+    };
+    let wide = Augmentation {
+        blur_sigma: (0.1, 10.0),
+        ..blurred
+    };
+    let of_view = |view, case: Case| Case { view, ..case };
+    let few = |pictures, case: Case| Case {
+        pictures,
+        batch: pictures / 2,
+        ..case
+    };
     let cases = [
         case("usual", usual, (32, 32), 3),
         case("none", Augmentation::none(), (32, 32), 3),
         case("strip", strip, (10, 33), 3),
-        large,
+        case("odd", blurred, (3, 2), 3),
+        case("line", blurred, (1, 9), 3),
+        of_view(1, case("second", second, (32, 32), 3)),
+        of_view(2, case("third", usual, (32, 32), 3)),
+        of_view(1, case("medium", blurred, (100, 75), 4)),
+        few(8, case("large", usual, (224, 160), 4)),
+        few(8, case("large_blurred", wide, (224, 260), 4)),
+        few(4, of_view(1, case("huge", wide, (1300, 1290), 3))),
     ];
     for case in cases {
         std::fs::write(format!("{folder}/{}.bin", case.name), words(&case))?;
@@ -85,7 +113,7 @@ fn words(case: &Case) -> Vec<u8> {
     }
     let sizes = [case.pictures, case.batch, case.step, case.epoch as usize];
     let mut out: Vec<u32> = sizes.map(|v| v as u32).to_vec();
-    out.extend([h as u32, w as u32, case.channels]);
+    out.extend([h as u32, w as u32, case.channels, case.view]);
     out.extend(kernel.words());
     out.extend(&order);
     out.extend(
@@ -95,11 +123,11 @@ fn words(case: &Case) -> Vec<u8> {
     );
     let mut values = vec![];
     for index in &order[case.step * case.batch..][..case.batch] {
-        let draws = Draws::new(kernel.seed, Stream::Augment, case.epoch, u64::from(*index));
+        let draws = view_draws(kernel.seed, case.epoch, *index, case.view);
         let p = AugmentParams::draw(&case.how, h, w, &draws);
         out.extend([p.top, p.left, p.height, p.width]);
         out.extend([p.brightness, p.contrast, p.saturation, p.hue].map(f32::to_bits));
-        out.extend([p.order, p.grey, p.flip]);
+        out.extend([p.order, p.grey, p.flip, p.blur.to_bits(), p.solarise]);
         let mut seen = vec![0.0; h * w * 3];
         let picture = &bytes[*index as usize * h * w * 3..][..h * w * 3];
         augment(picture, h, w, &case.how, &draws, MEAN, STD, &mut seen);

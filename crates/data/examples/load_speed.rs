@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let batch = n.min(64);
     let feed = Feed {
         pictures: data.train.pictures,
-        augmentation: Augmentation::default(),
+        views: Augmentation::default().into(),
         mean: data.mean,
         std: data.std,
         seed: 0,

@@ -10,7 +10,7 @@
 //! let data = open("shapes", &options)?;
 //! let feed = Feed {
 //!     pictures: data.train.pictures.clone(),
-//!     augmentation: Augmentation::default(),
+//!     views: Augmentation::default().into(),
 //!     mean: data.mean,
 //!     std: data.std,
 //!     seed: 0,
@@ -43,7 +43,7 @@ pub mod shapes;
 pub mod statistics;
 mod store;
 
-pub use augment::{AugmentParams, Augmentation, augment, normalise};
+pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use error::DataError;
 pub use files::{Picture, PictureFile, PictureFiles, find_pictures, picture_named};

@@ -1,10 +1,11 @@
 //! Batches prepared ahead of training, on threads of their own.
 //!
 //! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone: epoch e goes through the
-//! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments picture i with
-//! `Draws(seed, Augment, e, i)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
+//! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments view v of picture i
+//! with [`view_draws`]`(seed, e, i, v)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
 //! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
-//! Pictures that are still in their files are decoded just before they are augmented, those of a batch by all cores.
+//! Pictures that are still in their files are decoded just before they are augmented, once for all views, those of a batch
+//! by all cores.
 //! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
 
 use std::collections::BTreeMap;
@@ -14,7 +15,8 @@ use std::thread::JoinHandle;
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
-use crate::{Augmentation, DataError, Pictures, augment};
+use crate::augment::{Views, augment, view_draws};
+use crate::{DataError, Pictures};
 
 /// Some pictures as the network sees them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +27,7 @@ pub struct Batch {
     pub number: usize,
     /// Which pictures these are.
     pub indices: Vec<u32>,
-    /// Their augmented, normalised values, NHWC.
+    /// Their augmented, normalised values, NHWC: the first view of all of them, then the second of all, and so on.
     pub pixels: Vec<f32>,
 }
 
@@ -49,8 +51,8 @@ struct Shared {
 pub struct Feed {
     /// The pictures.
     pub pictures: Pictures,
-    /// How they are varied.
-    pub augmentation: Augmentation,
+    /// How they are varied, for each view.
+    pub views: Views,
     /// Subtracted from each channel …
     pub mean: [f32; 3],
     /// … which is then divided by this.
@@ -97,7 +99,7 @@ impl Loader {
         threads: usize,
         queue: usize,
     ) -> Result<Self, DataError> {
-        feed.augmentation.check()?;
+        feed.views.check()?;
         if feed.batch == 0 {
             return Err(DataError::BadOption {
                 option: "batch",
@@ -215,9 +217,9 @@ impl Shared {
     /// A thread's life.
     fn run(&self) {
         let _alarm = Alarm(self);
-        let mut scratch = Vec::new();
+        let mut bytes = Vec::new();
         while let Some(mut job) = self.take_job() {
-            self.work.prepare(&mut job, &mut scratch);
+            self.work.prepare(&mut job, &mut bytes);
             let (epoch, after) = (job.batch.epoch, job.after.take());
             self.lock().done.insert(job.ticket, job.batch);
             self.ready.notify_all();
@@ -260,7 +262,7 @@ impl Work {
         Draws::new(self.feed.seed, Stream::Order, epoch, 0).permutation(self.feed.pictures.len())
     }
 
-    fn prepare(&self, job: &mut Job, scratch: &mut Vec<u8>) {
+    fn prepare(&self, job: &mut Job, bytes: &mut Vec<u8>) {
         let batch = &mut job.batch;
         let order = job.order.get_or_init(|| self.order(batch.epoch));
         let start = batch.number * self.feed.batch;
@@ -269,33 +271,53 @@ impl Work {
             .indices
             .extend_from_slice(&order[start..start + self.feed.batch]);
         let one = self.feed.pictures.picture_len();
-        batch.pixels.resize(self.feed.batch * one, 0.0);
-        let (epoch, pairs) = (batch.epoch, batch.indices.iter());
+        let views = self.feed.views.count();
+        batch.pixels.resize(views * self.feed.batch * one, 0.0);
         if self.feed.pictures.is_resident() {
-            for (&i, out) in pairs.zip(batch.pixels.chunks_exact_mut(one)) {
-                self.one(epoch, i, scratch, out);
-            }
-            return;
+            self.see_resident(batch, one);
+        } else {
+            self.decode(&batch.indices, one, bytes);
+            self.see_decoded(batch, one, bytes);
         }
-        // Decoding takes many times as long as augmenting, and batches wait for each other: every core helps with each.
-        let outs = batch.pixels.par_chunks_exact_mut(one);
-        batch
-            .indices
-            .par_iter()
-            .zip(outs)
-            .for_each_init(Vec::new, |scratch, (&i, out)| {
-                self.one(epoch, i, scratch, out)
-            });
     }
 
-    /// Picture `i` as it is seen in an epoch.
-    fn one(&self, epoch: u64, i: u32, scratch: &mut Vec<u8>, out: &mut [f32]) {
+    fn see_resident(&self, batch: &mut Batch, one: usize) {
+        let (pictures, epoch) = (&self.feed.pictures, batch.epoch);
+        let views = batch.pixels.chunks_exact_mut(self.feed.batch * one);
+        for (view, outs) in views.enumerate() {
+            for (&i, out) in batch.indices.iter().zip(outs.chunks_exact_mut(one)) {
+                self.see(epoch, i, view, pictures.picture(i as usize), out);
+            }
+        }
+    }
+
+    /// Decoding takes many times as long as augmenting, and batches wait for each other: every core helps with each.
+    fn decode(&self, indices: &[u32], one: usize, bytes: &mut Vec<u8>) {
+        bytes.resize(indices.len() * one, 0);
+        let outs = bytes.par_chunks_exact_mut(one);
+        let pairs = indices.par_iter().zip(outs);
+        pairs.for_each_init(Vec::new, |scratch, (&i, out)| {
+            out.copy_from_slice(self.feed.pictures.picture_in(i as usize, scratch));
+        });
+    }
+
+    fn see_decoded(&self, batch: &mut Batch, one: usize, bytes: &[u8]) {
+        let (epoch, indices) = (batch.epoch, &batch.indices);
+        let outs = batch.pixels.par_chunks_exact_mut(one).enumerate();
+        outs.for_each(|(k, out)| {
+            let (view, b) = (k / indices.len(), k % indices.len());
+            self.see(epoch, indices[b], view, &bytes[b * one..][..one], out);
+        });
+    }
+
+    /// A view of picture `i` in an epoch.
+    fn see(&self, epoch: u64, i: u32, view: usize, picture: &[u8], out: &mut [f32]) {
         augment(
-            self.feed.pictures.picture_in(i as usize, scratch),
+            picture,
             self.feed.pictures.height(),
             self.feed.pictures.width(),
-            &self.feed.augmentation,
-            &Draws::new(self.feed.seed, Stream::Augment, epoch, u64::from(i)),
+            &self.feed.views.settings()[view],
+            &view_draws(self.feed.seed, epoch, i, view as u32),
             self.feed.mean,
             self.feed.std,
             out,
@@ -318,7 +340,7 @@ impl Drop for Alarm<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shapes;
+    use crate::{Augmentation, shapes};
     use std::time::Duration;
 
     const MEAN: [f32; 3] = [0.5; 3];
@@ -331,7 +353,7 @@ mod tests {
     fn feed(n: usize, batch: usize) -> Feed {
         Feed {
             pictures: pictures(n),
-            augmentation: Augmentation::default(),
+            views: Augmentation::default().into(),
             mean: MEAN,
             std: STD,
             seed: 7,
@@ -374,6 +396,40 @@ mod tests {
                     &mut seen,
                 );
                 assert_eq!(got, seen);
+            }
+        }
+    }
+
+    #[test]
+    fn views_follow_each_other() {
+        let usual = Augmentation::default();
+        let other = Augmentation {
+            blur: 1.0,
+            solarise: 0.5,
+            ..usual
+        };
+        let settings = [usual, other, usual];
+        let feed = Feed {
+            views: Views::new(settings.to_vec()).unwrap(),
+            ..feed(20, 5)
+        };
+        let pictures = pictures(20);
+        let plain = loader(20, 1, 5, 0, 0);
+        let several = Loader::start(feed, 2, 3).unwrap();
+        let mut seen = vec![0.0; 192];
+        for (one, three) in plain.zip(several).take(9) {
+            assert_eq!(one.indices, three.indices);
+            let views: Vec<&[f32]> = three.pixels.chunks_exact(5 * 192).collect();
+            assert_eq!(views.len(), 3);
+            assert_eq!(views[0], one.pixels);
+            assert!(views[0] != views[2] && views[1] != views[2]);
+            for (v, (how, pixels)) in settings.iter().zip(views).enumerate() {
+                for (&i, got) in three.indices.iter().zip(pixels.chunks_exact(192)) {
+                    let draws = view_draws(7, three.epoch, i, v as u32);
+                    let picture = pictures.picture(i as usize);
+                    augment(picture, 8, 8, how, &draws, MEAN, STD, &mut seen);
+                    assert_eq!(got, seen);
+                }
             }
         }
     }

@@ -25,6 +25,10 @@ struct Case {
     order: u32,
     grey: u32,
     flip: u32,
+    #[serde(default)]
+    blur: f32,
+    #[serde(default)]
+    solarise: u32,
     expected: Vec<f32>,
 }
 
@@ -42,6 +46,8 @@ impl Case {
             order: self.order,
             grey: self.grey,
             flip: self.flip,
+            blur: self.blur,
+            solarise: self.solarise,
         }
     }
 }
@@ -49,7 +55,7 @@ impl Case {
 #[test]
 fn both_agree_with_torchvision() {
     let golden: Golden = serde_json::from_str(include_str!("golden/augment.json")).unwrap();
-    assert_eq!(golden.cases.len(), 40);
+    assert_eq!(golden.cases.len(), 57);
     let mut worst = 0.0_f32;
     for (number, case) in golden.cases.iter().enumerate() {
         let params = case.params();

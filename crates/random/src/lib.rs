@@ -55,7 +55,8 @@ pub fn unit(word: u32) -> f32 {
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     key: [u32; 2],
-    counter: [u32; 3],
+    /// That of the first block.
+    counter: [u32; 4],
 }
 
 impl Draws {
@@ -65,6 +66,7 @@ impl Draws {
         Draws {
             key: [seed as u32, (seed >> 32) as u32],
             counter: [
+                0,
                 item as u32,
                 (item >> 32) as u32 | (epoch as u32) << 8,
                 (stream as u32) << 8 | (epoch >> 24) as u32,
@@ -72,12 +74,16 @@ impl Draws {
         }
     }
 
+    /// The same words without the first `blocks` blocks.
+    pub fn skip(mut self, blocks: u32) -> Self {
+        self.counter[0] = self.counter[0].wrapping_add(blocks);
+        self
+    }
+
     /// Four random words.
     pub fn block(&self, number: u32) -> [u32; 4] {
-        philox(
-            [number, self.counter[0], self.counter[1], self.counter[2]],
-            self.key,
-        )
+        let [first, a, b, c] = self.counter;
+        philox([first.wrapping_add(number), a, b, c], self.key)
     }
 
     /// Four numbers in [0, 1).
@@ -148,6 +154,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn skipping_goes_on_with_later_blocks() {
+        let draws = Draws::new(1, Stream::Test, 2, 3);
+        assert_eq!(draws.skip(5).block(2), draws.block(7));
+        assert_eq!(draws.skip(5).skip(1).word(4), draws.word(28));
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Trainer {
     pub fn begin_at(&mut self, placement: Placement) -> Result<(), TrainError> {
         let feed = Feed {
             pictures: self.set.pictures.clone(),
-            augmentation: self.config.augmentation.augmentation(),
+            views: self.config.augmentation.augmentation().into(),
             mean: self.set.mean,
             std: self.set.std,
             seed: self.config.seed,

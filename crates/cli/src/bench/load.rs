@@ -27,7 +27,7 @@ pub fn run(args: &BenchLoadArgs) -> Result<(), Failure> {
     let batch = args.batch.min(n);
     let feed = Feed {
         pictures: set.train.pictures.clone(),
-        augmentation: Augmentation::default(),
+        views: Augmentation::default().into(),
         mean: set.mean,
         std: set.std,
         seed: 0,

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 
+use super::blur::{self, BlurScratch};
 use super::{AugmentParams, Op};
 
 const LANES: usize = 32;
@@ -37,13 +38,14 @@ struct Scratch {
     /// Two source rows stretched to full width, planar.
     rows: [Vec<f32>; 2],
     columns: Vec<Column>,
+    blur: BlurScratch,
 }
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Crops, colours and normalises one `h`×`w` RGB picture into `out` (`h`×`w`×3, HWC), as `params` say.
+/// Crops, colours, blurs, solarises and normalises one `h`×`w` RGB picture into `out` (`h`×`w`×3, HWC), as `params` say.
 ///
 /// Mirroring comes last. Panics if a slice has the wrong length or the crop leaves the picture.
 pub fn apply(
@@ -62,6 +64,18 @@ pub fn apply(
         resized_crop(picture, h, w, params, scratch);
         let [r, g, b] = &mut scratch.planes;
         colour(params, r, g, b);
+        if params.blur > 0.0 {
+            let radius = blur::radius(h, w);
+            let weights = &blur::weights(params.blur, radius)[..=radius];
+            for plane in [&mut *r, &mut *g, &mut *b] {
+                blur::blur(plane, w, weights, &mut scratch.blur);
+            }
+        }
+        if params.solarise == 1 {
+            for plane in [&mut *r, &mut *g, &mut *b] {
+                solarise(plane);
+            }
+        }
         write(params, w, [r, g, b], mean, std, out);
     });
 }
@@ -222,6 +236,13 @@ fn saturate(r: &mut [f32], g: &mut [f32], b: &mut [f32], ratio: f32) {
     }
 }
 
+/// Bright values turn into their negative.
+fn solarise(plane: &mut [f32]) {
+    for v in plane {
+        *v = if *v >= 0.5 { 1.0 - *v } else { *v };
+    }
+}
+
 /// To hue (in sixths of the circle) and back, by the branch-free form of HSV: with k = (n + 6·hue) mod 6,
 /// channel = value − range·clip(min(k, 4 − k)), n = 5, 3, 1 for red, green, blue.
 fn turn_hue(r: &mut [f32], g: &mut [f32], b: &mut [f32], turn: f32) {
@@ -310,18 +331,36 @@ mod tests {
     #[test]
     fn fast_equals_naive() {
         let how = Augmentation {
+            jitter: 0.8,
+            blur: 0.5,
+            solarise: 0.5,
             flip: 0.5,
             ..Augmentation::default()
         };
-        for (h, w) in [(32, 32), (5, 7), (1, 1), (40, 24)] {
+        for (h, w) in [(32, 32), (5, 7), (1, 1), (40, 24), (70, 61)] {
             for item in 0..200 {
-                let params =
-                    AugmentParams::draw(&how, h, w, &Draws::new(9, Stream::Augment, 1, item));
+                let draws = Draws::new(9, Stream::Augment, 1, item);
+                let params = AugmentParams::draw(&how, h, w, &draws);
                 for picture in [noise(h, w, item), coarse(h, w, item)] {
                     let worst = difference(&picture, h, w, &params);
                     assert!(worst < 2e-5, "{h}×{w}, {item}: {worst} {params:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn solarising_turns_bright_values_into_their_negative() {
+        let picture: Vec<u8> = (0..=255).flat_map(|v| [v, v, 255 - v]).collect();
+        let plain = AugmentParams::identity(16, 16);
+        let solarise = 1;
+        let params = AugmentParams { solarise, ..plain };
+        let (mut before, mut after) = (vec![0.0; 768], vec![0.0; 768]);
+        apply(&picture, 16, 16, &plain, [0.0; 3], [1.0; 3], &mut before);
+        apply(&picture, 16, 16, &params, [0.0; 3], [1.0; 3], &mut after);
+        for (before, after) in before.iter().zip(after) {
+            let negative = 1.0 - before;
+            assert_eq!(after, if *before >= 0.5 { negative } else { *before });
         }
     }
 

@@ -1,22 +1,23 @@
 //! The augmentation as a CUDA kernel: its source, and the words that tell it what to do.
 //!
 //! `augment.cu` draws the same bits as [`AugmentParams::draw`](super::AugmentParams::draw) and computes the same bits as
-//! [`apply`](super::apply). It is launched with one block of [`THREADS`] threads per picture of the batch, no dynamic
-//! shared memory, and six pointers into device memory:
+//! [`apply`](super::apply). It is launched once for each view, with one block of [`THREADS`] threads per picture of the
+//! batch, no dynamic shared memory, and seven arguments: the view's number, a u32 by value, and pointers into device memory:
 //!
 //! | argument | what |
 //! |---|---|
-//! | words | [`AugmentKernel::words`], uploaded once |
+//! | words | [`AugmentKernel::words`] of the view's settings, uploaded once |
 //! | pictures | the data set's bytes (N×h×w×3), or with [`AugmentKernel::ring`] some batches' |
-//! | order | u32: the epoch's permutation, drawn from [`Stream::Order`](anchorhood_random::Stream::Order) |
-//! | counter | two u64: the step in the epoch, the epoch |
+//! | indices | u32: which item each block makes |
+//! | current | two u64: the step in the epoch (read only with a ring), the epoch |
+//! | view | the view's number, from 0 |
 //! | out | batch×h×w×channels, f32 or bf16 |
 //! | chosen | null, or an [`AugmentParams`](super::AugmentParams) per picture, written for tests |
 //!
-//! Block b augments picture `order[step · blocks + b]`, with the draws of that number in that epoch.
+//! Block b augments item `indices[b]` with [`view_draws`](super::view_draws) of that item, epoch and view.
 
-use super::Augmentation;
 use super::params::log;
+use super::{Augmentation, blur};
 
 /// The kernel in CUDA C++; it includes nothing.
 pub const SOURCE: &str = include_str!("augment.cu");
@@ -25,12 +26,12 @@ pub const NAME: &str = "augment";
 /// Threads of a block.
 pub const THREADS: u32 = 512;
 /// How many words the kernel reads.
-pub const WORDS: usize = 25;
+pub const WORDS: usize = 31;
 
 /// What does not change during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AugmentKernel {
-    /// How strongly pictures are changed.
+    /// How strongly pictures are changed, in this view.
     pub how: Augmentation,
     /// Rows of a picture.
     pub height: u32,
@@ -63,6 +64,7 @@ impl AugmentKernel {
             self.ring,
             self.seed as u32,
             (self.seed >> 32) as u32,
+            blur::radius(self.height as usize, self.width as usize) as u32,
         ];
         let real = [
             how.crop_scale.0,
@@ -78,10 +80,15 @@ impl AugmentKernel {
             how.hue,
             how.grey,
             how.flip,
+            how.jitter,
+            how.blur,
+            how.blur_sigma.0,
+            how.blur_sigma.1,
+            how.solarise,
         ];
         let real = real.into_iter().chain(self.mean).chain(self.std);
         let mut words = whole.into_iter().chain(real.map(f32::to_bits));
-        std::array::from_fn(|_| words.next().expect("25 words"))
+        std::array::from_fn(|_| words.next().expect("as many words as that"))
     }
 }
 
@@ -97,11 +104,13 @@ mod tests {
         let names: Vec<&str> = names.collect();
         let kernel = AugmentKernel {
             how: Augmentation {
+                jitter: 0.8,
+                solarise: 0.2,
                 flip: 0.25,
                 ..Augmentation::default()
             },
-            height: 20,
-            width: 30,
+            height: 70,
+            width: 90,
             channels: 4,
             bf16: true,
             ring: 0,
@@ -112,7 +121,8 @@ mod tests {
         let words = kernel.words();
         let place = |name: &str| names.iter().position(|n| *n == name).unwrap();
         let real = |name: &str| f32::from_bits(words[place(name)]);
-        assert_eq!(words[place("WIDTH")], 30);
+        assert_eq!(words[place("WIDTH")], 90);
+        assert_eq!(words[place("BLUR_RADIUS")], 3);
         assert_eq!(words[place("BF16")], 1);
         assert_eq!(
             (words[place("SEED_LOW")], words[place("SEED_HIGH")]),
@@ -123,6 +133,9 @@ mod tests {
         assert_eq!(real("LOG_RATIO_LOW"), (0.75_f64).ln() as f32);
         assert_eq!(real("HUE"), 0.4);
         assert_eq!(real("FLIP"), 0.25);
+        assert_eq!(real("JITTER"), 0.8);
+        assert_eq!((real("SIGMA_LOW"), real("SIGMA_HIGH")), (0.1, 2.0));
+        assert_eq!(real("SOLARISE"), 0.2);
         let mean = place("MEAN");
         assert_eq!(names[mean + 1], "STD = MEAN + 3");
         assert_eq!(f32::from_bits(words[mean + 2]), 0.7);
@@ -136,5 +149,8 @@ mod tests {
         assert!(SOURCE.contains(&format!("__launch_bounds__(THREADS)\n    {NAME}(")));
         let stream = anchorhood_random::Stream::Augment as u32;
         assert!(SOURCE.contains(&format!("#define STREAM_AUGMENT {stream}\n")));
+        let (blocks, radius) = (crate::augment::VIEW_BLOCKS, blur::MOST_RADIUS);
+        assert!(SOURCE.contains(&format!("#define VIEW_BLOCKS {blocks}\n")));
+        assert!(SOURCE.contains(&format!("#define MOST_RADIUS {radius}\n")));
     }
 }

@@ -1,16 +1,21 @@
-//! What the network sees of a picture in training: a random crop, colours shaken in random order, sometimes grey.
+//! What the network sees of a picture in training: a random crop, colours jittered in random order, sometimes grey,
+//! blurred, solarised, mirrored.
 //!
-//! The operations are torchvision's on float tensors in [0, 1]: `RandomResizedCrop`, `ColorJitter`, `RandomGrayscale`,
-//! `RandomHorizontalFlip`, then normalisation. Choosing ([`AugmentParams::draw`]) is apart from doing ([`apply`]), so that
-//! another device can do either and agree. [`naive`] is the specification of the doing.
+//! The operations are torchvision's on float tensors in [0, 1], in this order: `RandomResizedCrop`, `ColorJitter`,
+//! `RandomGrayscale`, `GaussianBlur`, `RandomSolarize`, `RandomHorizontalFlip`, then normalisation. Choosing
+//! ([`AugmentParams::draw`]) is apart from doing ([`apply`]), so that another device can do either and agree. [`naive`] is
+//! the specification of the doing. A method may see several [`Views`] of a picture, each with settings and draws of its own.
 
 mod apply;
+mod blur;
 pub mod kernel;
 pub mod naive;
 mod params;
+mod views;
 
 pub use apply::{apply, normalise};
-pub use params::{AugmentParams, Op};
+pub use params::{AugmentParams, Op, VIEW_BLOCKS, view_draws};
+pub use views::Views;
 
 use anchorhood_random::Draws;
 
@@ -31,8 +36,16 @@ pub struct Augmentation {
     pub saturation: f32,
     /// Hue turns by up to this share of the circle either way.
     pub hue: f32,
+    /// Probability that brightness, contrast, saturation and hue are changed at all.
+    pub jitter: f32,
     /// Probability of turning grey.
     pub grey: f32,
+    /// Probability of a Gaussian blur. Its window is a tenth of the picture's lesser side, at least 3 pixels.
+    pub blur: f32,
+    /// Least and greatest sigma of the blur, in pixels.
+    pub blur_sigma: (f32, f32),
+    /// Probability of being solarised: values of at least a half turn into 1 − value.
+    pub solarise: f32,
     /// Probability of being mirrored.
     pub flip: f32,
 }
@@ -46,7 +59,11 @@ impl Default for Augmentation {
             contrast: 0.4,
             saturation: 0.4,
             hue: 0.4,
+            jitter: 1.0,
             grey: 0.2,
+            blur: 0.0,
+            blur_sigma: (0.1, 2.0),
+            solarise: 0.0,
             flip: 0.0,
         }
     }
@@ -63,7 +80,7 @@ impl Augmentation {
             saturation: 0.0,
             hue: 0.0,
             grey: 0.0,
-            flip: 0.0,
+            ..Augmentation::default()
         }
     }
 
@@ -102,10 +119,22 @@ impl Augmentation {
         if !(0.0..=0.5).contains(&self.hue) {
             return bad("hue", "must be in [0, 0.5]");
         }
-        for (option, value) in [("grey", self.grey), ("flip", self.flip)] {
+        for (option, value) in [
+            ("jitter", self.jitter),
+            ("grey", self.grey),
+            ("blur", self.blur),
+            ("solarise", self.solarise),
+            ("flip", self.flip),
+        ] {
             if !(0.0..=1.0).contains(&value) {
                 return bad(option, "is a probability, in [0, 1]");
             }
+        }
+        if !(within(self.blur_sigma, 0.0, 10.0) && self.blur_sigma.0 > 0.0) {
+            return bad(
+                "blur sigma",
+                "must be two numbers in (0, 10], the lesser first",
+            );
         }
         Ok(())
     }
@@ -175,6 +204,35 @@ mod tests {
             ),
             (Augmentation { hue: 0.6, ..base }, "hue"),
             (Augmentation { flip: 1.1, ..base }, "flip"),
+            (
+                Augmentation {
+                    jitter: -0.1,
+                    ..base
+                },
+                "jitter",
+            ),
+            (Augmentation { blur: 1.5, ..base }, "blur"),
+            (
+                Augmentation {
+                    solarise: f32::NAN,
+                    ..base
+                },
+                "solarise",
+            ),
+            (
+                Augmentation {
+                    blur_sigma: (0.0, 2.0),
+                    ..base
+                },
+                "blur sigma",
+            ),
+            (
+                Augmentation {
+                    blur_sigma: (2.0, 0.1),
+                    ..base
+                },
+                "blur sigma",
+            ),
         ] {
             let message = bad.check().unwrap_err().to_string();
             assert!(message.starts_with(name), "{message}");

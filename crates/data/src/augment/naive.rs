@@ -2,6 +2,7 @@
 //!
 //! Slow, and used only to test [`apply`](super::apply).
 
+use super::blur::{mirrored, radius};
 use super::{AugmentParams, Op};
 
 /// An RGB picture in [0, 1].
@@ -32,6 +33,13 @@ pub fn apply(
     }
     if params.grey == 1 {
         seen = seen.iter().map(|&p| [grey(p); 3]).collect();
+    }
+    if params.blur > 0.0 {
+        seen = gaussian_blur(&seen, h, w, params.blur);
+    }
+    if params.solarise == 1 {
+        let one = |v| if v >= 0.5 { 1.0 - v } else { v };
+        seen = seen.iter().map(|p| p.map(one)).collect();
     }
     for y in 0..h {
         for x in 0..w {
@@ -79,6 +87,28 @@ fn grey([r, g, b]: [f32; 3]) -> f32 {
 fn blend(picture: &Picture, other: impl Fn([f32; 3]) -> f32, ratio: f32) -> Picture {
     let one = |p: [f32; 3]| p.map(|v| (ratio * v + (1.0 - ratio) * other(p)).clamp(0.0, 1.0));
     picture.iter().map(|&p| one(p)).collect()
+}
+
+/// `gaussian_blur`: the whole window at once, in f64, edges mirrored.
+fn gaussian_blur(picture: &Picture, h: usize, w: usize, sigma: f32) -> Picture {
+    let r = radius(h, w) as isize;
+    let weight = |k: isize| (-0.5 * (k as f64 / f64::from(sigma)).powi(2)).exp();
+    let weights: Vec<f64> = (-r..=r).map(weight).collect();
+    let total = weights.iter().sum::<f64>().powi(2);
+    let mut result = Vec::new();
+    for (y, x) in (0..h * w).map(|i| ((i / w) as isize, (i % w) as isize)) {
+        let mut sums = [0.0; 3];
+        for (j, down) in (y - r..).zip(&weights) {
+            for (i, across) in (x - r..).zip(&weights) {
+                let pixel = picture[mirrored(j, h) * w + mirrored(i, w)];
+                for (sum, v) in sums.iter_mut().zip(pixel) {
+                    *sum += down * across * f64::from(v);
+                }
+            }
+        }
+        result.push(sums.map(|sum| (sum / total) as f32));
+    }
+    result
 }
 
 /// `adjust_hue` of one pixel: to hue, saturation, value and back.

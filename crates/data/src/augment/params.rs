@@ -5,9 +5,10 @@
 //! the same for every picture, computed once in f64.
 //!
 //! Words used, by block of four: try `t` of the crop takes block `t` (area, log-ratio, top, left); block 16 holds
-//! brightness, contrast, saturation, hue; block 17 the order, grey, flip.
+//! brightness, contrast, saturation, hue; block 17 the order, grey, flip; block 18 whether colours are jittered, whether
+//! it is blurred, sigma, whether it is solarised. A view has [`VIEW_BLOCKS`] blocks of its own: those of view 0 come first.
 
-use anchorhood_random::{Draws, unit};
+use anchorhood_random::{Draws, Stream, unit};
 
 use super::Augmentation;
 
@@ -51,12 +52,24 @@ pub struct AugmentParams {
     pub grey: u32,
     /// Whether it is mirrored: 0 or 1.
     pub flip: u32,
+    /// Sigma of the Gaussian blur in pixels; 0 blurs nothing.
+    pub blur: f32,
+    /// Whether it is solarised: 0 or 1.
+    pub solarise: u32,
 }
 
 /// Tries to find a crop that fits before falling back to the centre.
 const TRIES: u32 = 10;
 const COLOUR_BLOCK: u32 = 16;
 const CHOICE_BLOCK: u32 = 17;
+const SOMETIMES_BLOCK: u32 = 18;
+/// Blocks of words that belong to one view: as many as a GPU's warp draws at once.
+pub const VIEW_BLOCKS: u32 = 32;
+
+/// The draws for one view of item `item` in an epoch.
+pub fn view_draws(seed: u64, epoch: u64, item: u32, view: u32) -> Draws {
+    Draws::new(seed, Stream::Augment, epoch, u64::from(item)).skip(view * VIEW_BLOCKS)
+}
 
 impl AugmentParams {
     /// The 24 orders of four things, in lexicographic order.
@@ -76,6 +89,8 @@ impl AugmentParams {
             order: 0,
             grey: 0,
             flip: 0,
+            blur: 0.0,
+            solarise: 0,
         }
     }
 
@@ -84,7 +99,8 @@ impl AugmentParams {
         let (top, left, height, width) = crop(how, h as u32, w as u32, draws);
         let [brightness, contrast, saturation, hue] = draws.units(COLOUR_BLOCK);
         let [order, grey, flip, _] = draws.block(CHOICE_BLOCK);
-        AugmentParams {
+        let [jitter, blur, sigma, solarise] = draws.units(SOMETIMES_BLOCK);
+        let drawn = AugmentParams {
             top,
             left,
             height,
@@ -96,6 +112,28 @@ impl AugmentParams {
             order: below(order, 24),
             grey: u32::from(unit(grey) < how.grey),
             flip: u32::from(unit(flip) < how.flip),
+            blur: if blur < how.blur {
+                between(how.blur_sigma.0, how.blur_sigma.1, sigma)
+            } else {
+                0.0
+            },
+            solarise: u32::from(solarise < how.solarise),
+        };
+        if jitter < how.jitter {
+            drawn
+        } else {
+            drawn.without_jitter()
+        }
+    }
+
+    /// The same with the picture's own colours.
+    fn without_jitter(self) -> Self {
+        AugmentParams {
+            brightness: 1.0,
+            contrast: 1.0,
+            saturation: 1.0,
+            hue: 0.0,
+            ..self
         }
     }
 
@@ -194,7 +232,6 @@ fn centre(how: &Augmentation, h: u32, w: u32) -> (u32, u32, u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_random::Stream;
 
     fn drawn(how: &Augmentation, h: usize, w: usize, n: u64) -> Vec<AugmentParams> {
         (0..n)
@@ -275,6 +312,70 @@ mod tests {
     }
 
     #[test]
+    fn probabilities_hold() {
+        let how = Augmentation {
+            jitter: 0.8,
+            blur: 0.5,
+            solarise: 0.2,
+            ..Augmentation::default()
+        };
+        let all = drawn(&how, 32, 32, 10_000);
+        let count = |f: fn(&AugmentParams) -> bool| all.iter().filter(|p| f(p)).count();
+        let plain = |p: &AugmentParams| [p.brightness, p.contrast, p.saturation] == [1.0; 3];
+        assert!((1880..2120).contains(&count(plain)));
+        assert!(all.iter().all(|p| plain(p) == (p.hue == 0.0)));
+        assert!((1880..2120).contains(&count(|p| p.solarise == 1)));
+        assert!((4850..5150).contains(&count(|p| p.blur > 0.0)));
+        let sigmas = || all.iter().map(|p| p.blur).filter(|s| *s > 0.0);
+        assert!(sigmas().all(|s| (0.1..2.0).contains(&s)));
+        let mean = sigmas().sum::<f32>() / sigmas().count() as f32;
+        assert!((mean - 1.05).abs() < 0.04, "{mean}");
+        // Independent of each other: each pair of choices as often as the product of its probabilities.
+        assert!((900..1100).contains(&count(|p| p.blur > 0.0 && p.solarise == 1)));
+        assert!((330..470).contains(&count(|p| p.solarise == 1 && p.hue == 0.0)));
+    }
+
+    #[test]
+    fn choices_of_later_words_leave_the_others_alone() {
+        let usual = Augmentation {
+            flip: 0.5,
+            ..Augmentation::default()
+        };
+        let more = Augmentation {
+            blur: 1.0,
+            solarise: 1.0,
+            ..usual
+        };
+        for (a, b) in drawn(&usual, 32, 32, 100)
+            .iter()
+            .zip(drawn(&more, 32, 32, 100))
+        {
+            assert!(b.blur > 0.0 && b.solarise == 1);
+            let (blur, solarise) = (0.0, 0);
+            assert_eq!(
+                *a,
+                AugmentParams {
+                    blur,
+                    solarise,
+                    ..b
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn views_have_words_of_their_own() {
+        let mut seen = std::collections::HashSet::new();
+        for view in 0..4 {
+            let draws = view_draws(1, 2, 3, view);
+            assert!((0..VIEW_BLOCKS).all(|b| seen.insert(draws.block(b))));
+        }
+        let first = Draws::new(1, Stream::Augment, 2, 3);
+        assert_eq!(view_draws(1, 2, 3, 0).block(17), first.block(17));
+        const { assert!(SOMETIMES_BLOCK < VIEW_BLOCKS) };
+    }
+
+    #[test]
     fn none_is_the_identity() {
         for p in drawn(&Augmentation::none(), 32, 32, 100) {
             assert_eq!(
@@ -303,6 +404,21 @@ mod tests {
             KNOWN
         );
     }
+
+    /// As [`known_draws`], of what is drawn sometimes, in a second view.
+    #[test]
+    fn known_draws_of_a_second_view() {
+        let how = Augmentation {
+            blur: 1.0,
+            solarise: 0.5,
+            ..Augmentation::default()
+        };
+        let p = AugmentParams::draw(&how, 32, 32, &view_draws(7, 3, 11, 1));
+        let crop = [p.top, p.left, p.height, p.width];
+        assert_eq!((crop, p.blur.to_bits(), p.solarise), KNOWN_SECOND);
+    }
+
+    const KNOWN_SECOND: ([u32; 4], u32, u32) = ([3, 7, 22, 25], 1_061_282_540, 1);
 
     const KNOWN: ([u32; 4], [u32; 4], [u32; 3]) = (
         [13, 1, 16, 17],

@@ -458,7 +458,7 @@ fn on_demand_gives_what_memory_gives() {
     let batches = |data: &Dataset| {
         let feed = crate::Feed {
             pictures: data.train.pictures.clone(),
-            augmentation: crate::Augmentation::default(),
+            views: crate::Views::same(crate::Augmentation::default(), 2).unwrap(),
             mean: data.mean,
             std: data.std,
             seed: 1,

@@ -217,6 +217,7 @@ impl AugmentationConfig {
             hue: self.hue as f32,
             grey: self.grey as f32,
             flip: self.flip as f32,
+            ..Augmentation::default()
         }
     }
 }
