@@ -1,7 +1,8 @@
 //! Any RGB picture to a square of one size: its centre, the shorter side whole, resized with antialiasing.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use rayon::prelude::*;
 
 use crate::{DataError, Pictures, Split};
@@ -19,8 +20,10 @@ pub(crate) fn to_square(
         out.copy_from_slice(rgb);
         return Ok(());
     }
-    let from = ImageRef::new(width, height, rgb, PixelType::U8x3).map_err(|e| e.to_string())?;
-    let to = Image::from_slice_u8(size as u32, size as u32, out, PixelType::U8x3);
+    // Typed, or the resizer would be compiled for each of its thirteen kinds of pixel.
+    let from = TypedImageRef::<U8x3>::from_buffer(width, height, rgb);
+    let from = from.map_err(|e| e.to_string())?;
+    let to = TypedImage::<U8x3>::from_buffer(size as u32, size as u32, out);
     let mut to = to.map_err(|e| e.to_string())?;
     let (left, top) = (
         f64::from(width - side) / 2.0,
@@ -29,7 +32,7 @@ pub(crate) fn to_square(
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
         .crop(left, top, f64::from(side), f64::from(side));
-    let resized = Resizer::new().resize(&from, &mut to, &options);
+    let resized = Resizer::new().resize_typed(&from, &mut to, &options);
     resized.map_err(|e| e.to_string())
 }
 
