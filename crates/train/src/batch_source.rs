@@ -32,7 +32,7 @@ impl BatchMaker for PictureBatches {
     }
 
     fn views(&self) -> usize {
-        1
+        self.feed.views.count()
     }
 
     fn items(&self) -> usize {
@@ -54,7 +54,7 @@ impl BatchMaker for PictureBatches {
     fn words(&self, form: BatchForm) -> Vec<u32> {
         let feed = &self.feed;
         let kernel = AugmentKernel {
-            how: feed.augmentation,
+            how: feed.views.settings()[form.view],
             height: feed.pictures.height() as u32,
             width: feed.pictures.width() as u32,
             channels: form.channels as u32,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorhood_data::Feed;
+use anchorhood_data::{Feed, Views};
 use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
 use anchorhood_methods::{Method, Round};
 use anchorhood_random::{Draws, Stream as Purpose};
@@ -89,15 +89,16 @@ impl Trainer {
 
     /// The same, with a say in where.
     pub fn begin_at(&mut self, placement: Placement) -> Result<(), TrainError> {
+        let how = self.config.augmentation.augmentation();
         let feed = Feed {
             pictures: self.set.pictures.clone(),
-            views: self.config.augmentation.augmentation().into(),
+            views: Views::same(how, self.method.views())?,
             mean: self.set.mean,
             std: self.set.std,
             seed: self.config.seed,
             batch: self.batch(),
         };
-        feed.augmentation.check()?;
+        feed.views.check()?;
         self.end(); // its memory first
         let maker = PictureBatches {
             feed,
