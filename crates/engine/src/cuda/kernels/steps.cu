@@ -1,22 +1,32 @@
-// The end of a step that nobody watches: its loss is put aside, and the counters go on.
+// The first kernel of a step: what changes from step to step is looked up, and the counters go on.
 
-#define THREADS 256
-
-// The mean of the batch's losses goes to means[total modulo capacity]; counter is step in the epoch, epoch, total.
-extern "C" __global__ void advance(const float *losses, u32 batch, float *means, u32 capacity, u64 *counter,
-                                   u64 *step) {
-    __shared__ double parts[THREADS];
-    double sum = 0.0;
-    for (u32 i = threadIdx.x; i < batch; i += THREADS) sum += losses[i];
-    parts[threadIdx.x] = sum;
-    for (u32 half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
-    }
+// next: the step in the epoch to be taken, the epoch, the number of that step among all. current takes these for the step's
+// other kernels, and the number modulo 2^20, by which dropout draws. With an order, indices takes the batch's items; each
+// schedule's value in this step goes to scalars. The step's loss begins at zero, also in the ring of losses.
+extern "C" __global__ void begin_step(u64 *next, u64 *current, const u32 *order, u32 batch, u32 *indices,
+                                      const float *schedules, u32 steps, u32 count, float *scalars, double *loss,
+                                      float *ring, u32 capacity) {
+    const u64 step = next[0], epoch = next[1], number = next[2];
+    if (order)
+        for (u32 b = threadIdx.x; b < batch; b += blockDim.x) indices[b] = order[step * batch + b];
+    if (threadIdx.x < count && step < steps) scalars[threadIdx.x] = schedules[threadIdx.x * steps + step];
+    __syncthreads();
     if (threadIdx.x != 0) return;
-    means[counter[2] % capacity] = (float)(parts[0] / batch);
-    counter[0] += 1;
-    counter[2] += 1;
-    // As the host counts steps for dropout.
-    *step = (*step + 1) % (1 << 20);
+    current[0] = step, current[1] = epoch, current[2] = number, current[3] = number % (1 << 20);
+    next[0] = step + 1, next[2] = number + 1;
+    *loss = 0.0;
+    ring[number % capacity] = 0.f;
+}
+
+// For work that is part of no epoch.
+extern "C" __global__ void set_step(u64 number, float rate, u64 *current, float *scalars, double *loss) {
+    current[0] = 0, current[1] = 0, current[2] = number, current[3] = number % (1 << 20);
+    scalars[0] = rate;
+    *loss = 0.0;
+}
+
+// to (+)= from
+extern "C" __global__ void add_values(const float *from, u64 len, int accumulate, float *to) {
+    const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < len) to[at] = accumulate ? to[at] + from[at] : from[at];
 }

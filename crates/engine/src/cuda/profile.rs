@@ -1,65 +1,66 @@
-//! How long each part of a step takes alone, and what the GPU can do at best.
+//! The parts of a step, told apart so that each can be timed alone: a step runs all of them, or only one.
 
-use super::CudaSteps;
-use crate::cuda::cudnn::{Call, Direction, Problem};
-use crate::cuda::memory::Scratch;
-use crate::cuda::ways::{Task, Way};
-use crate::cuda::{Cuda, CudaBuffer, CudaNetwork};
-use crate::{Error, Network, PartTime, Profile, Result, Shape, StepRule, Window};
+use super::cudnn::{Call, Direction, Problem};
+use super::memory::Scratch;
+use super::ways::{Task, Way};
+use super::Cuda;
+use crate::{Error, Result, Shape, Window};
 
-impl CudaSteps {
-    pub(super) fn parts(
-        &mut self,
-        rule: &StepRule,
-        network: &mut CudaNetwork,
-        keys: &CudaBuffer,
-    ) -> Result<Profile> {
-        let cuda = self.cuda.clone();
-        network.begin_steps(0, &rule.sgd)?;
-        let keys_place = cuda.pointer(&keys.values);
-        let step = network.record(|n| self.enqueue(n, keys_place, rule))?;
-        let step_milliseconds = time(&cuda, step)?;
+/// What a call of a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Batch,
+    Forward,
+    NormForward,
+    NormBackward,
+    InputGradient,
+    WeightGradient,
+    Rest,
+    Loss,
+    Memory,
+    Optimiser,
+}
 
-        let mut parts = vec![];
-        let batch_values = self.batch * network.graph().nodes()[0].shape.len();
-        let made = network.record(|n| self.make_only(n))?;
-        parts.push(PartTime {
-            name: "batch made",
-            milliseconds: time(&cuda, made)?,
-            flops: 0.0,
-            bytes: (batch_values * (1 + cuda.precision().bytes())) as f64,
-        });
-        parts.extend(network.profile()?);
-        let loss = network.record(|n| self.loss_only(n, keys_place, rule))?;
-        let over_keys = (self.batch * self.item_count * self.dim) as f64;
-        parts.push(PartTime {
-            name: "loss over all keys",
-            milliseconds: time(&cuda, loss)?,
-            flops: 4.0 * over_keys,
-            bytes: (4 * self.item_count * self.dim) as f64,
-        });
-        let update = network.record(|n| n.update_calls())?;
-        parts.push(PartTime {
-            name: "optimiser",
-            milliseconds: time(&cuda, update)?,
-            flops: 0.0,
-            bytes: network.update_bytes(),
-        });
-        Ok(Profile {
-            parts,
-            step_milliseconds,
-            most_flops: most_flops(&cuda)?,
-            most_bytes: most_bytes(&cuda)?,
-        })
+impl Part {
+    /// All of them, in a step's order.
+    pub(super) const ALL: [Part; 10] = [
+        Part::Batch,
+        Part::Forward,
+        Part::NormForward,
+        Part::NormBackward,
+        Part::InputGradient,
+        Part::WeightGradient,
+        Part::Rest,
+        Part::Loss,
+        Part::Memory,
+        Part::Optimiser,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Part::Batch => "batch made",
+            Part::Forward => "convolutions",
+            Part::NormForward => "norm, add, ReLU forwards",
+            Part::NormBackward => "norm, add, ReLU backwards",
+            Part::InputGradient => "input gradients",
+            Part::WeightGradient => "weight gradients",
+            Part::Rest => "pooling and the like",
+            Part::Loss => "loss",
+            Part::Memory => "memory",
+            Part::Optimiser => "optimiser",
+        }
     }
 }
 
-fn time(cuda: &Cuda, mut recording: crate::cuda::lane::Recording) -> Result<f64> {
-    Ok(f64::from(recording.time(cuda)?))
+/// Multiplications and additions, and bytes read and written at least.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub(super) flops: f64,
+    pub(super) bytes: f64,
 }
 
 /// A matrix product large enough that nothing but multiplying counts.
-fn most_flops(cuda: &Cuda) -> Result<f64> {
+pub(super) fn most_flops(cuda: &Cuda) -> Result<f64> {
     let (batch, side, channels) = (32, 16, 4096);
     let shape = Shape::new(side, side, channels);
     let problem = Problem {
@@ -107,7 +108,7 @@ fn most_flops(cuda: &Cuda) -> Result<f64> {
 }
 
 /// A copy far larger than the caches, by a kernel of ours: it is faster than the driver's.
-fn most_bytes(cuda: &Cuda) -> Result<f64> {
+pub(super) fn most_bytes(cuda: &Cuda) -> Result<f64> {
     let values = 1 << 28;
     let bytes = cuda.precision().bytes();
     let source = cuda.zeros::<f32>(values, "a large copy")?;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream};
 
-use crate::cuda::launch::Pointer;
-use crate::cuda::memory::PageLocked;
-use crate::cuda::{Cuda, failed};
+use super::launch::Pointer;
+use super::memory::PageLocked;
+use super::{Cuda, failed};
 use crate::steps::Fetch;
 use crate::{BatchMaker, Result};
 

@@ -1,0 +1,740 @@
+//! The GPU's stream: the calls of a step run one by one the first time, are captured as a CUDA graph the second time, and
+//! from then on are one launch.
+//!
+//! Every call has a signature: what it is, and the places and numbers it was given. A step that is replayed makes its calls
+//! all the same, and they only add up their signatures: where these are not those that were recorded, nothing has been
+//! launched yet, and the step is run call by call. So nobody has to say when a recording no longer holds.
+//!
+//! A host call cuts a step in parts, each a graph of its own.
+
+use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
+
+use super::lane::{Lane, Recording};
+use super::launch::Pointer;
+use super::losses::{Losses, StepLoss};
+use super::optimisers::StepInputs;
+use super::profile::{Cost, Part, most_bytes, most_flops};
+use super::similarity::{self, Blend, Contrastive, CudaPositives, DevicePositives, SoftmaxKernels};
+use super::{Cuda, FIRST, LAST, failed, slice, slice_mut};
+use crate::buffer::of_another_device;
+use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend};
+use crate::{Buffer, Epoch, Error, PartTime, Profile, Result, Scalar};
+
+/// Steps whose losses can wait to be read.
+const CAPACITY: usize = 4096;
+
+/// Threads of the first kernel of a step.
+const THREADS: u32 = 256;
+
+pub(super) struct GpuStream {
+    cuda: Cuda,
+    /// Where calls go: the device's own stream, or the one that records.
+    lane: Arc<Lane>,
+    direct: Arc<Lane>,
+    recorder: Option<Arc<Lane>>,
+    /// For work beside a pass; and whether there is any that was not waited for.
+    side: Arc<Lane>,
+    beside: bool,
+    mode: Mode,
+    signature: u64,
+    known: Known,
+    /// The graphs launched so far in this step, where a host call cuts it.
+    launched: usize,
+    recording: Vec<(u64, Recording)>,
+    counters: Counters,
+    kernels: StepKernels,
+    softmax: Vec<SoftmaxKernels>,
+    contrastive: Vec<Contrastive>,
+    /// The step in the epoch and the number of the next step, as the device counts them.
+    step: usize,
+    number: u64,
+    /// Steps whose losses nobody has read.
+    asked: Vec<u64>,
+    profiling: Option<Profiling>,
+}
+
+/// What the calls of a step do at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// They run.
+    Direct,
+    /// They are recorded.
+    Recording,
+    /// They are known, and only compared.
+    Replaying,
+    /// They are known and were not the same: nothing more is done.
+    Differing,
+}
+
+/// What is known of a step's calls.
+enum Known {
+    Nothing,
+    /// They ran once, with this signature.
+    Seen(u64),
+    /// They are these graphs, each with the signature up to its end.
+    Recorded(Vec<(u64, Recording)>),
+    /// They cannot be recorded.
+    Refused,
+}
+
+/// What lies in device memory because it changes from step to step.
+struct Counters {
+    next: CudaSlice<u64>,
+    current: CudaSlice<u64>,
+    schedules: Option<CudaSlice<f32>>,
+    steps: usize,
+    count: usize,
+    scalars: CudaSlice<f32>,
+    loss: CudaSlice<f64>,
+    ring: CudaSlice<f32>,
+    flag: CudaSlice<u32>,
+}
+
+struct StepKernels {
+    begin: CudaFunction,
+    set: CudaFunction,
+    add: CudaFunction,
+    blend: CudaFunction,
+    losses: Losses,
+}
+
+/// A step being timed part by part: the whole of it first.
+struct Profiling {
+    only: Option<Part>,
+    left: std::slice::Iter<'static, Part>,
+    whole: f64,
+    costs: Vec<(Part, Cost)>,
+    parts: Vec<PartTime>,
+}
+
+impl GpuStream {
+    pub(super) fn new(cuda: &Cuda) -> Result<Self> {
+        let direct = cuda.lane()?;
+        Ok(GpuStream {
+            lane: direct.clone(),
+            direct,
+            recorder: None,
+            side: Arc::new(cuda.new_lane(LAST)?),
+            beside: false,
+            mode: Mode::Direct,
+            signature: 0,
+            known: Known::Nothing,
+            launched: 0,
+            recording: vec![],
+            counters: Counters {
+                next: cuda.zeros(3, "counters")?,
+                current: cuda.zeros(4, "counters")?,
+                schedules: None,
+                steps: 0,
+                count: 0,
+                scalars: cuda.zeros(Scalar::MOST, "schedules")?,
+                loss: cuda.zeros(1, "the loss of a step")?,
+                ring: cuda.zeros(CAPACITY, "losses of steps")?,
+                flag: cuda.zeros(1, "a flag")?,
+            },
+            kernels: StepKernels {
+                begin: cuda.function("steps", "begin_step")?,
+                set: cuda.function("steps", "set_step")?,
+                add: cuda.function("steps", "add_values")?,
+                blend: similarity::blend_kernel(cuda)?,
+                losses: Losses::load(cuda)?,
+            },
+            softmax: vec![],
+            contrastive: vec![],
+            step: 0,
+            number: 0,
+            asked: vec![],
+            profiling: None,
+            cuda: cuda.clone(),
+        })
+    }
+
+    /// The stream of a GPU, whoever stands before it.
+    pub(super) fn of(stream: &mut dyn StreamBackend) -> Result<&mut GpuStream> {
+        stream.as_any().downcast_mut().ok_or_else(of_another_device)
+    }
+
+    pub(super) fn cuda(&self) -> &Cuda {
+        &self.cuda
+    }
+
+    /// The next step of the epoch.
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Where calls go, and where work goes on beside them.
+    pub(super) fn lanes(&self) -> [Arc<Lane>; 2] {
+        [self.lane.clone(), self.side.clone()]
+    }
+
+    /// Says that something was given to the side and not waited for.
+    pub(super) fn left_beside(&mut self) {
+        self.beside = true;
+    }
+
+    /// The part of a step that alone is to run, if one is.
+    pub(super) fn only(&self) -> Option<Part> {
+        self.profiling.as_ref().and_then(|p| p.only)
+    }
+
+    /// Where dropout reads the step's number.
+    pub(super) fn dropout_step(&self) -> Pointer {
+        self.cuda.pointer(&self.counters.current) + 24
+    }
+
+    /// Three u64: the step in the epoch, the epoch, the step's number among all.
+    pub(super) fn current(&self) -> Pointer {
+        self.cuda.pointer(&self.counters.current)
+    }
+
+    /// f32: a schedule's value in this step.
+    pub(super) fn scalar(&self, which: Scalar) -> Pointer {
+        self.cuda.pointer(&self.counters.scalars) + 4 * which.0 as u64
+    }
+
+    /// u32: not 0 where a loss was not finite.
+    pub(super) fn flag(&self) -> Pointer {
+        self.cuda.pointer(&self.counters.flag)
+    }
+
+    /// What an optimiser reads.
+    pub(super) fn step_inputs(&self) -> StepInputs {
+        StepInputs {
+            rate: self.scalar(Scalar::RATE),
+            current: self.current(),
+            flag: self.flag(),
+        }
+    }
+
+    /// A call of a step: its signature is kept in mind, and its work is done, recorded, or known already.
+    pub(super) fn call(
+        &mut self,
+        signature: impl Hash,
+        work: impl FnOnce(&mut GpuStream) -> Result<()>,
+    ) -> Result<()> {
+        let mut hasher = DefaultHasher::new();
+        (self.signature, signature).hash(&mut hasher);
+        self.signature = hasher.finish();
+        match self.mode {
+            Mode::Direct | Mode::Recording => work(self),
+            Mode::Replaying | Mode::Differing => Ok(()),
+        }
+    }
+
+    /// The same for work that is of one part.
+    pub(super) fn part(
+        &mut self,
+        part: Part,
+        cost: Cost,
+        signature: impl Hash,
+        work: impl FnOnce(&mut GpuStream) -> Result<()>,
+    ) -> Result<()> {
+        self.add_cost(part, cost);
+        match self.only() {
+            Some(only) if only != part => Ok(()),
+            _ => self.call((part as u32, signature), work),
+        }
+    }
+
+    /// Keeps in mind what a part must do at least, when a step is timed.
+    pub(super) fn add_cost(&mut self, part: Part, cost: Cost) {
+        if let Some(profiling) = self.profiling.as_mut().filter(|p| p.only.is_none()) {
+            profiling.costs.push((part, cost));
+        }
+    }
+
+    /// First kernel of a step; an order of 0 leaves the batch's indices as they are.
+    pub(super) fn begin_kernel(&mut self, order: Pointer, batch: usize, to: Pointer) -> Result<()> {
+        self.part(Part::Batch, Cost::default(), ("begin", order, batch, to), |s| {
+            let (cuda, c) = (&s.cuda, &s.counters);
+            let [next, current] = [&c.next, &c.current].map(|v| cuda.pointer(v));
+            let schedules = c.schedules.as_ref().map_or(0, |v| cuda.pointer(v));
+            let (scalars, loss) = (cuda.pointer(&c.scalars), cuda.pointer(&c.loss));
+            let (ring, capacity) = (cuda.pointer(&c.ring), CAPACITY as u32);
+            let (batch, steps, count) = (batch as u32, c.steps as u32, c.count as u32);
+            let mut launch = s.lane.stream.launch_builder(&s.kernels.begin);
+            launch.arg(&next).arg(&current).arg(&order).arg(&batch);
+            launch.arg(&to).arg(&schedules).arg(&steps).arg(&count);
+            launch.arg(&scalars).arg(&loss).arg(&ring).arg(&capacity);
+            // SAFETY: the arguments are those of the kernel; the memory is the stream's and the batches' own.
+            let launched = unsafe { launch.launch(one_block()) };
+            launched.map(drop).map_err(|e| failed("beginning a step", e))
+        })
+    }
+
+    /// The lane waits for all that was given to the side.
+    fn join(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.beside) {
+            return Ok(());
+        }
+        let failed = |e| failed("work on two streams", e);
+        let done = self.side.stream.record_event(None).map_err(failed)?;
+        self.lane.stream.wait(&done).map_err(failed)
+    }
+
+    /// Work that nobody waits for before the step ends, beside what comes next.
+    fn run_beside(&mut self, work: impl FnOnce(&GpuStream, &Lane) -> Result<()>) -> Result<()> {
+        let failed = |e| failed("work on two streams", e);
+        let ready = self.lane.stream.record_event(None).map_err(failed)?;
+        self.side.stream.wait(&ready).map_err(failed)?;
+        self.beside = true;
+        work(self, &self.side)
+    }
+
+    /// Adds rows of losses to the step's.
+    fn lose(&mut self, rows: &Buffer, weight: f32) -> Result<()> {
+        let (at, count) = (slice(&self.cuda, rows)?, rows.len());
+        let signature = ("lose", at, count, weight.to_bits());
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (cuda, c) = (&s.cuda, &s.counters);
+            let step = StepLoss {
+                sum: cuda.pointer(&c.loss),
+                ring: cuda.pointer(&c.ring),
+                capacity: CAPACITY,
+                current: s.current(),
+                flag: s.flag(),
+            };
+            let losses = &s.kernels.losses;
+            losses.accumulate_loss(&s.lane.stream, at, count, weight, &step)
+        })
+    }
+
+    /// Begins to record on a lane of its own, which keeps what other threads do meanwhile out of it.
+    fn begin_recording(&mut self) -> Result<()> {
+        let recorder = match &self.recorder {
+            Some(recorder) => recorder.clone(),
+            None => {
+                let made = Arc::new(self.cuda.new_lane(FIRST)?);
+                self.recorder.insert(made).clone()
+            }
+        };
+        recorder.begin_capture()?;
+        self.lane = recorder;
+        Ok(())
+    }
+
+    /// Ends it in any case; what was recorded, unless the work has failed.
+    fn end_recording(&mut self, worked: Result<()>) -> Result<Recording> {
+        let joined = self.join();
+        let recorder = std::mem::replace(&mut self.lane, self.direct.clone());
+        let recording = recorder.end_capture();
+        worked.and(joined)?;
+        recording
+    }
+
+    fn asked_for(&mut self) -> Stepped {
+        self.asked.push(self.number);
+        self.step += 1;
+        self.number += 1;
+        Stepped::Done
+    }
+}
+
+impl StreamBackend for GpuStream {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+        let (stream, c) = (self.cuda.stream().clone(), &mut self.counters);
+        let failed = |e| failed("sending an epoch's schedule", e);
+        let next = [epoch.first as u64, epoch.epoch, epoch.number];
+        stream.memcpy_htod(&next, &mut c.next).map_err(failed)?;
+        let values = epoch.scalars.concat();
+        (c.count, c.steps) = (epoch.scalars.len(), epoch.scalars.first().map_or(0, Vec::len));
+        if !values.is_empty() {
+            let place = match &mut c.schedules {
+                Some(place) if place.len() >= values.len() => place,
+                place => place.insert(self.cuda.zeros(values.len(), "schedules")?),
+            };
+            stream.memcpy_htod(&values, place).map_err(failed)?;
+        }
+        (self.step, self.number) = (epoch.first, epoch.number);
+        Ok(())
+    }
+
+    fn begin_step(&mut self) -> Result<()> {
+        if self.asked.len() >= CAPACITY {
+            return Err(Error::Plan(format!(
+                "{CAPACITY} steps were asked for, and the losses of none were read"
+            )));
+        }
+        self.signature = 0;
+        self.launched = 0;
+        self.recording.clear();
+        self.mode = match &self.known {
+            Known::Nothing | Known::Refused => Mode::Direct,
+            Known::Seen(_) => Mode::Recording,
+            Known::Recorded(_) => Mode::Replaying,
+        };
+        match self.mode {
+            Mode::Recording => self.begin_recording(),
+            Mode::Direct | Mode::Replaying | Mode::Differing => Ok(()),
+        }
+    }
+
+    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
+        match std::mem::replace(&mut self.mode, Mode::Direct) {
+            Mode::Direct => {
+                worked.and(self.join())?;
+                if !matches!(self.known, Known::Refused) {
+                    self.known = Known::Seen(self.signature);
+                }
+                Ok(self.asked_for())
+            }
+            Mode::Recording => match self.end_recording(worked) {
+                Ok(mut recording) => {
+                    recording.launch(&self.cuda)?;
+                    self.recording.push((self.signature, recording));
+                    self.known = Known::Recorded(std::mem::take(&mut self.recording));
+                    Ok(self.asked_for())
+                }
+                Err(error) if self.recording.is_empty() => {
+                    // Call by call it is; should that fail too, it says why.
+                    let _ = error;
+                    self.known = Known::Refused;
+                    Ok(Stepped::Again)
+                }
+                Err(error) => Err(error),
+            },
+            Mode::Replaying => {
+                worked?;
+                let launched = self.launched;
+                let Known::Recorded(parts) = &mut self.known else {
+                    unreachable!("only what is recorded is replayed");
+                };
+                match parts.get_mut(launched) {
+                    Some((signature, last)) if *signature == self.signature => {
+                        last.launch(&self.cuda)?;
+                        Ok(self.asked_for())
+                    }
+                    _ if launched == 0 => {
+                        self.known = Known::Nothing;
+                        Ok(Stepped::Again)
+                    }
+                    _ => Err(other_calls()),
+                }
+            }
+            Mode::Differing => {
+                self.known = Known::Nothing;
+                Ok(Stepped::Again)
+            }
+        }
+    }
+
+    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        match self.mode {
+            Mode::Direct => {
+                self.join()?;
+                self.cuda.synchronise()?;
+                work()
+            }
+            Mode::Recording => {
+                let mut recording = self.end_recording(Ok(()))?;
+                recording.launch(&self.cuda)?;
+                self.recording.push((self.signature, recording));
+                self.cuda.synchronise()?;
+                work()?;
+                self.begin_recording()
+            }
+            Mode::Replaying => {
+                let launched = self.launched;
+                let Known::Recorded(parts) = &mut self.known else {
+                    unreachable!("only what is recorded is replayed");
+                };
+                match parts.get_mut(launched) {
+                    Some((signature, part)) if *signature == self.signature => {
+                        part.launch(&self.cuda)?;
+                    }
+                    _ if launched == 0 => {
+                        self.mode = Mode::Differing;
+                        return Ok(());
+                    }
+                    _ => return Err(other_calls()),
+                }
+                self.launched += 1;
+                self.cuda.synchronise()?;
+                work()
+            }
+            Mode::Differing => Ok(()),
+        }
+    }
+
+    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let mut ring = vec![0.0; CAPACITY];
+        let stream = self.cuda.stream();
+        let failed = |e| failed("reading losses", e);
+        stream
+            .memcpy_dtoh(&self.counters.ring, &mut ring)
+            .map_err(failed)?;
+        let flag = &mut self.counters.flag;
+        stream.memset_zeros(flag).map_err(failed)?;
+        let loss = |number: u64| f64::from(ring[(number % CAPACITY as u64) as usize]);
+        into.extend(self.asked.drain(..).map(loss));
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        CAPACITY - self.asked.len()
+    }
+
+    fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
+        let (cuda, c) = (&self.cuda, &self.counters);
+        let (current, scalars) = (cuda.pointer(&c.current), cuda.pointer(&c.scalars));
+        let loss = cuda.pointer(&c.loss);
+        let mut launch = self.direct.stream.launch_builder(&self.kernels.set);
+        launch.arg(&number).arg(&rate).arg(&current);
+        launch.arg(&scalars).arg(&loss);
+        let one = LaunchConfig {
+            block_dim: (1, 1, 1),
+            ..one_block()
+        };
+        // SAFETY: the arguments are those of the kernel; the memory is the stream's own.
+        let launched = unsafe { launch.launch(one) };
+        launched.map(drop).map_err(|e| failed("setting the step", e))
+    }
+
+    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        let cuda = self.cuda.clone();
+        similarity::check_temperature(of.temperature)?;
+        let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
+        let n = similarity::rows("keys", of.keys.len(), of.dim)?;
+        let positives: &CudaPositives = of.positives.memory()?;
+        let items = of.items.map(|items| Ok((slice(&cuda, items)?, items.len())));
+        let items: Option<(Pointer, usize)> = items.transpose()?;
+        let count = items.map_or(of.positives.len(), |(_, len)| len);
+        if count == 0 || !batch.is_multiple_of(count) {
+            return Err(Error::Plan(format!("{batch} queries of {count} items")));
+        }
+        let positives = DevicePositives {
+            starts: cuda.pointer(&positives.starts),
+            members: cuda.pointer(&positives.members),
+            items: items.map_or(0, |(at, _)| at),
+            count,
+        };
+        let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let fits = |kept: &SoftmaxKernels| kept.fits(batch, n, of.dim);
+        let place = match self.softmax.iter().position(fits) {
+            Some(place) => place,
+            None => {
+                let made = SoftmaxKernels::new(&cuda, batch, n, of.dim)?;
+                self.softmax.push(made);
+                self.softmax.len() - 1
+            }
+        };
+        let over_keys = (batch * n * of.dim) as f64;
+        let cost = Cost {
+            flops: 4.0 * over_keys,
+            bytes: (4 * n * of.dim) as f64,
+        };
+        let numbers = [of.temperature.to_bits(), loss.weight.to_bits()];
+        let places = [queries, keys, outputs[0], outputs[1]];
+        let signature = ("softmax", places, positives.signature(), numbers, batch, n);
+        self.part(Part::Loss, cost, signature, |s| {
+            s.softmax[place].enqueue(
+                &s.lane.stream,
+                [queries, keys],
+                [of.temperature, loss.weight],
+                positives,
+                outputs,
+            )
+        })?;
+        self.lose(loss.rows, loss.weight)
+    }
+
+    fn cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        loss: Loss,
+    ) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let batch = items.len();
+        Error::check_length("logits", batch * classes, logits.len())?;
+        Error::check_length("losses", batch, loss.rows.len())?;
+        Error::check_length("gradient", logits.len(), loss.gradient.len())?;
+        let from = slice(&cuda, logits)?;
+        let words = [slice(&cuda, labels)?, slice(&cuda, items)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let weight = loss.weight;
+        let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            losses.cross_entropy(stream, from, [batch, classes], words, weight, outputs)
+        })?;
+        self.lose(loss.rows, weight)
+    }
+
+    fn contrastive(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        temperature: f32,
+        loss: Loss,
+    ) -> Result<()> {
+        let cuda = self.cuda.clone();
+        similarity::check_temperature(temperature)?;
+        let n = similarity::rows("rows", rows.len(), dim)?;
+        let batch = n / views.max(1);
+        Error::check_length("rows of all views", views * batch, n)?;
+        Error::check_length("losses", n, loss.rows.len())?;
+        Error::check_length("gradient", rows.len(), loss.gradient.len())?;
+        let place = match (self.contrastive.iter()).position(|c| c.fits(views, batch, dim)) {
+            Some(place) => place,
+            None => {
+                let made = Contrastive::new(&cuda, views, batch, dim)?;
+                self.contrastive.push(made);
+                self.contrastive.len() - 1
+            }
+        };
+        let from = slice(&cuda, rows)?;
+        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let weight = loss.weight;
+        let numbers = [temperature.to_bits(), weight.to_bits()];
+        let signature = ("contrastive", from, outputs, numbers, views, dim);
+        let cost = Cost {
+            flops: 6.0 * (n * n * dim) as f64,
+            bytes: (4 * n * dim) as f64,
+        };
+        self.part(Part::Loss, cost, signature, |s| {
+            s.contrastive[place].enqueue(&s.lane.stream, from, temperature, weight, outputs)
+        })?;
+        self.lose(loss.rows, weight)
+    }
+
+    fn blend_rows(
+        &mut self,
+        keys: &mut Buffer,
+        dim: usize,
+        indices: &Buffer<u32>,
+        queries: &Buffer,
+        rate: f32,
+    ) -> Result<()> {
+        let cuda = &self.cuda;
+        let blend = Blend {
+            keys: slice_mut(cuda, keys)?,
+            queries: slice(cuda, queries)?,
+            dim,
+            count: indices.len(),
+            rate,
+            indices: slice(cuda, indices)?,
+            flag: self.flag(),
+        };
+        let cost = Cost {
+            flops: 0.0,
+            bytes: (12 * indices.len() * dim) as f64,
+        };
+        let places = [blend.keys, blend.queries, blend.indices];
+        let signature = ("blend", places, dim, rate.to_bits());
+        self.part(Part::Memory, cost, signature, |s| {
+            s.run_beside(|s, side| {
+                similarity::enqueue_blend(&side.stream, &s.kernels.blend, &blend)
+            })
+        })
+    }
+
+    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
+        let (len, add) = (to.len() as u64, i32::from(accumulate));
+        let [from, to] = [slice(&self.cuda, from)?, slice_mut(&self.cuda, to)?];
+        let cost = Cost {
+            flops: 0.0,
+            bytes: 8.0 * len as f64,
+        };
+        self.part(Part::Rest, cost, ("add", from, to, len, add), |s| {
+            let mut launch = s.lane.stream.launch_builder(&s.kernels.add);
+            launch.arg(&from).arg(&len).arg(&add).arg(&to);
+            let grid = LaunchConfig {
+                grid_dim: ((len as u32).div_ceil(THREADS).max(1), 1, 1),
+                ..one_block()
+            };
+            // SAFETY: the arguments are those of the kernel, and both buffers have as many values.
+            let launched = unsafe { launch.launch(grid) };
+            launched.map(drop).map_err(|e| failed("adding values", e))
+        })
+    }
+
+    fn begin_part(&mut self) -> Result<bool> {
+        match &mut self.profiling {
+            None => {
+                self.profiling = Some(Profiling {
+                    only: None,
+                    left: Part::ALL.iter(),
+                    whole: 0.0,
+                    costs: vec![],
+                    parts: vec![],
+                });
+            }
+            Some(profiling) => match profiling.left.next() {
+                Some(part) => profiling.only = Some(*part),
+                None => return Ok(false),
+            },
+        }
+        self.known = Known::Nothing;
+        self.mode = Mode::Recording;
+        self.begin_recording()?;
+        Ok(true)
+    }
+
+    fn end_part(&mut self, worked: Result<()>) -> Result<()> {
+        self.mode = Mode::Direct;
+        let recorded = self.end_recording(worked);
+        let Some(profiling) = &mut self.profiling else {
+            return Ok(());
+        };
+        let Some(part) = profiling.only else {
+            profiling.whole = f64::from(recorded?.time(&self.cuda)?);
+            return Ok(());
+        };
+        // A step may have nothing of a part.
+        let Ok(mut recording) = recorded else {
+            return Ok(());
+        };
+        let sum = |of: fn(&Cost) -> f64| {
+            let own = profiling.costs.iter().filter(|(p, _)| *p == part);
+            own.map(|(_, cost)| of(cost)).sum()
+        };
+        profiling.parts.push(PartTime {
+            name: part.name(),
+            milliseconds: f64::from(recording.time(&self.cuda)?),
+            flops: sum(|c| c.flops),
+            bytes: sum(|c| c.bytes),
+        });
+        Ok(())
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>> {
+        let Some(profiling) = self.profiling.take() else {
+            return Ok(None);
+        };
+        Ok(Some(Profile {
+            parts: profiling.parts,
+            step_milliseconds: profiling.whole,
+            most_flops: most_flops(&self.cuda)?,
+            most_bytes: most_bytes(&self.cuda)?,
+        }))
+    }
+}
+
+fn one_block() -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (1, 1, 1),
+        block_dim: (THREADS, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+fn other_calls() -> Error {
+    Error::Plan("a step with host calls made other calls than before after the first of them".into())
+}
