@@ -103,6 +103,11 @@ static __device__ __forceinline__ float warp_sum(float v) {
     for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
     return v;
 }
+static __device__ __forceinline__ double warp_sum(double v) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
+    return v;
+}
 
 #define LOG2E 1.4426950408889634
 #define MINUS_INFINITY __int_as_float(0xff800000)

@@ -4,16 +4,10 @@
 #define THREADS 256
 #define WARPS (THREADS / 32)
 
-static __device__ __forceinline__ double warp_sum_wide(double v) {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
-    return v;
-}
-
 // Over a block, the same in every thread.
 static __device__ double block_sum(double v) {
     __shared__ double parts[WARPS];
-    v = warp_sum_wide(v);
+    v = warp_sum(v);
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
     __syncthreads();
     v = 0.0;
@@ -87,7 +81,7 @@ static __device__ __forceinline__ u32 row_of_warp() { return (blockIdx.x * THREA
 static __device__ __forceinline__ double dot(const float *a, const float *b, u32 dim) {
     double sum = 0.0;
     for (u32 d = threadIdx.x % 32; d < dim; d += 32) sum += (double)a[d] * (double)b[d];
-    return warp_sum_wide(sum);
+    return warp_sum(sum);
 }
 
 // loss = -cos(p, z), each norm at least 1e-8; the gradient is that of p alone.
@@ -138,6 +132,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         gradient[(u64)row * dim + d] = scale * difference;
         sum += (double)difference * (double)difference;
     }
-    sum = warp_sum_wide(sum);
+    sum = warp_sum(sum);
     if (threadIdx.x % 32 == 0) losses[row] = (float)(sum / dim);
 }

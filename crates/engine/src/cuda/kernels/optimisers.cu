@@ -103,12 +103,6 @@ struct Part {
     u32 len, tensor;
 };
 
-static __device__ __forceinline__ double warp_sum_wide(double v) {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
-    return v;
-}
-
 // A block for each part of values, all of one tensor; squares[part] = (of the weights, of the gradient).
 extern "C" __global__ void __launch_bounds__(THREADS)
     lars_squares(const Part *parts, Gradients gradients, u64 matrices, const float *weights, double2 *squares) {
@@ -125,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             sum.y += (double)g[k] * (double)g[k];
         }
     }
-    sum = make_double2(warp_sum_wide(sum.x), warp_sum_wide(sum.y));
+    sum = make_double2(warp_sum(sum.x), warp_sum(sum.y));
     if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
     __syncthreads();
     if (threadIdx.x != 0) return;
@@ -144,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     double weights = 0.0, gradient = 0.0;
     for (u32 part = starts[number] + lane; part < starts[number + 1]; part += 32)
         weights += squares[part].x, gradient += squares[part].y;
-    weights = sqrt(warp_sum_wide(weights)), gradient = sqrt(warp_sum_wide(gradient));
+    weights = sqrt(warp_sum(weights)), gradient = sqrt(warp_sum(gradient));
     if (lane != 0) return;
     float2 result = make_float2(1.f, tensor.decay);
     if (tensor.adapt && (weights == 0.0 || gradient == 0.0))
