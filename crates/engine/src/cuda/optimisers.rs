@@ -142,6 +142,7 @@ impl Update {
             Optimiser::AdamW { .. } => ("adam_w_step", None),
         };
         let memory = (send(cuda, &table)?, send(cuda, &tensor_of)?);
+        cuda.synchronise()?; // a step may be asked for on another stream
         Ok(Update {
             optimiser,
             len,
@@ -153,8 +154,11 @@ impl Update {
         })
     }
 
-    /// Asks for one step of some of the weights: whole tensors, by the sum of the gradients of all passes. A pass has its
-    /// gradients of all weights in f32, of which those of the matrices are not read where they are in bf16, and those.
+    /// Asks for one step of some of the weights, by the sum of the gradients of all passes: whole tensors with what lies
+    /// between them, from one multiple of eight values to another.
+    ///
+    /// Each pass has two vectors of gradients: of all weights in f32, and of the matrices in bf16, which are read in place
+    /// of the first where activations are bf16.
     pub(super) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
@@ -163,9 +167,7 @@ impl Update {
         vectors: &Vectors,
         some: Range<usize>,
     ) -> Result<()> {
-        if some.end > self.len || !some.start.is_multiple_of(ALIGN) {
-            return Err(Error::Plan(format!("{some:?} of {} weights", self.len)));
-        }
+        check_range(&some, self.len)?;
         if some.is_empty() {
             return Ok(());
         }
@@ -293,7 +295,7 @@ impl Ema {
         Ok(Ema(cuda.function("optimisers", "ema")?))
     }
 
-    /// Asks for target ← m · target + (1 − m) · source over `len` weights, m (f32) and flag (u32, or 0) being on the device;
+    /// Asks for target ← m · target + (1 − m) · source over `len` weights (whole eights), m (f32) and flag (u32, or 0) being on the device;
     /// the copies of the target's matrices follow.
     pub(super) fn enqueue(
         &self,
@@ -314,6 +316,17 @@ impl Ema {
             .map(drop)
             .map_err(|e| failed("the moving average", e))
     }
+}
+
+/// A range of weights lies within all of them and has whole eights, as kernels read them.
+fn check_range(some: &Range<usize>, len: usize) -> Result<()> {
+    let whole = [some.start, some.end]
+        .iter()
+        .all(|at| at.is_multiple_of(ALIGN));
+    if some.end <= len && whole {
+        return Ok(());
+    }
+    Err(Error::Plan(format!("weights {some:?} of {len}")))
 }
 
 /// The gradients of all passes from a weight on.

@@ -299,6 +299,8 @@ fn the_table_covers_every_tensor_and_parts_cross_none() {
     }
     let crooked = vec![(3..9, ParameterGroup::default())];
     assert!(super::numbers(&crooked, LEN).is_err() && super::numbers(&all, LEN - 1).is_err());
+    assert!(check_range(&(8..16), 16).is_ok() && check_range(&(8..24), 16).is_err());
+    assert!(check_range(&(4..16), 16).is_err() && check_range(&(8..12), 16).is_err());
     assert!(gradients(&[], 0).is_err() && gradients(&[[0; 2]; 33], 0).is_err());
     assert_eq!(gradients(&[[16, 8]; 2], 8).unwrap().narrow[1], 24);
 }
