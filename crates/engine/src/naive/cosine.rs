@@ -8,7 +8,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// losses[r] = −p·z / (max(‖p‖, 1e-8) · max(‖z‖, 1e-8)) for rows p of the predictions and z of the targets, and the gradient
+/// `losses[r]` = −p·z / (max(‖p‖, 1e-8) · max(‖z‖, 1e-8)) for rows p of the predictions and z of the targets, and the gradient
 /// of weight · mean(losses) with respect to the predictions alone. Both are written (`=`).
 pub fn cosine(
     predictions: &[f64],
