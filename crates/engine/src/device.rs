@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::network::{Network, NetworkBackend, NetworkOptions};
 use crate::similarity::{DevicePositives, Positives, Scan, ScanResult};
 use crate::stream::{Stream, StreamBackend};
-use crate::{Buffer, Cpu, Error, Result};
+use crate::{Buffer, Cpu, Cuda, Error, Precision, Result};
 
 /// A machine that runs networks.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ impl Device {
     }
 
     /// The GPU of this number.
-    pub fn cuda(_: usize, _: crate::Precision) -> Result<Self> {
-        Err(Error::Device("GPU support is being rebuilt".into()))
+    pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
+        Ok(Device::new(Cuda::new(ordinal, precision)?))
     }
 
     /// What it is, in words.

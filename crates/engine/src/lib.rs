@@ -33,7 +33,6 @@ mod batch;
 mod buffer;
 mod communicator;
 mod cpu;
-#[cfg(any())]
 mod cuda;
 mod device;
 mod error;
@@ -57,7 +56,6 @@ pub use batch::{
 pub use buffer::Buffer;
 pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};
-#[cfg(any())]
 pub use cuda::{Cuda, Found, Library};
 pub use device::{Backend, Device};
 pub use error::{Error, Result};

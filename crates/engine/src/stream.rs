@@ -163,6 +163,45 @@ impl Stream {
             .contrastive(rows, views, dim, temperature, loss)
     }
 
+    /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone (stop-gradient).
+    pub fn cosine(
+        &mut self,
+        predictions: &Buffer,
+        targets: &Buffer,
+        dim: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        check_pair(predictions, targets, dim, &loss)?;
+        self.backend.cosine([predictions, targets], dim, loss)
+    }
+
+    /// The mean squared difference of each row of two matrices, with a gradient for the first alone.
+    pub fn mean_squared(&mut self, a: &Buffer, b: &Buffer, dim: usize, loss: Loss) -> Result<()> {
+        check_pair(a, b, dim, &loss)?;
+        self.backend.mean_squared([a, b], dim, loss)
+    }
+
+    /// For each row of stacked views, the mean of the same picture's other views, each normalised first if asked.
+    pub fn mean_of_others(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        Error::check_length("means of other views", rows.len(), to.len())?;
+        let whole = views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim);
+        if !whole {
+            return Err(Error::Plan(format!(
+                "{} values are not rows of {dim} for {views} views, two or more",
+                rows.len()
+            )));
+        }
+        self.backend
+            .mean_of_others(rows, views, dim, normalise, to)
+    }
+
     /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
     /// number.
     pub fn blend_rows(
@@ -188,6 +227,15 @@ impl Stream {
         Error::check_length("values added", to.len(), from.len())?;
         self.backend.add(from, to, true)
     }
+}
+
+/// Two matrices of one shape, and room for a loss of each row and the first one's gradient.
+fn check_pair(a: &Buffer, b: &Buffer, dim: usize, loss: &Loss) -> Result<()> {
+    let rows = a.len() / dim.max(1);
+    Error::check_length("values of whole rows", rows * dim, a.len())?;
+    Error::check_length("values of the other matrix", a.len(), b.len())?;
+    Error::check_length("losses", rows, loss.rows.len())?;
+    Error::check_length("gradient", a.len(), loss.gradient.len())
 }
 
 /// What has become of a step's calls.
@@ -226,6 +274,16 @@ pub trait StreamBackend: Send {
         dim: usize,
         temperature: f32,
         loss: Loss,
+    ) -> Result<()>;
+    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
+    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
+    fn mean_of_others(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        normalise: bool,
+        to: &mut Buffer,
     ) -> Result<()>;
     fn blend_rows(
         &mut self,

@@ -7,11 +7,9 @@ mod conv;
 mod elementwise;
 mod exp;
 mod gemm;
-#[allow(dead_code, unused_imports, reason = "devices offer them step by step")]
 mod losses;
 mod network;
 mod normalise;
-#[allow(dead_code, reason = "devices offer them step by step")]
 mod optimisers;
 mod parameters;
 mod pool;

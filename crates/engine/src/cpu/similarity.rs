@@ -7,7 +7,6 @@
 //! Everything here runs in the current rayon pool.
 
 mod best;
-#[allow(dead_code, reason = "devices offer it step by step")]
 mod contrastive;
 mod loss;
 mod running;

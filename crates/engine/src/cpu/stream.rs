@@ -196,6 +196,44 @@ impl StreamBackend for CpuStream {
         Ok(())
     }
 
+    fn cosine(
+        &mut self,
+        [predictions, targets]: [&Buffer; 2],
+        dim: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        let (arch, weight) = (self.cpu.arch(), loss.weight);
+        let (p, z) = (values(predictions)?, values(targets)?);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu
+            .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient))?;
+        self.lose(values(loss.rows)?, weight);
+        Ok(())
+    }
+
+    fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        let (arch, weight) = (self.cpu.arch(), loss.weight);
+        let (a, b) = (values(a)?, values(b)?);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu
+            .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient))?;
+        self.lose(values(loss.rows)?, weight);
+        Ok(())
+    }
+
+    fn mean_of_others(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (arch, rows, to) = (self.cpu.arch(), values(rows)?, values_mut(to)?);
+        self.cpu
+            .install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to))
+    }
+
     fn blend_rows(
         &mut self,
         keys: &mut Buffer,

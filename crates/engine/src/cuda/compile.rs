@@ -26,7 +26,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("optimisers", include_str!("kernels/optimisers.cu")),
     ("pool", include_str!("kernels/pool.cu")),
     ("scan", include_str!("kernels/scan.cu")),
-    ("sgd", include_str!("kernels/sgd.cu")),
     ("similarity", include_str!("kernels/similarity.cu")),
     ("stem", include_str!("kernels/stem.cu")),
     ("steps", include_str!("kernels/steps.cu")),

@@ -7,7 +7,6 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use super::launch::Pointer;
 use super::memory::PageLocked;
 use super::{Cuda, failed};
-use crate::steps::Fetch;
 use crate::{BatchMaker, Result};
 
 /// Batches that are on their way or in use at once, where not all items fit.
@@ -33,14 +32,14 @@ pub(super) struct Ring {
 }
 
 impl Items {
-    pub(super) fn new(cuda: &Cuda, maker: &BatchMaker, batch: usize) -> Result<Self> {
-        let bytes = maker.items * maker.item_bytes;
+    pub(super) fn new(cuda: &Cuda, maker: &dyn BatchMaker) -> Result<Self> {
+        let bytes = maker.items() * maker.item_bytes();
         let free = cuda.stream().context().mem_get_info();
         let (free, _) = free.map_err(|e| failed("asking for free memory", e))?;
-        if bytes <= maker.most_bytes.min(free.saturating_sub(LEFT_FREE)) {
+        if bytes <= maker.most_bytes().min(free.saturating_sub(LEFT_FREE)) {
             return Items::all(cuda, maker);
         }
-        let each = batch * maker.item_bytes;
+        let each = maker.batch() * maker.item_bytes();
         let context = cuda.stream().context();
         let buffer = |_| PageLocked::new(cuda, each);
         let copies = context.new_stream();
@@ -51,17 +50,18 @@ impl Items {
         }))
     }
 
-    fn all(cuda: &Cuda, maker: &BatchMaker) -> Result<Self> {
-        let mut items = cuda.zeros(maker.items * maker.item_bytes, "the data set")?;
-        let piece = (PIECE / maker.item_bytes.max(1)).max(1);
+    fn all(cuda: &Cuda, maker: &dyn BatchMaker) -> Result<Self> {
+        let (count, one) = (maker.items(), maker.item_bytes());
+        let mut items = cuda.zeros(count * one, "the data set")?;
+        let piece = (PIECE / one.max(1)).max(1);
         let mut bytes = vec![];
-        for first in (0..maker.items).step_by(piece) {
-            let some: Vec<u32> = (first..maker.items.min(first + piece))
+        for first in (0..count).step_by(piece) {
+            let some: Vec<u32> = (first..count.min(first + piece))
                 .map(|i| i as u32)
                 .collect();
-            bytes.resize(some.len() * maker.item_bytes, 0);
-            (maker.fetch)(&some, &mut bytes);
-            let start = first * maker.item_bytes;
+            bytes.resize(some.len() * one, 0);
+            maker.fetch(&some, &mut bytes);
+            let start = first * one;
             let mut to = items.slice_mut(start..start + bytes.len());
             let sent = cuda.stream().memcpy_htod(&bytes, &mut to);
             sent.map_err(|e| failed("sending the data set", e))?;
@@ -90,7 +90,7 @@ impl Items {
         cuda: &Cuda,
         step: usize,
         indices: &[u32],
-        fetch: Fetch,
+        maker: &dyn BatchMaker,
     ) -> Result<()> {
         let Items::Ring(ring) = self else {
             return Ok(());
@@ -98,7 +98,7 @@ impl Items {
         let turn = step % RING;
         let buffer = &mut ring.buffers[turn];
         let bytes = buffer.fill()?;
-        fetch(indices, bytes);
+        maker.fetch(indices, bytes);
         let each = bytes.len();
         let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
         let arrived = buffer.send(&ring.copies, &mut place)?;

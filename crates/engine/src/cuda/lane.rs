@@ -33,14 +33,25 @@ impl Lane {
 
     /// Records the work that is given to this lane meanwhile.
     pub(super) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
-        let failed = |e| failed("recording a pass", e);
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        self.stream.begin_capture(mode).map_err(failed)?;
+        self.begin_capture()?;
         let worked = work();
         // The recording is ended in any case, or the lane would be lost.
-        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        let recording = self.end_capture();
         worked?;
-        let graph = graph.map_err(failed)?;
+        recording
+    }
+
+    /// From now on, work that is given to this lane is recorded and not done.
+    pub(super) fn begin_capture(&self) -> Result<()> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let begun = self.stream.begin_capture(mode);
+        begun.map_err(|e| failed("recording a pass", e))
+    }
+
+    /// What was recorded.
+    pub(super) fn end_capture(&self) -> Result<Recording> {
+        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        let graph = graph.map_err(|e| failed("recording a pass", e))?;
         let empty = || Error::Device("a pass was recorded that does nothing".into());
         Ok(Recording(graph.ok_or_else(empty)?))
     }
@@ -51,16 +62,33 @@ impl Lane {
 pub(super) struct Beside<'a> {
     main: &'a Lane,
     side: &'a Lane,
-    going_on: VecDeque<(usize, CudaEvent)>,
+    going_on: Pending,
 }
+
+/// Work of layers that is not waited for yet.
+pub(super) type Pending = VecDeque<(usize, CudaEvent)>;
 
 impl<'a> Beside<'a> {
     pub(super) fn new(main: &'a Lane, side: &'a Lane) -> Self {
         Beside {
             main,
             side,
-            going_on: VecDeque::new(),
+            going_on: Pending::new(),
         }
+    }
+
+    /// Goes on waiting for what was left.
+    pub(super) fn resume(main: &'a Lane, side: &'a Lane, going_on: Pending) -> Self {
+        Beside {
+            main,
+            side,
+            going_on,
+        }
+    }
+
+    /// What is not waited for yet.
+    pub(super) fn leave(self) -> Pending {
+        self.going_on
     }
 
     /// Gives the side a layer's work.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 
 use super::{Cuda, failed};
-use crate::{Result, Sgd};
+use crate::Result;
 
 /// A place in device memory, 0 for none.
 pub(super) type Pointer = u64;
@@ -73,17 +73,6 @@ kernels! {
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
     "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
     "convolution": gather, scatter, direct_forward, direct_input_gradient, direct_weight_gradient;
-    "sgd": set_settings, set_step, sgd;
-}
-
-/// The optimiser's settings, as sgd.cu has them.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Settings {
-    rate: f32,
-    momentum: f32,
-    decay: f32,
-    nesterov: u32,
 }
 
 impl Kernels {
@@ -321,47 +310,6 @@ impl Kernels {
             dim,
             add,
             dx
-        )
-    }
-
-    /// Writes the optimiser's settings to device memory.
-    pub(super) fn set_settings(&self, sgd: &Sgd, settings: Pointer) -> Result<()> {
-        let given = Settings {
-            rate: sgd.rate,
-            momentum: sgd.momentum,
-            decay: sgd.decay,
-            nesterov: u32::from(sgd.nesterov),
-        };
-        launch!(self.set_settings, [1, 1], [1, 1], given, settings)
-    }
-
-    /// Writes the step's number to device memory.
-    pub(super) fn set_step(&self, given: u64, step: Pointer) -> Result<()> {
-        launch!(self.set_step, [1, 1], [1, 1], given, step)
-    }
-
-    pub(super) fn sgd(
-        &self,
-        settings: Pointer,
-        [gradients, narrow_gradients]: [Pointer; 2],
-        matrices: usize,
-        len: usize,
-        [weights, momentum, copies]: [Pointer; 3],
-    ) -> Result<()> {
-        let (first, n) = (matrices as u64, len as u64);
-        let grid = [(len as u32).div_ceil(4 * BLOCK), 1];
-        launch!(
-            self.sgd,
-            grid,
-            [BLOCK, 1],
-            settings,
-            gradients,
-            narrow_gradients,
-            first,
-            n,
-            weights,
-            momentum,
-            copies,
         )
     }
 }

@@ -9,8 +9,8 @@ use cudarc::driver::{
 };
 
 use super::launch::Pointer;
-use super::{Cuda, CudaBuffer, Precision, failed};
-use crate::{Error, Result};
+use super::{Cuda, failed};
+use crate::{Buffer, Error, Precision, Result};
 
 impl Cuda {
     /// Zeroed memory; the error says what was asked for and what was free.
@@ -37,9 +37,8 @@ impl Cuda {
     }
 
     /// A buffer of zeros.
-    pub(super) fn buffer(&self, len: usize, what: &str) -> Result<CudaBuffer> {
-        let values = self.zeros(len, what)?;
-        Ok(CudaBuffer { values, len })
+    pub(super) fn buffer(&self, len: usize, what: &str) -> Result<Buffer> {
+        Ok(Buffer::new(len, self.zeros::<f32>(len, what)?))
     }
 
     /// Where a vector begins.

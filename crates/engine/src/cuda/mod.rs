@@ -4,44 +4,49 @@
 //! All work that a program gives to a GPU goes to one stream, in the order it is asked for; the host waits only where
 //! values are read.
 
+mod batches;
 mod cache;
 mod choices;
 mod compile;
 mod convolution;
 mod cudnn;
+mod items;
 mod lane;
 mod launch;
 mod libraries;
-#[allow(dead_code, reason = "devices offer them step by step")]
 mod losses;
 mod memory;
 mod network;
-#[allow(dead_code, reason = "devices offer them step by step")]
 mod optimisers;
 mod parameters;
 mod plans;
+mod profile;
 mod similarity;
-mod steps;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod ways;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use cudarc::driver::result::DriverError;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, sys};
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, sys,
+};
 
+use batches::CudaBatches;
 use choices::Choices;
 use lane::Lane;
+use launch::Pointer;
 pub use libraries::{Found, Library};
-pub use network::CudaNetwork;
-pub use steps::CudaSteps;
+use network::CudaNetwork;
+use similarity::CudaPositives;
+use stream::GpuStream;
 
 use crate::{
-    BatchKernel, BatchMaker, Device, Error, Graph, NetworkOptions, Positives, Result, Scan,
-    ScanResult,
+    Backend, BatchBackend, BatchKernel, BatchMaker, Buffer, DevicePositives, Error, Graph,
+    NetworkBackend, NetworkOptions, Positives, Precision, Result, Scan, ScanResult, StreamBackend,
 };
 
 /// Priorities of streams: less is more urgent.
@@ -62,24 +67,9 @@ struct Shared {
     description: String,
     lane: OnceLock<Arc<Lane>>,
     recorder: OnceLock<Mutex<Arc<Lane>>>,
-    side: OnceLock<Mutex<Arc<Lane>>>,
     /// Measured choices of algorithms.
     choices: Mutex<Choices>,
-    similarity: similarity::Scratch,
     stream: Arc<CudaStream>,
-}
-
-/// A vector of f32 on the GPU.
-pub struct CudaBuffer {
-    pub(crate) values: CudaSlice<f32>,
-    len: usize,
-}
-
-impl CudaBuffer {
-    /// How many values it holds.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
 }
 
 impl Cuda {
@@ -104,9 +94,7 @@ impl Cuda {
             modules: Mutex::default(),
             lane: OnceLock::new(),
             recorder: OnceLock::new(),
-            side: OnceLock::new(),
             choices: Mutex::new(Choices::of(&name)),
-            similarity: similarity::Scratch::default(),
         };
         compile::fill_cache(&shared.architecture, precision);
         Ok(Cuda {
@@ -215,108 +203,122 @@ impl Cuda {
         Ok(s.lane.get_or_init(|| lane).clone())
     }
 
-    /// The lane that records, for one thread at a time.
+    /// A lane for single passes to be recorded on, for one thread at a time.
     fn recorder(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
-        self.shared_lane(&self.shared.recorder, FIRST)
-    }
-
-    /// The lane for work beside another's, for one thread at a time. It takes what the other leaves of the GPU.
-    fn side(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
-        self.shared_lane(&self.shared.side, LAST)
-    }
-
-    fn shared_lane<'a>(
-        &self,
-        lane: &'a OnceLock<Mutex<Arc<Lane>>>,
-        priority: i32,
-    ) -> Result<MutexGuard<'a, Arc<Lane>>> {
-        if lane.get().is_none() {
-            let stream = self.shared.context.new_stream_with_priority(priority);
-            let stream = stream.map_err(|e| failed("making a stream", e))?;
-            let made = Arc::new(Lane::new(self, &stream)?);
-            lane.get_or_init(|| Mutex::new(made));
+        let recorder = &self.shared.recorder;
+        if recorder.get().is_none() {
+            let made = Arc::new(self.new_lane(FIRST)?);
+            recorder.get_or_init(|| Mutex::new(made));
         }
-        let lane = lane.get().expect("made above");
+        let lane = recorder.get().expect("made above");
         Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// A lane of somebody's own. One of the last priority takes what the others leave of the GPU.
+    fn new_lane(&self, priority: i32) -> Result<Lane> {
+        let stream = self.shared.context.new_stream_with_priority(priority);
+        let stream = stream.map_err(|e| failed("making a stream", e))?;
+        Lane::new(self, &stream)
     }
 }
 
-impl Device for Cuda {
-    type Buffer = CudaBuffer;
-    type Network = CudaNetwork;
-    type Steps = CudaSteps;
-    const LEADS_STEPS: bool = true;
-
-    fn steps(&self, network: &CudaNetwork, maker: &BatchMaker) -> Result<Option<CudaSteps>> {
-        CudaSteps::new(self, network, maker).map(Some)
-    }
-
+impl Backend for Cuda {
     fn describe(&self) -> String {
         self.shared.description.clone()
     }
 
-    fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
-        let buffer = self.buffer(values.len(), "rows of features");
-        let mut buffer = buffer.map_err(memory::rows_advice)?;
-        let copied = self.stream().memcpy_htod(values, &mut buffer.values);
-        copied.map_err(|e| failed("copying to the GPU", e))?;
-        Ok(buffer)
+    fn upload(&self, values: &[f32]) -> Result<Buffer> {
+        let place = self.zeros(values.len(), "rows of features");
+        let mut place = place.map_err(memory::rows_advice)?;
+        self.send(values, &mut place)?;
+        Ok(Buffer::new(values.len(), place))
     }
 
-    fn download(&self, buffer: &CudaBuffer) -> Result<Vec<f32>> {
+    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+        self.indices(values)
+    }
+
+    fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
+        self.send(values, to.memory_mut::<CudaSlice<f32>>()?)
+    }
+
+    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         let mut values = vec![0.0; buffer.len()];
-        let view = buffer.values.slice(..buffer.len());
+        let from: &CudaSlice<f32> = buffer.memory()?;
+        let view = from.slice(..buffer.len());
         let copied = self.stream().memcpy_dtoh(&view, &mut values);
         copied.map_err(|e| failed("copying from the GPU", e))?;
         Ok(values)
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<CudaNetwork> {
-        CudaNetwork::new(self, graph, options)
+    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+        let (starts, members) = positives.parts();
+        let mut on_device = CudaPositives {
+            starts: self.zeros(starts.len(), "positives")?,
+            members: self.zeros(members.len(), "positives")?,
+        };
+        self.send(starts, &mut on_device.starts)?;
+        self.send(members, &mut on_device.members)?;
+        Ok(DevicePositives::new(positives.len(), keys, on_device))
     }
 
-    fn softmax_loss(
-        &self,
-        queries: &CudaBuffer,
-        keys: &CudaBuffer,
-        dim: usize,
-        temperature: f32,
-        positives: &Positives,
-        losses: &mut [f32],
-        gradient: &mut CudaBuffer,
-    ) -> Result<()> {
-        similarity::softmax_loss(
-            self,
-            queries,
-            keys,
-            dim,
-            temperature,
-            positives,
-            losses,
-            gradient,
-        )
+    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
+        Ok(Box::new(CudaNetwork::new(self, graph, options)?))
     }
 
-    fn blend_rows(
+    fn stream(&self) -> Result<Box<dyn StreamBackend>> {
+        Ok(Box::new(GpuStream::new(self)?))
+    }
+
+    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
+        Ok(Box::new(CudaBatches::new(self, maker)?))
+    }
+
+    fn row_batches(
         &self,
-        keys: &mut CudaBuffer,
+        rows: Arc<Buffer>,
         dim: usize,
-        indices: &[u32],
-        queries: &CudaBuffer,
-        rate: f32,
-    ) -> Result<()> {
-        similarity::blend_rows(self, keys, dim, indices, queries, rate)
+        batch: usize,
+    ) -> Result<Box<dyn BatchBackend>> {
+        Ok(Box::new(CudaBatches::rows(self, rows, dim, batch)?))
     }
 
     fn scan(
         &self,
-        queries: &CudaBuffer,
-        keys: &CudaBuffer,
+        queries: &Buffer,
+        keys: &Buffer,
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
-        similarity::scan(self, queries, keys, scan, progress)
+        let rows = |of: &Buffer| Ok((slice(self, of)?, of.len()));
+        similarity::scan(self, rows(queries)?, rows(keys)?, scan, progress)
     }
+}
+
+impl Cuda {
+    fn send<T: DeviceRepr>(&self, values: &[T], to: &mut CudaSlice<T>) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let copied = self.stream().memcpy_htod(values, to);
+        copied.map_err(|e| failed("copying to the GPU", e))
+    }
+
+    fn indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+        let mut place = self.zeros(values.len(), "indices")?;
+        self.send(values, &mut place)?;
+        Ok(Buffer::new(values.len(), place))
+    }
+}
+
+/// Where a buffer's values begin.
+fn slice<T: 'static>(cuda: &Cuda, buffer: &Buffer<T>) -> Result<Pointer> {
+    Ok(cuda.pointer(buffer.memory::<CudaSlice<T>>()?))
+}
+
+/// The same for one that is written to.
+fn slice_mut<T: 'static>(cuda: &Cuda, buffer: &mut Buffer<T>) -> Result<Pointer> {
+    slice(cuda, buffer)
 }
 
 /// The stream of the GPU of this number, the same for everybody in the program: kernels whose blocks wait for each other

@@ -7,27 +7,33 @@ mod passes;
 mod prepare;
 mod profile;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
+use super::batches::{CudaBatches, View};
 use super::convolution::Convolution;
-use super::lane::Lane;
+use super::lane::{Lane, Pending};
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
 use super::memory::{Scratch, Staging, batch_advice};
 use super::parameters::{Parameters, from_bf16};
-use super::similarity::send;
-use super::{Cuda, CudaBuffer, Precision, failed};
+use super::profile::{Cost, Part};
+use super::stream::GpuStream;
+use super::{Cuda, failed, slice};
+use crate::buffer::of_another_device;
+use crate::network::{check_input, count_pictures};
 use crate::{
-    Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Plan, Result, Sgd, Slot, Tensors,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Op, Plan,
+    Precision, Result, Scalar, Slot, StreamBackend, Tensors,
 };
-use passes::{Pass, Passes};
+use passes::Inferences;
 
 /// Layers by which weight gradients may be late: so much longer is kept what they read.
 const LAG: usize = 3;
 
 /// A graph with its memory and parameters on a GPU.
-pub struct CudaNetwork {
+pub(super) struct CudaNetwork {
     graph: Arc<Graph>,
     state: State,
 }
@@ -35,10 +41,15 @@ pub struct CudaNetwork {
 /// Everything but the graph, so that both can be borrowed while this changes.
 struct State {
     cuda: Cuda,
+    /// Where work goes, and where work goes on beside it.
     lane: Arc<Lane>,
-    passes: Passes,
+    side: Arc<Lane>,
+    /// Weight gradients of the last backward pass that are not waited for yet.
+    pending: Pending,
+    pending_recorded: bool,
+    inferences: Inferences,
     /// Where set, passes do this part alone.
-    only: Option<profile::Part>,
+    only: Option<Part>,
     training: Plan,
     inference: Plan,
     /// The prepared convolution of each layer that is one (linear layers are 1×1 convolutions).
@@ -64,13 +75,25 @@ struct State {
     workspaces: [Scratch; 2],
     /// Sums over rows, for the lane and for the one beside it.
     sums: [SumMemory; 2],
+    /// Pixels to infer, on their way; and where rows are gathered.
     staging: Staging,
-    /// The rows of the last batch that was taken from a matrix on the device.
-    row_indices: Option<CudaSlice<u32>>,
-    output: CudaBuffer,
-    output_gradient: CudaBuffer,
-    step: CudaSlice<u64>,
+    output: Buffer,
+    output_gradient: Buffer,
+    input_gradient: Option<Buffer>,
+    /// u64: what dropout draws by, where the stream keeps it.
+    step: Pointer,
     last_was_training: bool,
+    /// The pass whose memory is at hand, and the memory of the others.
+    pass: usize,
+    others: Vec<PassMemory>,
+}
+
+/// What each pass has for itself.
+struct PassMemory {
+    arena: CudaSlice<u8>,
+    padded: Option<CudaSlice<u8>>,
+    norms: CudaSlice<f32>,
+    above: CudaSlice<u8>,
 }
 
 impl CudaNetwork {
@@ -80,37 +103,45 @@ impl CudaNetwork {
         let inference = Plan::inference(graph, options)?;
         let bytes = cuda.precision().bytes() * training.arena.max(inference.arena);
         let (norm_starts, norms) = norm_starts(graph);
-        let output = options.batch * graph.shape(graph.output_node()).len();
+        let rows = options.passes * options.batch;
+        let output = rows * graph.shape(graph.output_node()).len();
         let pixels = options.batch * graph.nodes()[0].shape.len();
         let what = format!("activations of {} pictures", options.batch);
-        let arena = cuda.zeros(bytes, &what);
         let each = bytes / options.batch + 4 * graph.nodes()[0].shape.len();
         let too_large = |e| batch_advice(e, options.batch, each, cuda.precision());
-        let arena = arena.map_err(too_large)?;
         let input_channels = padded_channels(graph, options, cuda.precision());
-        let padded = match input_channels == graph.nodes()[0].shape.channels {
-            true => None,
-            false => {
-                let places = options.batch * graph.nodes()[0].shape.pixels();
-                let bytes = cuda.precision().bytes() * places * input_channels;
-                let padded = cuda.zeros(bytes, "a batch of pictures");
-                Some(padded.map_err(too_large)?)
-            }
-        };
         let on_chip = on_chip(cuda, graph, options.batch)?;
         let (above_starts, above) = above_starts(graph, options.batch, &on_chip);
+        let memory = |there: usize| -> Result<PassMemory> {
+            let places = options.batch * graph.nodes()[0].shape.pixels();
+            let padding = cuda.precision().bytes() * places * input_channels;
+            let padded = || cuda.zeros(there * padding, "a batch of pictures");
+            let wanted = input_channels != graph.nodes()[0].shape.channels;
+            Ok(PassMemory {
+                arena: cuda.zeros(there * bytes, &what).map_err(too_large)?,
+                padded: wanted.then(padded).transpose().map_err(too_large)?,
+                norms: cuda.zeros(there * norms, "batch statistics")?,
+                above: cuda.zeros(there * above, "signs of activations")?,
+            })
+        };
+        let inputs = rows * graph.nodes()[0].shape.len();
+        let first = memory(1)?;
+        // The first pass's memory is the one at hand.
+        let others = (0..options.passes).map(|pass| memory(usize::from(pass > 0)));
         let mut state = State {
-            padded,
+            padded: first.padded,
             channels: graph.nodes()[0].shape.channels,
             input_channels,
-            arena,
+            arena: first.arena,
             convolutions: vec![],
-            parameters: Parameters::new(cuda, graph, input_channels)?,
-            norms: cuda.zeros(norms, "batch statistics")?,
+            parameters: Parameters::new(cuda, graph, options, input_channels)?,
+            norms: first.norms,
             norm_starts,
             on_chip,
-            above: cuda.zeros(above, "signs of activations")?,
+            above: first.above,
             above_starts,
+            pass: 0,
+            others: others.collect::<Result<_>>()?,
             arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
                 Scratch::new(cuda, 0, "a convolution's working memory")?,
@@ -121,14 +152,20 @@ impl CudaNetwork {
                 SumMemory::new(cuda, graph, options.batch)?,
             ],
             staging: Staging::new(cuda, pixels)?,
-            row_indices: None,
             output: cuda.buffer(output, "the output")?,
             output_gradient: cuda.buffer(output, "the output's gradient")?,
-            step: cuda.zeros(1, "the step")?,
+            input_gradient: match options.input_gradient {
+                true => Some(cuda.buffer(inputs, "the input's gradient")?),
+                false => None,
+            },
+            step: 0,
             last_was_training: false,
             cuda: cuda.clone(),
+            side: lane.clone(),
             lane,
-            passes: Passes::default(),
+            pending: Pending::new(),
+            pending_recorded: false,
+            inferences: Inferences::default(),
             only: None,
             training,
             inference,
@@ -140,19 +177,81 @@ impl CudaNetwork {
         })
     }
 
-    /// A training pass over a batch in f32 that has arrived on the device.
-    fn train_forward_from(&mut self, pixels: Pointer, step: u64) -> Result<()> {
-        let (state, graph) = (&mut self.state, &self.graph);
-        state.last_was_training = true;
-        let step_place = state.cuda.pointer(&state.step);
-        state.kernels().set_step(step % (1 << 20), step_place)?;
+    /// A number that no other living network has.
+    fn identity(&self) -> Pointer {
+        self.state.parameters.identity()
+    }
+
+    /// Makes a view, or copies rows, to where the first layer reads.
+    fn take_input(&self, stream: &GpuStream, input: &Input) -> Result<()> {
+        let state = &self.state;
+        let (cuda, one) = (&state.cuda, self.graph.nodes()[0].shape.len());
         let len = state.training.value[0].len;
-        state.take_pixels(pixels, len, &state.training)?;
-        state.run(Pass::Forward, 0, graph, State::forward_pass)
+        match input {
+            Input::Rows { rows, first } => {
+                let from = slice(cuda, rows)? + 4 * (first * one) as u64;
+                state.take_pixels(from, len, &state.training)
+            }
+            Input::Views { batch, views } => {
+                let batches: Option<&CudaBatches> = batch.as_any().downcast_ref();
+                let batches = batches.ok_or_else(of_another_device)?;
+                match batches.view(views)? {
+                    View::Rows(from) => state.take_pixels(from, len, &state.training),
+                    View::Gathered { rows, indices } => {
+                        let to = state.staging.arrival(cuda);
+                        let shape = [state.batch(), one];
+                        state.kernels().gather_rows(rows, indices, shape, to)?;
+                        state.take_pixels(to, len, &state.training)
+                    }
+                    View::Made => {
+                        let form = (state.input_channels, cuda.precision() == Precision::Bf16);
+                        let places = batch.batch() * self.graph.nodes()[0].shape.pixels();
+                        let each = places * state.input_channels * cuda.precision().bytes();
+                        for (place, view) in views.clone().enumerate() {
+                            let to = state.value(0) + (place * each) as u64;
+                            batches.make(stream, &state.lane, view, form, to)?;
+                        }
+                        Ok(())
+                    }
+                }
+            }
+        }
     }
 }
 
 impl State {
+    /// Makes a pass's memory the one at hand.
+    fn select(&mut self, pass: usize) {
+        for turn in [self.pass, pass] {
+            let other = &mut self.others[turn];
+            std::mem::swap(&mut self.arena, &mut other.arena);
+            std::mem::swap(&mut self.padded, &mut other.padded);
+            std::mem::swap(&mut self.norms, &mut other.norms);
+            std::mem::swap(&mut self.above, &mut other.above);
+        }
+        self.parameters.select(pass);
+        self.pass = pass;
+    }
+
+    /// Work goes to a stream from now on.
+    fn follow_stream(&mut self, stream: &GpuStream) {
+        [self.lane, self.side] = stream.lanes();
+        self.step = stream.dropout_step();
+        self.only = stream.only();
+    }
+
+    /// Where the values of the pass at hand begin among those of all passes.
+    fn part_of(&self, buffer: &Buffer) -> Pointer {
+        let each = buffer.len() / self.others.len();
+        let place = slice(&self.cuda, buffer).expect("the network's own buffer");
+        place + 4 * (self.pass * each) as u64
+    }
+
+    /// Values of the output of one pass.
+    fn output_len(&self) -> usize {
+        self.output.len() / self.others.len()
+    }
+
     fn bind(&self) -> Result<()> {
         let context = self.cuda.stream().context();
         context
@@ -278,8 +377,10 @@ impl State {
     }
 }
 
-impl Network for CudaNetwork {
-    type Buffer = CudaBuffer;
+impl NetworkBackend for CudaNetwork {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -289,76 +390,139 @@ impl Network for CudaNetwork {
         self.state.batch()
     }
 
+    fn passes(&self) -> usize {
+        self.state.others.len()
+    }
+
+    fn slots(&self) -> usize {
+        self.state.parameters.slots()
+    }
+
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
         let working: usize = s.workspaces.iter().map(Scratch::bytes).sum();
         let scratch = working + sums + s.staging.bytes();
-        let f32s = s.norms.len() + s.output.len() + s.output_gradient.len();
         let padded = s.padded.as_ref().map_or(0, |p| p.len());
-        s.parameters.bytes() + s.arena.len() + s.above.len() + padded + scratch + 4 * f32s
+        let pass = s.arena.len() + s.above.len() + padded + 4 * s.norms.len();
+        let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
+        let rows = 4 * (2 * s.output.len() + inputs);
+        s.parameters.bytes() + self.passes() * pass + scratch + rows
     }
 
-    fn train_forward(&mut self, pixels: &[f32], step: u64) -> Result<()> {
-        let expected = self.state.training.value[0].len;
-        Error::check_length("pixels of a training batch", expected, pixels.len())?;
-        let state = &mut self.state;
-        state.bind()?;
-        let sent = state.staging.send(&state.cuda, pixels)?;
-        self.train_forward_from(sent, step)
+    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
+        check_input(&self.graph, self.batch(), &input)?;
+        let stream = GpuStream::of(stream)?;
+        self.state.bind()?;
+        self.state.last_was_training = true;
+        self.state.select(pass);
+        let from = match &input {
+            Input::Rows { rows, first } => (slice(&self.state.cuda, rows)?, *first, 0),
+            Input::Views { batch, views } => {
+                (slice(&self.state.cuda, batch.indices())?, views.start, views.end)
+            }
+        };
+        self.add_costs(stream, &profile::FORWARD);
+        let made = Cost {
+            flops: 0.0,
+            bytes: self.state.training.value[0].len as f64
+                * (1 + self.state.cuda.precision().bytes()) as f64,
+        };
+        let signature = ("forward", self.identity(), pass, from);
+        let network = &mut *self;
+        stream.part(Part::Batch, made, signature, |stream| {
+            network.state.follow_stream(stream);
+            network.take_input(stream, &input)
+        })?;
+        stream.call(signature, |stream| {
+            self.state.follow_stream(stream);
+            self.state.forward_pass(&self.graph)
+        })
     }
 
-    fn train_forward_rows(&mut self, rows: &CudaBuffer, indices: &[u32], step: u64) -> Result<()> {
-        self.check_rows(rows.len(), indices)?;
-        let state = &mut self.state;
-        state.bind()?;
-        let cuda = &state.cuda;
-        let which = send(cuda, &mut state.row_indices, indices)?;
-        let (from, to) = (cuda.pointer(&rows.values), state.staging.arrival(cuda));
-        let one = self.graph.nodes()[0].shape.len();
-        let kernels = &state.lane.kernels;
-        kernels.gather_rows(from, which, [indices.len(), one], to)?;
-        self.train_forward_from(to, step)
+    fn output(&self) -> &Buffer {
+        &self.state.output
     }
 
-    fn output_and_gradient(&mut self) -> (&CudaBuffer, &mut CudaBuffer) {
+    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
         (&self.state.output, &mut self.state.output_gradient)
     }
 
-    fn backward(&mut self) -> Result<()> {
-        let (state, graph) = (&mut self.state, &self.graph);
-        if !state.last_was_training {
+    fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()> {
+        if !self.state.last_was_training {
             return Err(Error::Plan(
                 "backward needs a training pass before it".into(),
             ));
         }
-        state.bind()?;
-        let expected = state.output.len();
-        let got = state.output_gradient.len();
-        Error::check_length("gradient of the output", expected, got)?;
-        // The gradient's buffer may be another one every time.
-        let key = state.cuda.pointer(&state.output_gradient.values);
-        state.run(Pass::Backward, key, graph, State::backward_pass)
+        let stream = GpuStream::of(stream)?;
+        self.state.bind()?;
+        self.state.select(pass);
+        self.add_costs(stream, &profile::BACKWARD);
+        stream.call(("backward", self.identity(), pass), |stream| {
+            self.state.follow_stream(stream);
+            self.state.pending = self.state.backward_pass(&self.graph)?;
+            self.state.pending_recorded = stream.is_recording();
+            stream.left_beside();
+            Ok(())
+        })
     }
 
-    fn update(&mut self, sgd: &Sgd) -> Result<()> {
+    fn input_gradient(&self) -> Result<&Buffer> {
+        self.state.input_gradient.as_ref().ok_or_else(|| {
+            Error::Plan(
+                "the gradient of the pictures was not asked for when the network was built".into(),
+            )
+        })
+    }
+
+    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        let stream = GpuStream::of(stream)?;
         self.state.bind()?;
-        let state = &mut self.state;
-        state.parameters.set(&state.lane.kernels, sgd)?;
-        let all = 0..state.parameters.len();
-        state.parameters.update(&state.lane.kernels, all)
+        let cost = Cost {
+            flops: 0.0,
+            bytes: self.state.parameters.update_bytes() as f64,
+        };
+        let identity = ("update", self.identity());
+        stream.part(Part::Optimiser, cost, identity, |stream| {
+            self.state.follow_stream(stream);
+            self.state.update(&self.graph, &stream.step_inputs())
+        })
+    }
+
+    fn follow(
+        &mut self,
+        stream: &mut dyn StreamBackend,
+        other: &dyn NetworkBackend,
+        m: Scalar,
+    ) -> Result<()> {
+        let stream = GpuStream::of(stream)?;
+        let other: Option<&CudaNetwork> = other.as_any().downcast_ref();
+        let other = other.ok_or_else(of_another_device)?;
+        let inputs = [stream.scalar(m), stream.flag()];
+        let signature = ("follow", self.identity(), other.identity(), inputs);
+        let cost = Cost {
+            flops: 0.0,
+            bytes: (12 * self.state.parameters.len()) as f64,
+        };
+        stream.part(Part::Optimiser, cost, signature, |stream| {
+            let [lane, _] = stream.lanes();
+            let (own, others) = (&self.state.parameters, &other.state.parameters);
+            own.follow(&lane.stream, inputs, others)
+        })
     }
 
     fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
-        let count = self.count_pictures(pixels)?;
+        let count = count_pictures(&self.graph, self.batch(), pixels)?;
         let (state, graph) = (&mut self.state, &self.graph);
         let len = count * graph.shape(graph.output_node()).len();
         Error::check_length("features to infer", len, output.len())?;
         state.bind()?;
         state.last_was_training = false;
+        state.select(0);
+        state.lane = state.cuda.lane()?;
         let sent = state.staging.send(&state.cuda, pixels)?;
         state.take_pixels(sent, pixels.len(), &state.inference)?;
-        state.run(Pass::Infer, 0, graph, State::infer_pass)?;
+        state.infer_recorded(graph)?;
         state.read_inferred(graph, output)
     }
 
@@ -373,18 +537,9 @@ impl Network for CudaNetwork {
         s.download(&slot, slot.len)
     }
 
-    fn input_gradient(&self) -> Result<Vec<f32>> {
-        let slot = &self.state.training.gradient[0];
-        if slot.len == 0 {
-            return Err(Error::Plan(
-                "the gradient of the pictures was not asked for when the network was built".into(),
-            ));
-        }
-        self.state.download(slot, slot.len)
-    }
-
     fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
         self.state.bind()?;
+        self.state.wait_beside()?;
         self.state.parameters.read(which, parameter)
     }
 

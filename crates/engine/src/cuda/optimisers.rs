@@ -305,6 +305,9 @@ impl Ema {
         target: &Vectors,
         len: usize,
     ) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
         let (matrices, values) = (target.matrices as u64, len as u64);
         let mut launch = stream.launch_builder(&self.0);
         launch.arg(&m).arg(&flag).arg(&source);

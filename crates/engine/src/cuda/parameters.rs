@@ -5,12 +5,16 @@
 //! convolutions and linear layers, which come first) have a rounded copy, and their gradients are bf16.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use super::launch::{Kernels, Pointer};
-use super::{Cuda, Precision, failed};
-use crate::{Error, Graph, Node, Parameter, Result, Role, Sgd, Tensors};
+use super::optimisers::{Ema, StepInputs, Update, Vectors};
+use super::{Cuda, failed};
+use crate::{
+    Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors,
+};
 
 /// Every tensor begins at a multiple of so many values: sixteen bytes of bf16.
 const ALIGN: usize = 8;
@@ -21,13 +25,22 @@ pub(super) struct Parameters {
     /// How many values of `weights` belong to matrices.
     matrices: usize,
     weights: CudaSlice<f32>,
-    momentum: CudaSlice<f32>,
-    gradients: CudaSlice<f32>,
+    /// The optimiser's state.
+    slots: Vec<CudaSlice<f32>>,
     statistics: CudaSlice<f32>,
-    /// The matrices and their gradients in bf16, if activations are.
-    narrow: Option<[CudaSlice<u16>; 2]>,
-    settings: CudaSlice<u32>,
-    last_settings: Option<Sgd>,
+    /// The matrices in bf16, if activations are.
+    copies: Option<CudaSlice<u16>>,
+    /// The gradients of each pass, and the pass at hand.
+    gradients: Vec<Gradients>,
+    pass: usize,
+    update: Update,
+    ema: Ema,
+}
+
+/// Gradients of all weights, and those of the matrices in bf16, if activations are: these are not among the others then.
+struct Gradients {
+    wide: CudaSlice<f32>,
+    narrow: Option<CudaSlice<u16>>,
 }
 
 struct Place {
@@ -70,33 +83,66 @@ impl Matrix {
 
 impl Parameters {
     /// Convolutions that read the pictures have as many input channels as these have on the device.
-    pub(super) fn new(cuda: &Cuda, graph: &Graph, input_channels: usize) -> Result<Self> {
+    pub(super) fn new(
+        cuda: &Cuda,
+        graph: &Graph,
+        options: &NetworkOptions,
+        input_channels: usize,
+    ) -> Result<Self> {
         let (places, [matrices, weights, statistics]) = lay_out(graph, input_channels);
         let f32s = |len, what| cuda.zeros::<f32>(len, what);
-        let narrow = match cuda.precision() {
-            Precision::Bf16 => Some([
-                cuda.zeros(matrices, "weights in bf16")?,
-                cuda.zeros(matrices, "gradients in bf16")?,
-            ]),
-            _ => None,
+        let bf16 = cuda.precision() == Precision::Bf16;
+        let narrow = |what| bf16.then(|| cuda.zeros(matrices, what)).transpose();
+        let gradients = |_| {
+            Ok(Gradients {
+                wide: f32s(weights, "gradients")?,
+                narrow: narrow("gradients in bf16")?,
+            })
         };
+        let trained = places.iter().zip(graph.parameters());
+        let trained = trained.filter(|(place, _)| place.role == Role::Weight);
+        let groups = trained.map(|(place, p)| (place.range.clone(), (options.groups)(p)));
+        let len = weights / ALIGN * ALIGN;
+        let slots = 0..options.optimiser.slots();
         Ok(Parameters {
+            update: Update::new(cuda, options.optimiser, groups.collect(), len)?,
+            ema: Ema::load(cuda)?,
             cuda: cuda.clone(),
             places,
             matrices,
             weights: f32s(weights, "weights")?,
-            momentum: f32s(weights, "momentum")?,
-            gradients: f32s(weights, "gradients")?,
+            slots: slots
+                .map(|_| f32s(weights, "the optimiser's state"))
+                .collect::<Result<_>>()?,
             statistics: f32s(statistics, "statistics")?,
-            narrow,
-            settings: cuda.zeros(4, "settings")?,
-            last_settings: None,
+            copies: narrow("weights in bf16")?,
+            gradients: (0..options.passes)
+                .map(gradients)
+                .collect::<Result<_>>()?,
+            pass: 0,
         })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let narrow = self.narrow.as_ref().map_or(0, |[a, b]| a.len() + b.len());
-        4 * (3 * self.weights.len() + self.statistics.len()) + 2 * narrow
+        let narrow = self.copies.as_ref().map_or(0, CudaSlice::len);
+        let (slots, passes) = (self.slots.len(), self.gradients.len());
+        let wide = (1 + slots + passes) * self.weights.len() + self.statistics.len();
+        4 * wide + 2 * (1 + passes) * narrow
+    }
+
+    /// Gradients are those of this pass from now on.
+    pub(super) fn select(&mut self, pass: usize) {
+        self.pass = pass;
+    }
+
+    /// Where the weights begin: a number that no other living network has.
+    pub(super) fn identity(&self) -> Pointer {
+        self.base(&self.weights)
+    }
+
+    /// Slots of the optimiser's state.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
     }
 
     /// A weight or statistic in f32.
@@ -110,21 +156,22 @@ impl Parameters {
 
     /// The gradient of a parameter that is no matrix, in f32.
     pub(super) fn gradient(&self, parameter: usize) -> Pointer {
-        self.at(&self.gradients, &self.places[parameter])
+        let gradients = &self.gradients[self.pass];
+        self.at(&gradients.wide, &self.places[parameter])
     }
 
     /// A matrix as convolutions read it.
     pub(super) fn matrix(&self, parameter: usize) -> Pointer {
-        match &self.narrow {
-            Some([copies, _]) => self.at(copies, &self.places[parameter]),
+        match &self.copies {
+            Some(copies) => self.at(copies, &self.places[parameter]),
             None => self.value(parameter),
         }
     }
 
     /// Where convolutions write a matrix's gradient.
     pub(super) fn matrix_gradient(&self, parameter: usize) -> Pointer {
-        match &self.narrow {
-            Some([_, gradients]) => self.at(gradients, &self.places[parameter]),
+        match &self.gradients[self.pass].narrow {
+            Some(gradients) => self.at(gradients, &self.places[parameter]),
             None => self.gradient(parameter),
         }
     }
@@ -139,8 +186,8 @@ impl Parameters {
 
     /// Fills the matrices with anything, for measurements over them.
     pub(super) fn fill(&self, kernels: &Kernels) -> Result<()> {
-        let place = match &self.narrow {
-            Some([copies, _]) => self.base(copies),
+        let place = match &self.copies {
+            Some(copies) => self.base(copies),
             None => self.base(&self.weights),
         };
         kernels.noise(self.matrices, place)
@@ -151,18 +198,12 @@ impl Parameters {
         let stream = self.cuda.stream();
         let failed = |e| failed("clearing the weights", e);
         stream.memset_zeros(&mut self.weights).map_err(failed)?;
-        stream.memset_zeros(&mut self.gradients).map_err(failed)?;
-        for narrow in self.narrow.iter_mut().flatten() {
-            stream.memset_zeros(narrow).map_err(failed)?;
+        let narrow = self.gradients.iter_mut().flat_map(|g| &mut g.narrow);
+        for vector in narrow.chain(&mut self.copies) {
+            stream.memset_zeros(vector).map_err(failed)?;
         }
-        Ok(())
-    }
-
-    /// Tells the optimiser's settings to the device, if they are new.
-    pub(super) fn set(&mut self, kernels: &Kernels, sgd: &Sgd) -> Result<()> {
-        if self.last_settings != Some(*sgd) {
-            kernels.set_settings(sgd, self.base(&self.settings))?;
-            self.last_settings = Some(*sgd);
+        for gradients in &mut self.gradients {
+            stream.memset_zeros(&mut gradients.wide).map_err(failed)?;
         }
         Ok(())
     }
@@ -181,41 +222,57 @@ impl Parameters {
         self.places[parameter].range.end.next_multiple_of(ALIGN)
     }
 
-    /// Moves some of the weights by the settings told.
-    pub(super) fn update(&self, kernels: &Kernels, some: Range<usize>) -> Result<()> {
-        if some.is_empty() {
-            return Ok(());
+    fn vectors(&self) -> Vectors {
+        let slot = |slot: usize| self.slots.get(slot).map_or(0, |s| self.base(s));
+        Vectors {
+            weights: self.base(&self.weights),
+            slots: [slot(0), slot(1)],
+            copies: self.copies.as_ref().map_or(0, |c| self.base(c)),
+            matrices: self.copies.as_ref().map_or(0, |_| self.matrices),
         }
-        let settings = self.base(&self.settings);
-        let wide = 4 * some.start as u64;
-        let ([copies, narrow], matrices) = match &self.narrow {
-            Some([copies, gradients]) => {
-                let at = 2 * some.start as u64;
-                let places = [self.base(copies) + at, self.base(gradients) + at];
-                (places, self.matrices.saturating_sub(some.start))
-            }
-            None => ([0; 2], 0),
-        };
-        kernels.sgd(
-            settings,
-            [self.base(&self.gradients) + wide, narrow],
-            matrices,
-            some.len(),
-            [
-                self.base(&self.weights) + wide,
-                self.base(&self.momentum) + wide,
-                copies,
-            ],
-        )
     }
 
-    /// Bytes an update reads and writes: weights and momentum both ways, gradients, copies.
+    /// Moves some of the weights along the sum of the passes' gradients.
+    pub(super) fn update(
+        &self,
+        stream: &Arc<CudaStream>,
+        inputs: &StepInputs,
+        some: Range<usize>,
+    ) -> Result<()> {
+        let narrow = |g: &Gradients| g.narrow.as_ref().map_or(0, |n| self.base(n));
+        let passes = self.gradients.iter().map(|g| [self.base(&g.wide), narrow(g)]);
+        let passes: Vec<_> = passes.collect();
+        let vectors = self.vectors();
+        self.update.enqueue(stream, inputs, &passes, &vectors, some)
+    }
+
+    /// Moves weights and statistics towards another network's.
+    pub(super) fn follow(
+        &self,
+        stream: &Arc<CudaStream>,
+        [m, flag]: [Pointer; 2],
+        other: &Parameters,
+    ) -> Result<()> {
+        let source = other.base(&other.weights);
+        self.ema
+            .enqueue(stream, [m, flag], source, &self.vectors(), self.len())?;
+        let statistics = Vectors {
+            weights: self.base(&self.statistics),
+            slots: [0; 2],
+            copies: 0,
+            matrices: 0,
+        };
+        let (source, len) = (other.base(&other.statistics), self.statistics.len());
+        self.ema
+            .enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)
+    }
+
+    /// Bytes an update reads and writes: weights and state both ways, gradients, copies.
     pub(super) fn update_bytes(&self) -> usize {
-        let (all, narrow) = (self.weights.len(), self.narrow.is_some());
-        match narrow {
-            true => 16 * all + 4 * self.matrices + 4 * (all - self.matrices),
-            false => 20 * all,
-        }
+        let (all, slots) = (self.weights.len(), self.slots.len());
+        let matrices = self.vectors().matrices;
+        let gradients = 4 * (all - matrices) + 2 * matrices;
+        8 * (1 + slots) * all + self.gradients.len() * gradients + 2 * matrices
     }
 
     /// In PyTorch's layout.
@@ -227,13 +284,11 @@ impl Parameters {
             (Tensors::Values, Role::Weight) => stream.clone_dtoh(&self.weights.slice(range)),
             (Tensors::Values, Role::Statistic) => stream.clone_dtoh(&self.statistics.slice(range)),
             (_, Role::Statistic) => return Ok(vec![]),
-            (Tensors::Momentum, _) => stream.clone_dtoh(&self.momentum.slice(range)),
-            (Tensors::Gradients, _) => match (&self.narrow, place.matrix) {
-                (Some([_, gradients]), Some(_)) => stream
-                    .clone_dtoh(&gradients.slice(range))
-                    .map(|bits| bits.into_iter().map(from_bf16).collect()),
-                _ => stream.clone_dtoh(&self.gradients.slice(range)),
+            (Tensors::Slot(slot), Role::Weight) => match self.slots.get(slot) {
+                Some(slot) => stream.clone_dtoh(&slot.slice(range)),
+                None => return Ok(vec![]),
             },
+            (Tensors::Gradients, Role::Weight) => self.summed_gradients(place),
         };
         let inner = inner.map_err(|e| failed(&format!("reading {}", place.name), e))?;
         Ok(match place.matrix {
@@ -242,12 +297,30 @@ impl Parameters {
         })
     }
 
+    /// The passes' gradients of a parameter, added up.
+    fn summed_gradients(&self, place: &Place) -> std::result::Result<Vec<f32>, DriverError> {
+        let (stream, range) = (self.cuda.stream(), &place.range);
+        let mut sums = vec![0.0; range.len()];
+        for gradients in &self.gradients {
+            let values: Vec<f32> = match (&gradients.narrow, place.matrix) {
+                (Some(narrow), Some(_)) => {
+                    let bits = stream.clone_dtoh(&narrow.slice(range.clone()))?;
+                    bits.into_iter().map(from_bf16).collect()
+                }
+                _ => stream.clone_dtoh(&gradients.wide.slice(range.clone()))?,
+            };
+            sums.iter_mut().zip(values).for_each(|(s, v)| *s += v);
+        }
+        Ok(sums)
+    }
+
     /// From PyTorch's layout.
     pub(super) fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
         let place = &self.places[parameter];
         let range = place.range.clone();
         let expected = match (which, place.role) {
-            (Tensors::Momentum | Tensors::Gradients, Role::Statistic) => 0,
+            (Tensors::Slot(_) | Tensors::Gradients, Role::Statistic) => 0,
+            (Tensors::Slot(slot), Role::Weight) if slot >= self.slots.len() => 0,
             _ => place.matrix.map_or(range.len(), Matrix::len),
         };
         Error::check_length(&place.name, expected, values.len())?;
@@ -264,8 +337,8 @@ impl Parameters {
         let vector = match (which, place.role) {
             (Tensors::Values, Role::Weight) => &mut self.weights,
             (Tensors::Values, Role::Statistic) => &mut self.statistics,
-            (Tensors::Momentum, _) => &mut self.momentum,
-            (Tensors::Gradients, _) => &mut self.gradients,
+            (Tensors::Slot(slot), _) => &mut self.slots[slot],
+            (Tensors::Gradients, _) => &mut self.gradients[self.pass].wide,
         };
         let stream = self.cuda.stream();
         let what = format!("writing {}", place.name);
@@ -273,12 +346,12 @@ impl Parameters {
         stream
             .memcpy_htod(&inner, &mut vector.slice_mut(range.clone()))
             .map_err(failed)?;
-        let narrow = match (which, &mut self.narrow) {
-            (Tensors::Values, Some([copies, _])) => copies,
-            (Tensors::Gradients, Some([_, gradients])) => gradients,
-            _ => return Ok(()),
+        let narrow = match which {
+            Tensors::Values => &mut self.copies,
+            Tensors::Gradients => &mut self.gradients[self.pass].narrow,
+            Tensors::Slot(_) => return Ok(()),
         };
-        if place.matrix.is_some() {
+        if let (Some(narrow), Some(_)) = (narrow, place.matrix) {
             let bits: Vec<u16> = inner.into_iter().map(to_bf16).collect();
             let mut to = narrow.slice_mut(range);
             stream.memcpy_htod(&bits, &mut to).map_err(failed)?;

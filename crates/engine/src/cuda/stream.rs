@@ -27,6 +27,9 @@ use crate::{Buffer, Epoch, Error, PartTime, Profile, Result, Scalar};
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
 
+/// How often a step that could not be recorded is tried again.
+const MOST_REFUSALS: usize = 3;
+
 /// Threads of the first kernel of a step.
 const THREADS: u32 = 256;
 
@@ -42,6 +45,7 @@ pub(super) struct GpuStream {
     mode: Mode,
     signature: u64,
     known: Known,
+    refusals: usize,
     /// The graphs launched so far in this step, where a host call cuts it.
     launched: usize,
     recording: Vec<(u64, Recording)>,
@@ -73,8 +77,8 @@ enum Mode {
 /// What is known of a step's calls.
 enum Known {
     Nothing,
-    /// They ran once, with this signature.
-    Seen(u64),
+    /// They ran once.
+    Seen,
     /// They are these graphs, each with the signature up to its end.
     Recorded(Vec<(u64, Recording)>),
     /// They cannot be recorded.
@@ -123,6 +127,7 @@ impl GpuStream {
             mode: Mode::Direct,
             signature: 0,
             known: Known::Nothing,
+            refusals: 0,
             launched: 0,
             recording: vec![],
             counters: Counters {
@@ -158,10 +163,6 @@ impl GpuStream {
         stream.as_any().downcast_mut().ok_or_else(of_another_device)
     }
 
-    pub(super) fn cuda(&self) -> &Cuda {
-        &self.cuda
-    }
-
     /// The next step of the epoch.
     pub(super) fn step(&self) -> usize {
         self.step
@@ -170,6 +171,11 @@ impl GpuStream {
     /// Where calls go, and where work goes on beside them.
     pub(super) fn lanes(&self) -> [Arc<Lane>; 2] {
         [self.lane.clone(), self.side.clone()]
+    }
+
+    /// Whether calls are recorded and not done.
+    pub(super) fn is_recording(&self) -> bool {
+        self.mode == Mode::Recording
     }
 
     /// Says that something was given to the side and not waited for.
@@ -369,7 +375,7 @@ impl StreamBackend for GpuStream {
         self.recording.clear();
         self.mode = match &self.known {
             Known::Nothing | Known::Refused => Mode::Direct,
-            Known::Seen(_) => Mode::Recording,
+            Known::Seen => Mode::Recording,
             Known::Recorded(_) => Mode::Replaying,
         };
         match self.mode {
@@ -383,7 +389,7 @@ impl StreamBackend for GpuStream {
             Mode::Direct => {
                 worked.and(self.join())?;
                 if !matches!(self.known, Known::Refused) {
-                    self.known = Known::Seen(self.signature);
+                    self.known = Known::Seen;
                 }
                 Ok(self.asked_for())
             }
@@ -394,10 +400,14 @@ impl StreamBackend for GpuStream {
                     self.known = Known::Recorded(std::mem::take(&mut self.recording));
                     Ok(self.asked_for())
                 }
-                Err(error) if self.recording.is_empty() => {
-                    // Call by call it is; should that fail too, it says why.
-                    let _ = error;
-                    self.known = Known::Refused;
+                // Call by call it is; should that fail too, it says why. Memory that a call needs for the first time cannot
+                // be had while recording, so it is tried again.
+                Err(_) if self.recording.is_empty() => {
+                    self.refusals += 1;
+                    self.known = match self.refusals < MOST_REFUSALS {
+                        true => Known::Nothing,
+                        false => Known::Refused,
+                    };
                     Ok(Stepped::Again)
                 }
                 Err(error) => Err(error),
@@ -612,6 +622,57 @@ impl StreamBackend for GpuStream {
             s.contrastive[place].enqueue(&s.lane.stream, from, temperature, weight, outputs)
         })?;
         self.lose(loss.rows, weight)
+    }
+
+    fn cosine(
+        &mut self,
+        [predictions, targets]: [&Buffer; 2],
+        dim: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let rows = similarity::rows("predictions", predictions.len(), dim)?;
+        let from = [slice(&cuda, predictions)?, slice(&cuda, targets)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let weight = loss.weight;
+        let signature = ("cosine", from, outputs, rows, dim, weight.to_bits());
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            losses.cosine(stream, from, [rows, dim], weight, outputs)
+        })?;
+        self.lose(loss.rows, weight)
+    }
+
+    fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let rows = similarity::rows("rows", a.len(), dim)?;
+        let from = [slice(&cuda, a)?, slice(&cuda, b)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let weight = loss.weight;
+        let signature = ("squared", from, outputs, rows, dim, weight.to_bits());
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            losses.mean_squared(stream, from, [rows, dim], weight, outputs)
+        })?;
+        self.lose(loss.rows, weight)
+    }
+
+    fn mean_of_others(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let n = similarity::rows("rows", rows.len(), dim)?;
+        let batch = n / views.max(1);
+        let [from, to] = [slice(&self.cuda, rows)?, slice_mut(&self.cuda, to)?];
+        let signature = ("others", from, to, views, dim, normalise);
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            losses.mean_of_others(stream, from, [views, batch, dim], normalise, to)
+        })
     }
 
     fn blend_rows(

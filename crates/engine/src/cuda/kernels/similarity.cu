@@ -56,15 +56,15 @@ __device__ void positive_logits(float* logits, const float* query, const float* 
     __syncthreads();
 }
 
-// Positives of query b: members[starts[r]..starts[r + 1]], r = b, or order[step * batch + b] where an order is given (with
-// the step in counter[0]): the positives of all pictures can then lie on the device for a whole round.
+// Positives of query q: members[starts[r]..starts[r + 1]], r = q, or items[q modulo item_count] where items are given: the
+// positives of all pictures can then lie on the device for a whole round. The gradient is that of weight * mean(losses).
 // With `rounded` the positives are seen as loss_bf16 saw them, so that the loss of a certain query is 0 and not -0.01.
 extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     loss_merge(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
                float inverse_temperature, int ranges, const float* __restrict__ maxima,
                const float* __restrict__ sums, const float* __restrict__ weighted, const u32* __restrict__ starts,
-               const u32* __restrict__ members, const u32* __restrict__ order, const u64* __restrict__ counter,
-               int rounded, float* losses, float* gradient) {
+               const u32* __restrict__ members, const u32* __restrict__ items, u32 item_count,
+               float weight, int rounded, float* losses, float* gradient) {
     __shared__ float shares[MOST_RANGES];
     __shared__ float parts[GROUPS][128];
     __shared__ float logits[POSITIVES];
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     }
     sum = sum_of_block(sum, scratch);
 
-    const u32 row = order ? order[counter[0] * batch + query] : query;
+    const u32 row = items ? items[query % item_count] : query;
     const u32 begin = starts[row], end = starts[row + 1];
     float most_positive = MINUS_INFINITY, sum_positive = 0.f;
     for (u32 first = begin; first < end; first += POSITIVES) {
@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
         if (end - begin > POSITIVES)
             positive_logits(logits, own, keys, members + first, count, dim, scale, rounded);
         if (group > 0) continue;
-        const float factor = first + count == end ? inverse_temperature / batch : 1.f;
+        const float factor = first + count == end ? weight * (inverse_temperature / batch) : 1.f;
         for (int d = column; d < dim; d += 128) {
             float positive = 0.f;
             for (int p = 0; p < count; p++) {
@@ -136,20 +136,18 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Rows of the keys become normalise((1 - rate) * row + rate * query). A warp for each row; where `repeated`, the first
+// Rows of the keys become normalise((1 - rate) * row + rate * query), unless the flag is up. A warp for each row; the first
 // query of an index blends all of its queries, in order.
 
 extern "C" __global__ void blend_rows(float* keys, const float* __restrict__ queries, int dim, int count, float rate,
-                                      const u32* indices, const u64* counter, int repeated) {
+                                      const u32* indices, const u32* flag) {
     const int query = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (query >= count) return;
-    if (counter) indices += counter[0] * count;
+    if (query >= count || *flag) return;
     const u32 index = indices[query];
-    if (repeated)
-        for (int earlier = 0; earlier < query; earlier++)
-            if (indices[earlier] == index) return;
+    for (int earlier = lane; earlier - lane < query; earlier += 32)
+        if (__any_sync(0xffffffffu, earlier < query && indices[earlier] == index)) return;
     float* row = keys + (size_t)index * dim;
-    for (int q = query; q < (repeated ? count : query + 1); q++) {
+    for (int q = query; q < count; q++) {
         if (indices[q] != index) continue;
         double square = 0.0;
         for (int d = lane; d < dim; d += 32) {

@@ -3,44 +3,56 @@
 //! Nobody waits for the gradient of a weight but the optimiser, so these are computed beside the rest: a convolution fills
 //! the GPU with multiplications, a batch norm with reads and writes, and small layers with neither.
 
-use super::profile::Part;
 use super::{LAG, State, bias_parameter, norm_parameters};
-use crate::cuda::lane::{Beside, Lane};
+use crate::cuda::failed;
+use crate::cuda::lane::{Beside, Pending};
 use crate::cuda::launch::Gradients;
+use crate::cuda::optimisers::StepInputs;
+use crate::cuda::profile::Part;
 use crate::{GradientWrite, Graph, Node, Norm, Op, Result};
 
 impl State {
-    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<()> {
-        let side = self.cuda.side()?;
-        let mut beside = Beside::new(&self.lane, &side);
+    /// What is still computed beside when all else has been asked for is left to whoever needs it.
+    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<Pending> {
+        let mut beside = Beside::new(&self.lane, &self.side);
         self.backward_layers(graph, &mut beside)?;
-        beside.wait_for(0)
+        if let Some(inputs) = &self.input_gradient {
+            let slot = &self.training.gradient[0];
+            let (from, to) = (self.at(slot), self.part_of(inputs));
+            self.part(Part::Rest, || self.kernels().widen(from, slot.len, to))?;
+        }
+        Ok(beside.leave())
     }
 
-    /// The same, and the weights moved: all but the first layer's while that one's gradient is still computed. `meanwhile`
-    /// goes to the lane beside, `after` to this one when that is done.
-    pub(super) fn backward_and_update(
-        &self,
-        graph: &Graph,
-        meanwhile: impl FnOnce(&Lane) -> Result<()>,
-        after: impl FnOnce(&Lane) -> Result<()>,
-    ) -> Result<()> {
-        let side = self.cuda.side()?;
-        let mut beside = Beside::new(&self.lane, &side);
-        beside.run(graph.nodes().len(), meanwhile)?;
-        self.backward_layers(graph, &mut beside)?;
-        let (p, k) = (&self.parameters, self.kernels());
+    /// The weights moved: all but the first layer's while that one's gradient is still computed.
+    pub(super) fn update(&mut self, graph: &Graph, inputs: &StepInputs) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let mut beside = Beside::resume(&self.lane, &self.side, pending);
+        let p = &self.parameters;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);
         beside.wait_for(first + 1)?;
-        after(&self.lane)?;
         let end = match graph.nodes()[first].parameters.first() {
             Some(matrix) => p.matrix_end(*matrix),
             None => 0,
         };
-        p.update(k, end..p.len())?;
+        let stream = &self.lane.stream;
+        p.update(stream, inputs, end..p.len())?;
         beside.wait_for(0)?;
-        p.update(k, 0..end)
+        p.update(stream, inputs, 0..end)
+    }
+
+    /// The device waits for what is still computed beside, where somebody reads gradients.
+    pub(super) fn wait_beside(&self) -> Result<()> {
+        // A recording waits for its own.
+        if self.pending_recorded {
+            return Ok(());
+        }
+        for (_, done) in &self.pending {
+            let waiting = self.cuda.stream().wait(done);
+            waiting.map_err(|e| failed("work on two streams", e))?;
+        }
+        Ok(())
     }
 
     fn backward_layers(&self, graph: &Graph, beside: &mut Beside) -> Result<()> {
@@ -58,9 +70,9 @@ impl State {
         if self.takes_wide_gradient(graph, output.index()) {
             return Ok(());
         }
-        let from = self.cuda.pointer(&self.output_gradient.values);
+        let from = self.part_of(&self.output_gradient);
         let to = self.gradient(output.index());
-        self.kernels().narrow(from, self.output.len(), to)
+        self.kernels().narrow(from, self.output_len(), to)
     }
 
     fn backward(&self, i: usize, node: &Node, graph: &Graph, beside: &mut Beside) -> Result<()> {
@@ -122,12 +134,11 @@ impl State {
                 k.global_average_backward(dy, input, batch, accumulate, dx)
             }
             Op::Dropout(p) if !skip => {
-                let step = self.cuda.pointer(&self.step);
-                k.dropout(dy, i, step, p, accumulate, len, dx)
+                k.dropout(dy, i, self.step, p, accumulate, len, dx)
             }
             Op::L2Normalise if !skip => {
                 let wide = match self.takes_wide_gradient(graph, i) {
-                    true => self.cuda.pointer(&self.output_gradient.values),
+                    true => self.part_of(&self.output_gradient),
                     false => 0,
                 };
                 k.l2_normalise_backward(x, [dy, wide], batch, input.len(), accumulate, dx)

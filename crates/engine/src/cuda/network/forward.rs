@@ -1,16 +1,15 @@
 //! A training pass forwards, layer by layer. Where two convolutions in a row read the same, as in a residual block with a
 //! shortcut, the second goes beside the first: alone, it does not fill the chip.
 
-use super::profile::Part;
 use super::{State, bias_parameter};
 use crate::cuda::lane::{Beside, Lane};
 use crate::cuda::launch::Applied;
+use crate::cuda::profile::Part;
 use crate::{Graph, Node, Norm, Op, Result};
 
 impl State {
     pub(super) fn forward_pass(&self, graph: &Graph) -> Result<()> {
-        let side = self.cuda.side()?;
-        let mut beside = Beside::new(&self.lane, &side);
+        let mut beside = Beside::new(&self.lane, &self.side);
         let nodes = graph.nodes();
         for (i, node) in nodes.iter().enumerate().skip(1) {
             if self.is_beside(i + 1, graph) {
@@ -83,8 +82,7 @@ impl State {
             Op::MaxPool(window) => k.max_pool(x, [input, node.shape], window, batch, y),
             Op::GlobalAvgPool => k.global_average(x, input, batch, y),
             Op::Dropout(p) => {
-                let step = self.cuda.pointer(&self.step);
-                k.dropout(x, i, step, p, false, len, y)
+                k.dropout(x, i, self.step, p, false, len, y)
             }
             Op::L2Normalise => {
                 let wide = self.wide_output(i, graph);
@@ -145,7 +143,7 @@ impl State {
     /// The f32 output, for a layer that is the graph's result and can write it unrounded.
     pub(super) fn wide_output(&self, i: usize, graph: &Graph) -> u64 {
         match graph.output_node().index() == i {
-            true => self.cuda.pointer(&self.output.values),
+            true => self.part_of(&self.output),
             false => 0,
         }
     }
@@ -156,8 +154,8 @@ impl State {
         if matches!(graph.node(output).op, Op::L2Normalise) {
             return Ok(());
         }
-        let to = self.cuda.pointer(&self.output.values);
+        let to = self.part_of(&self.output);
         let from = self.value(output.index());
-        self.kernels().widen(from, self.output.len(), to)
+        self.kernels().widen(from, self.output_len(), to)
     }
 }

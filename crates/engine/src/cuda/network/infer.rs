@@ -3,6 +3,8 @@
 //! Always over a whole batch: what a smaller one leaves of the pictures before is computed too and read by nobody, since
 //! no layer mixes pictures here.
 
+use cudarc::driver::CudaSlice;
+
 use super::{State, bias_parameter};
 use crate::cuda::failed;
 use crate::cuda::launch::Applied;
@@ -93,10 +95,11 @@ impl State {
         let node = graph.output_node();
         if !matches!(graph.node(node).op, Op::L2Normalise) {
             let from = self.at(&self.inference.value[node.index()]);
-            let to = self.cuda.pointer(&self.output.values);
+            let to = self.part_of(&self.output);
             self.kernels().widen(from, output.len(), to)?;
         }
-        let view = self.output.values.slice(..output.len());
+        let all: &CudaSlice<f32> = self.output.memory()?;
+        let view = all.slice(..output.len());
         let read = self.cuda.stream().memcpy_dtoh(&view, output);
         read.map_err(|e| failed("reading features", e))
     }

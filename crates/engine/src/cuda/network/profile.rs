@@ -1,26 +1,18 @@
-//! The parts of a step, told apart so that each can be timed alone: a pass runs all of them, or only one.
+//! What the parts of a pass must do at least, and how one of them runs alone.
 
 use super::{CudaNetwork, State, has_norm};
-use crate::{GradientWrite, Graph, Network, Node, Op, PartTime, Result};
+use crate::cuda::profile::{Cost, Part};
+use crate::cuda::stream::GpuStream;
+use crate::{GradientWrite, Graph, NetworkBackend, Node, Op, Result};
 
-/// What a call of a pass belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Forward,
-    NormForward,
-    NormBackward,
-    InputGradient,
-    WeightGradient,
-    Rest,
-}
-
-const PARTS: [(Part, &str); 6] = [
-    (Part::Forward, "convolutions"),
-    (Part::NormForward, "norm, add, ReLU forwards"),
-    (Part::NormBackward, "norm, add, ReLU backwards"),
-    (Part::InputGradient, "input gradients"),
-    (Part::WeightGradient, "weight gradients"),
-    (Part::Rest, "pooling and the like"),
+/// What a pass forwards has.
+pub(super) const FORWARD: [Part; 2] = [Part::Forward, Part::NormForward];
+/// What a pass backwards has, and what both have.
+pub(super) const BACKWARD: [Part; 4] = [
+    Part::NormBackward,
+    Part::InputGradient,
+    Part::WeightGradient,
+    Part::Rest,
 ];
 
 impl State {
@@ -34,35 +26,20 @@ impl State {
 }
 
 impl CudaNetwork {
-    /// Times the parts of both passes. Activations and gradients are lost.
-    pub(in crate::cuda) fn profile(&mut self) -> Result<Vec<PartTime>> {
-        let mut times = vec![];
-        for (part, name) in PARTS {
-            self.state.only = Some(part);
-            let recorded = self.record(|network| {
-                network.forward_calls()?;
-                network.backward_calls()
-            });
-            self.state.only = None;
-            let milliseconds = f64::from(recorded?.time(&self.state.cuda)?);
-            let (flops, bytes) = self.cost(part);
-            times.push(PartTime {
-                name,
-                milliseconds,
-                flops,
-                bytes,
-            });
+    /// Tells a stream that times its parts what those of a pass must do at least.
+    pub(super) fn add_costs(&self, stream: &mut GpuStream, parts: &[Part]) {
+        for part in parts {
+            stream.add_cost(*part, self.cost(*part));
         }
-        Ok(times)
     }
 
-    fn cost(&self, part: Part) -> (f64, f64) {
-        let mut sum = (0.0, 0.0);
+    fn cost(&self, part: Part) -> Cost {
+        let mut sum = Cost::default();
         for (i, node) in self.graph.nodes().iter().enumerate().skip(1) {
             let (flops, values, weights) = self.cost_of(part, i, node, &self.graph);
             let element = self.state.cuda.precision().bytes() as f64;
-            sum.0 += flops * self.batch() as f64;
-            sum.1 += element * (values * self.batch() as f64 + weights);
+            sum.flops += flops * self.batch() as f64;
+            sum.bytes += element * (values * self.batch() as f64 + weights);
         }
         sum
     }

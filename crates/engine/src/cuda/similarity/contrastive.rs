@@ -74,6 +74,11 @@ impl Contrastive {
         })
     }
 
+    /// Whether it is for matrices of this shape.
+    pub(in crate::cuda) fn fits(&self, views: usize, batch: usize, dim: usize) -> bool {
+        (self.views, self.batch, self.dim) == (views, batch, dim)
+    }
+
     /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
     ///
     /// `rows` and `gradient` are views · batch × dim, `losses` has a value for each row.

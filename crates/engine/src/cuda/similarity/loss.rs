@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
-use super::{check_temperature, rows, send, shape};
+use super::shape;
 use crate::cuda::launch::Pointer;
-use crate::cuda::{Cuda, CudaBuffer, Precision, allow_shared, failed};
-use crate::similarity::Positives;
-use crate::{Error, Result};
+use crate::cuda::{Cuda, Precision, allow_shared, failed};
+use crate::Result;
 
 /// Keys in a tile of either kernel.
 const TILE: usize = 64;
@@ -65,22 +64,29 @@ impl Cut {
     }
 }
 
-/// Positives on the device: those of query b are `members[starts[r]..starts[r + 1]]` with r = b, or with r =
-/// `order[step · batch + b]` where there is an order.
+/// Positives on the device: those of query q are `members[starts[r]..starts[r + 1]]` with r = q, or with
+/// r = `items[q mod count]` where there are items.
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct DevicePositives {
     /// u32, one more than there are rows.
     pub(in crate::cuda) starts: Pointer,
     /// u32.
     pub(in crate::cuda) members: Pointer,
-    /// u32, an epoch's order of pictures; 0 for none.
-    pub(in crate::cuda) order: Pointer,
-    /// u64, the step in the epoch; read only with an order.
-    pub(in crate::cuda) counter: Pointer,
+    /// u32, the batch's items; 0 for none.
+    pub(in crate::cuda) items: Pointer,
+    /// How many items.
+    pub(in crate::cuda) count: usize,
+}
+
+impl DevicePositives {
+    /// The places, for a recording to be known by.
+    pub(in crate::cuda) fn signature(&self) -> [u64; 4] {
+        [self.starts, self.members, self.items, self.count as u64]
+    }
 }
 
 /// The loss of batches of one size over as many keys, with its memory.
-pub(in crate::cuda) struct SoftmaxLoss {
+pub(in crate::cuda) struct SoftmaxKernels {
     cut: Cut,
     tiles: CudaFunction,
     merge: CudaFunction,
@@ -89,7 +95,7 @@ pub(in crate::cuda) struct SoftmaxLoss {
     places: [Pointer; 3],
 }
 
-impl SoftmaxLoss {
+impl SoftmaxKernels {
     /// Allocates what losses of `batch` queries over `n` keys need.
     pub(in crate::cuda) fn new(cuda: &Cuda, batch: usize, n: usize, dim: usize) -> Result<Self> {
         let bf16 = cuda.precision() == Precision::Bf16;
@@ -102,7 +108,7 @@ impl SoftmaxLoss {
         let zeros = |len| cuda.zeros(len, "sums of the loss");
         let each = cut.ranges * batch;
         let memory = [zeros(each)?, zeros(each)?, zeros(each * dim)?];
-        Ok(SoftmaxLoss {
+        Ok(SoftmaxKernels {
             cut,
             tiles,
             merge: cuda.function("similarity", "loss_merge")?,
@@ -111,19 +117,20 @@ impl SoftmaxLoss {
         })
     }
 
-    fn fits(&self, batch: usize, n: usize, dim: usize) -> bool {
+    /// Whether it is for losses of this size.
+    pub(in crate::cuda) fn fits(&self, batch: usize, n: usize, dim: usize) -> bool {
         (self.cut.batch, self.cut.n, self.cut.dim) == (batch, n, dim)
     }
 
-    /// Asks for the losses and the gradient of their mean, both written (`=`), and waits for nothing.
+    /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
     ///
-    /// `queries`, `keys` and `gradient` are f32 matrices of the sizes given to [`SoftmaxLoss::new`], `losses` a value per
+    /// `queries`, `keys` and `gradient` are f32 matrices of the sizes given to [`SoftmaxKernels::new`], `losses` a value per
     /// query; every query has a positive, and none lies beyond the keys.
     pub(in crate::cuda) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
         [queries, keys]: [Pointer; 2],
-        temperature: f32,
+        [temperature, weight]: [f32; 2],
         positives: DevicePositives,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
@@ -169,65 +176,15 @@ impl SoftmaxLoss {
             launch.arg(pointer);
         });
         launch.arg(&positives.starts).arg(&positives.members);
-        launch.arg(&positives.order).arg(&positives.counter);
-        launch.arg(&rounded).arg(&losses).arg(&gradient);
+        let count = positives.count as u32;
+        launch.arg(&positives.items).arg(&count);
+        launch.arg(&weight).arg(&rounded).arg(&losses).arg(&gradient);
         // SAFETY: as above; the caller's positives lie within the keys.
         let launched = unsafe { launch.launch(shape([cut.batch as u32, 1, 1], MERGE_THREADS, 0)) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a batch", e))
     }
-}
-
-/// See [`crate::Device::softmax_loss`]. Waits for the losses.
-pub(in crate::cuda) fn softmax_loss(
-    cuda: &Cuda,
-    queries: &CudaBuffer,
-    keys: &CudaBuffer,
-    dim: usize,
-    temperature: f32,
-    positives: &Positives,
-    losses: &mut [f32],
-    gradient: &mut CudaBuffer,
-) -> Result<()> {
-    let batch = rows("queries", queries.len(), dim)?;
-    let n = rows("keys", keys.len(), dim)?;
-    check_temperature(temperature)?;
-    positives.check(batch, n)?;
-    Error::check_length("losses", batch, losses.len())?;
-    Error::check_length("gradient", queries.len(), gradient.len())?;
-    if batch == 0 {
-        return Ok(());
-    }
-    let mut kept = cuda.shared.similarity.lock();
-    let kept = &mut *kept;
-    if !kept.loss.as_ref().is_some_and(|l| l.fits(batch, n, dim)) {
-        kept.loss = None; // its memory first
-        kept.loss = Some(SoftmaxLoss::new(cuda, batch, n, dim)?);
-        kept.losses = Some(cuda.zeros(batch, "losses of a batch")?);
-    }
-    let (Some(loss), Some(values)) = (&kept.loss, &kept.losses) else {
-        unreachable!("both were made above");
-    };
-    let (starts, members) = positives.parts();
-    let [own_starts, own_members] = &mut kept.words;
-    let positives = DevicePositives {
-        starts: send(cuda, own_starts, starts)?,
-        members: send(cuda, own_members, members)?,
-        order: 0,
-        counter: 0,
-    };
-    let [queries, keys, gradient] = [queries, keys, gradient].map(|b| cuda.pointer(&b.values));
-    let outputs = [cuda.pointer(values), gradient];
-    loss.enqueue(
-        cuda.stream(),
-        [queries, keys],
-        temperature,
-        positives,
-        outputs,
-    )?;
-    let copied = cuda.stream().memcpy_dtoh(values, losses);
-    copied.map_err(|e| failed("reading the losses", e))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::f32::consts::LOG2_E;
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 
 use super::{check_temperature, rows, shape};
-use crate::cuda::{Cuda, CudaBuffer, allow_shared, failed};
+use crate::cuda::launch::Pointer;
+use crate::cuda::{Cuda, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
 
@@ -68,13 +69,13 @@ impl Cut {
 /// See [`crate::Device::scan`].
 pub(in crate::cuda) fn scan(
     cuda: &Cuda,
-    queries: &CudaBuffer,
-    keys: &CudaBuffer,
+    queries: (Pointer, usize),
+    keys: (Pointer, usize),
     scan: &Scan,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<ScanResult> {
-    let count = rows("queries", queries.len(), scan.dim)?;
-    let n = rows("keys", keys.len(), scan.dim)?;
+    let count = rows("queries", queries.1, scan.dim)?;
+    let n = rows("keys", keys.1, scan.dim)?;
     if let Some(t) = scan.entropy_temperature {
         check_temperature(t)?;
         if n == 0 {
@@ -82,7 +83,7 @@ pub(in crate::cuda) fn scan(
         }
     }
     if scan.same {
-        Error::check_length("queries that are the keys", keys.len(), queries.len())?;
+        Error::check_length("queries that are the keys", keys.1, queries.1)?;
     }
     let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
     let entropies = if scan.entropy_temperature.is_some() {
@@ -102,7 +103,7 @@ pub(in crate::cuda) fn scan(
         progress(count);
         return Ok(result);
     }
-    let scanner = Scanner::new(cuda, queries, keys, n, scan)?;
+    let scanner = Scanner::new(cuda, queries.0, keys.0, n, scan)?;
     let at_once = scanner.slots * SIDE;
     for first in (0..count).step_by(at_once) {
         let here = at_once.min(count - first);
@@ -114,8 +115,8 @@ pub(in crate::cuda) fn scan(
 
 struct Scanner<'a> {
     cuda: &'a Cuda,
-    queries: &'a CudaBuffer,
-    keys: &'a CudaBuffer,
+    queries: Pointer,
+    keys: Pointer,
     n: usize,
     scan: &'a Scan,
     tiles: CudaFunction,
@@ -127,8 +128,8 @@ struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     fn new(
         cuda: &'a Cuda,
-        queries: &'a CudaBuffer,
-        keys: &'a CudaBuffer,
+        queries: Pointer,
+        keys: Pointer,
         n: usize,
         scan: &'a Scan,
     ) -> Result<Self> {
@@ -205,7 +206,7 @@ impl<'a> Scanner<'a> {
         let (stream, none) = (self.cuda.stream(), 0_u64);
 
         let mut launch = stream.launch_builder(&self.tiles);
-        launch.arg(&self.queries.values).arg(&self.keys.values);
+        launch.arg(&self.queries).arg(&self.keys);
         launch.arg(&first).arg(&rows).arg(&n).arg(&dim);
         launch.arg(&scale).arg(&k).arg(&same);
         launch.arg(&per_range).arg(&capacity).arg(&candidates);

@@ -1,0 +1,292 @@
+//! Batches on the GPU: made by a kernel from items that lie there or travel ahead, prepared by a data loader of the host, or
+//! rows of a matrix.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::{CudaFunction, CudaSlice, result};
+
+use super::items::Items;
+use super::lane::Lane;
+use super::launch::Pointer;
+use super::memory::PageLocked;
+use super::stream::GpuStream;
+use super::{Cuda, failed, slice};
+use crate::batch::{BatchBackend, BatchMaker, HostBatches, check_epoch};
+use crate::stream::StreamBackend;
+use crate::{BatchForm, Buffer, Epoch, Error, Result};
+
+pub(super) struct CudaBatches {
+    cuda: Cuda,
+    batch: usize,
+    views: usize,
+    items: usize,
+    order: CudaSlice<u32>,
+    host_order: Vec<u32>,
+    indices: Buffer<u32>,
+    kind: Kind,
+}
+
+enum Kind {
+    Made(Made),
+    Loaded(Loaded),
+    Rows(Arc<Buffer>),
+}
+
+/// Made by a kernel.
+struct Made {
+    maker: Arc<dyn BatchMaker>,
+    items: Items,
+    kernel: CudaFunction,
+    threads: u32,
+    /// What the kernel is told, for each form that was asked for.
+    words: Mutex<HashMap<BatchForm, CudaSlice<u32>>>,
+}
+
+/// Prepared by the host.
+struct Loaded {
+    maker: Arc<dyn BatchMaker>,
+    /// Behind a lock that nobody waits for: a loader is used by one thread.
+    loader: Mutex<Option<Box<dyn HostBatches>>>,
+    next: (u64, usize),
+    /// Two buffers in turn: one is filled while the other travels.
+    buffers: [PageLocked<f32>; 2],
+    pixels: CudaSlice<f32>,
+    turn: usize,
+}
+
+/// Where a network finds a view.
+pub(super) enum View {
+    /// f32 rows on the device.
+    Rows(Pointer),
+    /// Rows of a matrix that the batch's indices name.
+    Gathered { rows: Pointer, indices: Pointer },
+    /// Nowhere yet: it is made where the network wants it.
+    Made,
+}
+
+impl CudaBatches {
+    pub(super) fn new(cuda: &Cuda, maker: Arc<dyn BatchMaker>) -> Result<Self> {
+        let (batch, views, items) = (maker.batch(), maker.views(), maker.items());
+        let kind = match maker.on_host() {
+            true => {
+                let len = batch * views * maker.item_bytes();
+                let buffer = || PageLocked::new(cuda, len);
+                Kind::Loaded(Loaded {
+                    loader: Mutex::new(None),
+                    next: (0, 0),
+                    buffers: [buffer()?, buffer()?],
+                    pixels: cuda.zeros(len, "a batch of pixels")?,
+                    turn: 0,
+                    maker,
+                })
+            }
+            false => Kind::Made(Made {
+                items: Items::new(cuda, &*maker)?,
+                kernel: cuda.foreign(&maker.kernel())?,
+                threads: maker.kernel().threads,
+                words: Mutex::default(),
+                maker,
+            }),
+        };
+        CudaBatches::of(cuda, batch, views, items, kind)
+    }
+
+    pub(super) fn rows(cuda: &Cuda, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<Self> {
+        let items = rows.len() / dim;
+        CudaBatches::of(cuda, batch, 1, items, Kind::Rows(rows))
+    }
+
+    fn of(cuda: &Cuda, batch: usize, views: usize, items: usize, kind: Kind) -> Result<Self> {
+        Ok(CudaBatches {
+            batch,
+            views,
+            items,
+            order: cuda.zeros(items, "the order of an epoch")?,
+            host_order: vec![],
+            indices: cuda.indices(&vec![0; batch])?,
+            kind,
+            cuda: cuda.clone(),
+        })
+    }
+
+    /// Where some views of the current batch are.
+    pub(super) fn view(&self, views: &Range<usize>) -> Result<View> {
+        Ok(match &self.kind {
+            Kind::Made(_) => View::Made,
+            Kind::Loaded(loaded) => {
+                let one = loaded.pixels.len() / (self.views * self.batch);
+                let first = 4 * views.start * self.batch * one;
+                View::Rows(self.cuda.pointer(&loaded.pixels) + first as u64)
+            }
+            Kind::Rows(rows) => View::Gathered {
+                rows: slice(&self.cuda, rows)?,
+                indices: slice(&self.cuda, &self.indices)?,
+            },
+        })
+    }
+
+    /// Has a lane make one view of the current batch.
+    pub(super) fn make(
+        &self,
+        stream: &GpuStream,
+        lane: &Lane,
+        view: usize,
+        (channels, bf16): (usize, bool),
+        to: Pointer,
+    ) -> Result<()> {
+        let Kind::Made(made) = &self.kind else {
+            return Err(Error::Plan("a view that is not made by the device".into()));
+        };
+        let cuda = &self.cuda;
+        let words = made.words(cuda, BatchForm {
+            view,
+            channels,
+            bf16,
+            ring: made.items.ring(),
+        })?;
+        let (indices, current) = (slice(cuda, &self.indices)?, stream.current());
+        let (items, none, view) = (made.items.place(cuda), 0 as Pointer, view as u32);
+        let mut arguments = [
+            pointer(&words),
+            pointer(&items),
+            pointer(&indices),
+            pointer(&current),
+            pointer(&view),
+            pointer(&to),
+            pointer(&none),
+        ];
+        // SAFETY: the arguments are those that a batch kernel promises to take; the memory is the batches' and the network's.
+        let launched = unsafe {
+            result::launch_kernel(
+                made.kernel.cu_function(),
+                (self.batch as u32, 1, 1),
+                (made.threads, 1, 1),
+                0,
+                lane.stream.cu_stream(),
+                &mut arguments,
+            )
+        };
+        launched.map_err(|e| failed("making a batch", e))
+    }
+}
+
+impl Made {
+    /// The words for a form, sent when it is met for the first time.
+    fn words(&self, cuda: &Cuda, form: BatchForm) -> Result<Pointer> {
+        let mut kept = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(words) = kept.get(&form) {
+            return Ok(cuda.pointer(words));
+        }
+        let words = self.maker.words(form);
+        let mut on_device = cuda.zeros(words.len(), "settings of the batches")?;
+        let sent = cuda.stream().memcpy_htod(&words, &mut on_device);
+        sent.map_err(|e| failed("sending settings", e))?;
+        let place = cuda.pointer(&on_device);
+        kept.insert(form, on_device);
+        Ok(place)
+    }
+}
+
+impl Loaded {
+    fn bring(&mut self, cuda: &Cuda, indices: &mut Buffer<u32>) -> Result<()> {
+        let ended = || Error::Device("the data loader has ended".into());
+        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let loader = loader.as_mut().ok_or_else(ended)?;
+        let batch = loader.next().ok_or_else(ended)?;
+        let buffer = &mut self.buffers[self.turn];
+        self.turn = 1 - self.turn;
+        Error::check_length("pixels of a batch", self.pixels.len(), batch.pixels.len())?;
+        buffer.fill()?.copy_from_slice(&batch.pixels);
+        buffer.send(cuda.stream(), &mut self.pixels)?;
+        let to = indices.memory_mut::<CudaSlice<u32>>()?;
+        let sent = cuda.stream().memcpy_htod(&batch.indices, to);
+        sent.map_err(|e| failed("sending a batch", e))?;
+        loader.recycle(batch);
+        self.next.1 += 1;
+        if self.next.1 == self.maker.items() / self.maker.batch() {
+            self.next = (self.next.0 + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+impl BatchBackend for CudaBatches {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    fn views(&self) -> usize {
+        self.views
+    }
+
+    fn indices(&self) -> &Buffer<u32> {
+        &self.indices
+    }
+
+    fn on_device(&self) -> bool {
+        !matches!(self.kind, Kind::Loaded(_))
+    }
+
+    fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+        check_epoch(epoch, self.items, self.batch)?;
+        let sent = self.cuda.stream().memcpy_htod(epoch.order, &mut self.order);
+        sent.map_err(|e| failed("sending the order of an epoch", e))?;
+        self.host_order.clear();
+        self.host_order.extend_from_slice(epoch.order);
+        if let Kind::Loaded(l) = &mut self.kind {
+            let loader = l.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if loader.is_none() || l.next != (epoch.epoch, epoch.first) {
+                *loader = None; // its threads first
+                *loader = Some(l.maker.load(epoch.epoch, epoch.first)?);
+                l.next = (epoch.epoch, epoch.first);
+            }
+        }
+        Ok(())
+    }
+
+    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        let step = GpuStream::of(stream)?.step();
+        let first = step * self.batch;
+        let over = || Error::Plan("a step beyond the end of its epoch".into());
+        let batch = self.host_order.get(first..first + self.batch);
+        let batch = batch.ok_or_else(over)?;
+        match &mut self.kind {
+            Kind::Made(made) => {
+                let maker = &*made.maker;
+                made.items.bring(&self.cuda, step, batch, maker)
+            }
+            Kind::Loaded(loaded) => loaded.bring(&self.cuda, &mut self.indices),
+            Kind::Rows(_) => Ok(()),
+        }
+    }
+
+    fn begin_step(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        let order = match &self.kind {
+            Kind::Made(_) | Kind::Rows(_) => self.cuda.pointer(&self.order),
+            Kind::Loaded(_) => 0,
+        };
+        let to = slice(&self.cuda, &self.indices)?;
+        GpuStream::of(stream)?.begin_kernel(order, self.batch, to)
+    }
+
+    fn taken(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+        // The stream has counted the step already.
+        let step = GpuStream::of(stream)?.step().wrapping_sub(1);
+        match &mut self.kind {
+            Kind::Made(made) => made.items.taken(&self.cuda, step),
+            Kind::Loaded(_) | Kind::Rows(_) => Ok(()),
+        }
+    }
+}
+
+fn pointer<T>(argument: &T) -> *mut c_void {
+    (&raw const *argument).cast_mut().cast()
+}
