@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use anchorhood::data::{Picture, Pictures};
-use anchorhood::engine::Cpu;
+use anchorhood::engine::Device;
 use anchorhood::search::Model;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         pictures.push(Picture::read(file).map_err(|why| format!("{file}: {why}"))?);
     }
     let pictures = Pictures::squares(model.input().size, &pictures)?;
-    let vectors = model.embed(&Cpu::new(2), &pictures)?;
+    let vectors = model.embed(&Device::cpu(2), &pictures)?;
 
     for (file, vector) in files.iter().zip(vectors.rows()) {
         let similar: f32 = vector.iter().zip(vectors.row(0)).map(|(a, b)| a * b).sum();

@@ -8,7 +8,7 @@
 
 use std::error::Error;
 
-use anchorhood::engine::Cpu;
+use anchorhood::engine::Device;
 use anchorhood::search::{Model, PictureIndex};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     };
 
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     let model = Model::load(model)?;
     let known = PictureIndex::load("pictures.index");
     let index = match known.ok().filter(|index| index.check_model(&model).is_ok()) {

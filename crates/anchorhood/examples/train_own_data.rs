@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood::data::{Dataset, Labels, Pictures, Split};
-use anchorhood::engine::Cpu;
+use anchorhood::engine::Device;
 use anchorhood::train::{Event, Outcome, Preset, RunDir, train};
 
 const SIZE: usize = 16;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut run = RunDir::create_numbered(&runs, "stripes", &config)?;
     let threads = std::thread::available_parallelism()?.get();
     let never = AtomicBool::new(false);
-    let outcome = train(&Cpu::new(threads), &mut run, &data, &mut tell, &never)?;
+    let outcome = train(&Device::cpu(threads), &mut run, &data, &mut tell, &never)?;
 
     if let Outcome::Finished(end) = outcome {
         let share = 100.0 * end.last.map_or(0.0, |accuracy| accuracy.top1);

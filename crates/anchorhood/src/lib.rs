@@ -25,7 +25,7 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //! use anchorhood::data::{Dataset, Pictures};
-//! use anchorhood::engine::Cpu;
+//! use anchorhood::engine::Device;
 //! use anchorhood::train::{Event, Preset, RunDir, train};
 //!
 //! let bytes = (0..64 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect(); // 64 RGB pictures of 16×16
@@ -40,7 +40,7 @@
 //! let mut run = RunDir::create(runs, "first", &config)?;
 //! let mut observer = |event: &Event| if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) };
 //! let stop = AtomicBool::new(false); // set by a signal handler, say: the run is saved, and `train` goes on with it later
-//! train(&Cpu::new(2), &mut run, &data, &mut observer, &stop)?;
+//! train(&Device::cpu(2), &mut run, &data, &mut observer, &stop)?;
 //! # assert!(run.checkpoint("last").exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -49,7 +49,7 @@
 //!
 //! ```
 //! use anchorhood::data::Pictures;
-//! use anchorhood::engine::Cpu;
+//! use anchorhood::engine::Device;
 //! use anchorhood::search::Model;
 //!
 //! # let place = tempfile::tempdir()?;
@@ -58,11 +58,11 @@
 //! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
 //! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
 //! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
-//! # anchorhood::train::train(&Cpu::new(1), &mut made, &data, &mut |_| {}, &false.into())?;
+//! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
 //! # let run = made.path();
 //! let model = Model::load(run)?; // a run's folder, or a checkpoint
 //! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?; // any size: the model's own is cut out
-//! let vectors = model.embed(&Cpu::new(2), &pictures)?;
+//! let vectors = model.embed(&Device::cpu(2), &pictures)?;
 //! assert_eq!((vectors.len(), vectors.dim()), (10, 128));
 //! let alike = vectors.nearest(vectors.row(0), 3)?; // the picture itself, then those most like it
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,7 +71,7 @@
 //! # Search a folder
 //!
 //! ```
-//! use anchorhood::engine::Cpu;
+//! use anchorhood::engine::Device;
 //! use anchorhood::search::{Model, PictureIndex};
 //!
 //! # let place = tempfile::tempdir()?;
@@ -80,7 +80,7 @@
 //! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
 //! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
 //! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
-//! # anchorhood::train::train(&Cpu::new(1), &mut made, &data, &mut |_| {}, &false.into())?;
+//! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
 //! # let run = made.path();
 //! # let (folder, file) = (place.path().join("pictures"), place.path().join("pictures.index"));
 //! # std::fs::create_dir(&folder)?;
@@ -89,7 +89,7 @@
 //! #     picture.save(folder.join(name).with_extension("png"))?;
 //! # }
 //! # let query = folder.join("c.png");
-//! let (device, model) = (Cpu::new(2), Model::load(run)?);
+//! let (device, model) = (Device::cpu(2), Model::load(run)?);
 //! let index = PictureIndex::build(&file, &model, &device, &folder)?; // from then on: PictureIndex::load(&file)
 //! let vector = model.embedder(&device, 1, None)?.embed_file(&query)?;
 //! for hit in index.nearest(&vector, 20) {
@@ -101,7 +101,7 @@
 //! ```
 //!
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`, then
-//! `load_and_embed` and `search`. On an NVIDIA GPU, `engine::Cuda` takes the place of `engine::Cpu` everywhere.
+//! `load_and_embed` and `search`. On an NVIDIA GPU, `Device::cuda` takes the place of `Device::cpu` everywhere.
 
 pub use anchorhood_data as data;
 pub use anchorhood_discover as discover;

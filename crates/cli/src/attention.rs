@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::data::{self, Dataset, Split};
 use anchorhood::discover::{MemoryBank, Neighbourhoods};
-use anchorhood::engine::{Device, Network, NetworkOptions, Positives};
+use anchorhood::engine::{Device, NetworkOptions, Positives};
 use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
 use anchorhood::evaluate::{HeatMap, Memory, attention};
 use anchorhood::train::{
@@ -19,7 +19,7 @@ use anchorhood::train::{
 use clap::Parser;
 
 use crate::bar::Bar;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::output;
 use crate::resolve::find_run;
@@ -90,7 +90,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         data: &data,
         rounds: &rounds,
     };
-    let seen = device::run(&config.machine, work)?;
+    let seen = work.on(&device::open(&config.machine)?)?;
     fs::create_dir_all(&args.output)
         .map_err(|e| Failure::failed(format!("{}: {e}", args.output.display())))?;
     for (i, picture) in args.pictures.iter().enumerate() {
@@ -132,11 +132,9 @@ struct Looking<'a> {
     rounds: &'a [PathBuf],
 }
 
-impl Work for Looking<'_> {
+impl Looking<'_> {
     /// For each round, a view of each picture.
-    type Output = Vec<Vec<View>>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Self::Output, Failure> {
+    fn on(&self, device: &Device) -> Result<Vec<Vec<View>>, Failure> {
         let pictures = &self.data.train.pictures;
         let n = &self.config.network;
         let graph = (n.architecture).graph(pictures.height(), n.width, n.features)?;
@@ -179,9 +177,7 @@ impl Work for Looking<'_> {
         }
         Ok(seen)
     }
-}
 
-impl Looking<'_> {
     fn checkpoint(&self, path: &Path) -> Result<Checkpoint, Failure> {
         let checkpoint = Checkpoint::load(path)?;
         checkpoint.check_memory(&TrainingSet::of(self.data), path)?;
@@ -200,9 +196,12 @@ impl Looking<'_> {
             )
             .map_err(|e| mismatch(path, e.to_string()))?,
         };
-        let indices: Vec<u32> = self.args.pictures.iter().map(|i| *i as u32).collect();
-        let mut positives = Positives::with_capacity(indices.len(), indices.len());
-        found.positives(&indices, &mut positives);
+        let all = found.positives();
+        let chosen = &self.args.pictures;
+        let mut positives = Positives::with_capacity(chosen.len(), chosen.len());
+        for i in chosen {
+            positives.push(all.of(*i).iter().copied());
+        }
         Ok(positives)
     }
 }

@@ -11,7 +11,7 @@ use anchorhood::search::{
 };
 use clap::Parser;
 
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::folder_job::{Job, JobArgs};
 use crate::model::{MachineArgs, ModelArgs, check_outputs, io};
@@ -78,7 +78,7 @@ pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
         model: &model,
         threads: machine.thread_count(),
     };
-    let vote = device::run(&machine, voting)?;
+    let vote = voting.on(&device::open(&machine)?)?;
     write_result(args, &vote)?;
     sum_up(args, &vote);
     tell_next(args, &vote)
@@ -100,10 +100,8 @@ struct Voting<'a> {
     threads: usize,
 }
 
-impl Work for Voting<'_> {
-    type Output = Vote;
-
-    fn on<D: Device>(self, device: &D) -> Result<Vote, Failure> {
+impl Voting<'_> {
+    fn on(&self, device: &Device) -> Result<Vote, Failure> {
         let index = match self.args.folder.is_file() {
             true => self.open_index()?,
             false => self.make_index(device)?,
@@ -123,9 +121,7 @@ impl Work for Voting<'_> {
             guesses,
         })
     }
-}
 
-impl Voting<'_> {
     fn open_index(&self) -> Result<PictureIndex, Failure> {
         let index = open_index(&self.args.folder, None)?;
         index.check_model(self.model)?;
@@ -139,7 +135,7 @@ impl Voting<'_> {
         Ok(index)
     }
 
-    fn make_index<D: Device>(&self, device: &D) -> Result<PictureIndex, Failure> {
+    fn make_index(&self, device: &Device) -> Result<PictureIndex, Failure> {
         let args = self.args;
         let job = Job {
             model: self.model,

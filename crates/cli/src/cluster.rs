@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use crate::bar::Bar;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::model::{MachineArgs, io};
 use crate::neighbours::{open_index, warn_of_gone};
@@ -83,11 +83,8 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
         )));
     }
     let index = open_index(&args.index, args.folder.as_deref())?;
-    let dividing = Dividing {
-        args,
-        index: &index,
-    };
-    let found = device::run(&args.machine.machine()?, dividing)?;
+    let device = device::open(&args.machine.machine()?)?;
+    let found = divide(args, &index, &device)?;
     if found.is_empty() {
         return Err(Failure::failed(format!(
             "no {} pictures are each other's neighbours at {} or above; lower --above or --least",
@@ -99,45 +96,40 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     print(args, &index, &found)
 }
 
-struct Dividing<'a> {
-    args: &'a ClusterArgs,
-    index: &'a PictureIndex,
-}
-
-impl Work for Dividing<'_> {
-    type Output = Vec<Group>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Vec<Group>, Failure> {
-        let (args, parts) = (self.args, self.index.parts());
-        let (vectors, dim) = (&parts.vectors, parts.dim);
-        if args.method == Method::Graph {
-            let bar = Bar::new("comparing", false);
-            let k = (args.neighbours as usize).min(self.index.len().saturating_sub(1));
-            let progress = |done| bar.at(done, self.index.len());
-            let found = components(device, vectors, dim, k, args.above, args.least, &progress);
-            drop(bar);
-            let groups = found?.into_iter();
-            return Ok(groups
-                .map(|group| around_centre(vectors, dim, group))
-                .collect());
-        }
-        let found = kmeans(
-            device,
-            vectors,
-            dim,
-            args.k as usize,
-            args.seed,
-            &mut |_| {},
-        )?;
-        let mut groups: Vec<Group> = found
-            .members()
-            .into_iter()
-            .filter(|group| !group.is_empty())
-            .map(|group| group.iter().map(|i| (*i, found.similarity[*i])).collect())
-            .collect();
-        groups.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
-        Ok(groups)
+fn divide(
+    args: &ClusterArgs,
+    index: &PictureIndex,
+    device: &Device,
+) -> Result<Vec<Group>, Failure> {
+    let parts = index.parts();
+    let (vectors, dim) = (&parts.vectors, parts.dim);
+    if args.method == Method::Graph {
+        let bar = Bar::new("comparing", false);
+        let k = (args.neighbours as usize).min(index.len().saturating_sub(1));
+        let progress = |done| bar.at(done, index.len());
+        let found = components(device, vectors, dim, k, args.above, args.least, &progress);
+        drop(bar);
+        let groups = found?.into_iter();
+        return Ok(groups
+            .map(|group| around_centre(vectors, dim, group))
+            .collect());
     }
+    let found = kmeans(
+        device,
+        vectors,
+        dim,
+        args.k as usize,
+        args.seed,
+        &mut |_| {},
+    )?;
+    let mut groups: Vec<Group> = found
+        .members()
+        .into_iter()
+        .filter(|group| !group.is_empty())
+        .map(|group| group.iter().map(|i| (*i, found.similarity[*i])).collect())
+        .collect();
+    groups.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
+    Ok(groups)
 }
 
 /// A group's members by their similarity to its mean.

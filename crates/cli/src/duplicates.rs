@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use anchorhood::engine::Device;
 use anchorhood::search::{Pair, PictureIndex, Sheet, duplicates, groups};
 use clap::Parser;
 use serde_json::json;
 
 use crate::bar::Bar;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::model::{MachineArgs, check_output};
 use crate::neighbours::{open_index, warn_of_gone};
@@ -63,11 +62,7 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
         check_output(sheet, args.overwrite)?;
     }
     let index = open_index(&args.index, args.folder.as_deref())?;
-    let comparing = Comparing {
-        index: &index,
-        above: args.above,
-    };
-    let pairs = device::run(&args.machine.machine()?, comparing)?;
+    let pairs = compare(args, &index)?;
     let grouped_pictures = groups(&pairs);
     if let Some(path) = &args.sheet {
         let shown: Vec<(usize, Option<f32>)> = match args.groups {
@@ -125,21 +120,12 @@ fn print_groups(
     Ok(())
 }
 
-struct Comparing<'a> {
-    index: &'a PictureIndex,
-    above: f32,
-}
-
-impl Work for Comparing<'_> {
-    type Output = Vec<Pair>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Vec<Pair>, Failure> {
-        let parts = self.index.parts();
-        let bar = Bar::new("comparing", false);
-        let pairs = duplicates(device, &parts.vectors, parts.dim, self.above, &|done| {
-            bar.at(done, self.index.len());
-        });
-        drop(bar);
-        Ok(pairs?)
-    }
+fn compare(args: &DuplicatesArgs, index: &PictureIndex) -> Result<Vec<Pair>, Failure> {
+    let device = device::open(&args.machine.machine()?)?;
+    let parts = index.parts();
+    let bar = Bar::new("comparing", false);
+    let tell = |done| bar.at(done, index.len());
+    let pairs = duplicates(&device, &parts.vectors, parts.dim, args.above, &tell);
+    drop(bar);
+    Ok(pairs?)
 }

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
 use anchorhood::export::{TableFormat, TableInfo, TableWriter, write_npy_names};
 use anchorhood::search::{Journal, Model, WholeFile};
 use clap::Parser;
 
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::folder_job::{Done, Job, JobArgs};
 use crate::model::{MachineArgs, ModelArgs, check_output, io};
@@ -59,12 +58,15 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     }
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let embedding = Embedding {
-        args,
+    let job = Job {
         model: &model,
+        folder: &args.folder,
+        journal: Journal::place(&args.output),
+        thumbnail: None,
         threads: machine.thread_count(),
+        args: &args.job,
     };
-    let done = device::run(&machine, embedding)?;
+    let done = job.run(&device::open(&machine)?)?;
     let (rows, dim) = (done.readable, done.dim);
     write_table(format, &args.output, &model, done)?;
     let beside = match format {
@@ -79,28 +81,6 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         args.output.display(),
         grouped(rows)
     ))
-}
-
-struct Embedding<'a> {
-    args: &'a EmbedArgs,
-    model: &'a Model,
-    threads: usize,
-}
-
-impl Work for Embedding<'_> {
-    type Output = Done;
-
-    fn on<D: Device>(self, device: &D) -> Result<Done, Failure> {
-        let job = Job {
-            model: self.model,
-            folder: &self.args.folder,
-            journal: Journal::place(&self.args.output),
-            thumbnail: None,
-            threads: self.threads,
-            args: &self.args.job,
-        };
-        job.run(device)
-    }
 }
 
 /// `vectors.paths.csv` beside `vectors.npy`.

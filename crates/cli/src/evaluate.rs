@@ -1,41 +1,16 @@
 //! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
 
-use std::path::Path;
-
-use anchorhood::data::Dataset;
-use anchorhood::engine::Device;
-use anchorhood::train::{Checkpoint, FeatureSource, Judgement, RunConfig, TrainingSet, judge};
+use anchorhood::train::{FeatureSource, TrainingSet, judge};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
-use crate::device::{self, Work};
+use crate::device;
 use crate::draw;
 use crate::failure::Failure;
 use crate::layers;
 use crate::output;
 use crate::run_data;
 use crate::subject::{Source, Subject};
-
-struct Judging<'a> {
-    checkpoint: &'a Checkpoint,
-    path: &'a Path,
-    config: &'a RunConfig,
-    data: &'a Dataset,
-}
-
-impl Work for Judging<'_> {
-    type Output = Judgement;
-
-    fn on<D: Device>(self, device: &D) -> Result<Judgement, Failure> {
-        let Judging {
-            checkpoint,
-            path,
-            config,
-            data,
-        } = self;
-        Ok(judge(device, checkpoint, path, config, data)?)
-    }
-}
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
@@ -55,13 +30,8 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
             ))
         })?;
     }
-    let work = Judging {
-        checkpoint,
-        path,
-        config,
-        data: &data,
-    };
-    let found = device::run(&config.machine, work)?;
+    let device = device::open(&config.machine)?;
+    let found = judge(&device, checkpoint, path, config, &data)?;
     if args.json {
         let object = json!({
             "checkpoint": path.display().to_string(),

@@ -57,7 +57,7 @@ pub struct Done {
 
 impl Job<'_> {
     /// Does it, or says why it ended; an interrupted job is kept, and goes on the next time.
-    pub fn run<D: Device>(&self, device: &D) -> Result<Done, Failure> {
+    pub fn run(&self, device: &Device) -> Result<Done, Failure> {
         let found = find_pictures(self.folder)?;
         for (name, why) in &found.unreadable {
             eprintln!("warning: {name}: the folder was passed over: {why}");

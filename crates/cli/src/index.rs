@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::search::{Journal, Model, PictureIndex};
+use anchorhood::search::{Journal, PictureIndex};
 use clap::Parser;
 
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::folder_job::{Job, JobArgs};
 use crate::model::{MachineArgs, ModelArgs, check_output};
@@ -50,13 +50,15 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     check_output(&output, args.overwrite)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let indexing = Indexing {
-        args,
-        output: &output,
+    let job = Job {
         model: &model,
+        folder: &args.folder,
+        journal: Journal::place(&output),
+        thumbnail: args.thumbnails.map(usize::from),
         threads: machine.thread_count(),
+        args: &args.job,
     };
-    let index = device::run(&machine, indexing)?;
+    let index = make(args, &output, &job, &device::open(&machine)?)?;
     crate::output::line(&format!(
         "{}: {} pictures, vectors of {}{}",
         output.display(),
@@ -81,49 +83,29 @@ fn beside(folder: &Path) -> PathBuf {
     name.into()
 }
 
-struct Indexing<'a> {
-    args: &'a IndexArgs,
-    output: &'a Path,
-    model: &'a Model,
-    threads: usize,
-}
-
-impl Work for Indexing<'_> {
-    type Output = PictureIndex;
-
-    fn on<D: Device>(self, device: &D) -> Result<PictureIndex, Failure> {
-        let Indexing {
-            args,
-            output,
-            model,
-            threads,
-        } = self;
-        let job = Job {
-            model,
-            folder: &args.folder,
-            journal: Journal::place(output),
-            thumbnail: args.thumbnails.map(usize::from),
-            threads,
-            args: &args.job,
-        };
-        let mut done = job.run(device)?;
-        let mut index = PictureIndex::collect(
-            output,
-            model,
-            args.job.layer.as_deref(),
-            &args.folder,
-            done.dim,
-            &done.files,
-            &mut done.journal,
-        )?;
-        if args.approximate || index.is_large() {
-            if !args.job.quiet {
-                eprintln!("dividing {} vectors into clusters", grouped(index.len()));
-            }
-            index.divide(device, &mut |_| {})?;
+fn make(
+    args: &IndexArgs,
+    output: &Path,
+    job: &Job,
+    device: &Device,
+) -> Result<PictureIndex, Failure> {
+    let mut done = job.run(device)?;
+    let mut index = PictureIndex::collect(
+        output,
+        job.model,
+        args.job.layer.as_deref(),
+        &args.folder,
+        done.dim,
+        &done.files,
+        &mut done.journal,
+    )?;
+    if args.approximate || index.is_large() {
+        if !args.job.quiet {
+            eprintln!("dividing {} vectors into clusters", grouped(index.len()));
         }
-        index.save()?;
-        done.journal.remove()?;
-        Ok(index)
+        index.divide(device, &mut |_| {})?;
     }
+    index.save()?;
+    done.journal.remove()?;
+    Ok(index)
 }

@@ -1,7 +1,7 @@
 //! `anchorhood info`: what this machine and this program offer.
 
 use anchorhood::data::{self, LoadOptions};
-use anchorhood::engine::{Cpu, Cuda, Device, Library, Precision};
+use anchorhood::engine::{Device, Library, Precision};
 use anchorhood::models::Architecture;
 use anchorhood::train::VERSION;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::output;
 /// Runs the command.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let device = Cpu::new(threads).describe();
+    let device = Device::cpu(threads).describe();
     let gpu = look_for_a_gpu();
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
@@ -66,7 +66,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
 
 /// The first GPU, or why there is none.
 fn look_for_a_gpu() -> Result<String, String> {
-    let gpu = Cuda::new(0, Precision::Bf16).map_err(|e| e.to_string())?;
+    let gpu = Device::cuda(0, Precision::Bf16).map_err(|e| e.to_string())?;
     Ok(gpu.describe())
 }
 

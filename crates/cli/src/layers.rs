@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::EvaluateArgs;
 use crate::bar::Bar;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::run_data;
@@ -141,7 +141,8 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
         layers: &chosen(args, subject, &graph)?,
         graph: &graph,
     };
-    let (device, note, figures) = device::run(&config.machine, work)?;
+    let device = device::open(&config.machine)?;
+    let (note, figures) = work.on(&device)?;
     let protocol = if args.layers.linear { "linear" } else { "kNN" };
     if args.json {
         let object = json!({
@@ -155,7 +156,7 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
             "settings": settings(args, subject),
             "note": note,
             "seed": config.seed,
-            "device": device,
+            "device": device.describe(),
             "version": anchorhood::train::VERSION,
         });
         return output::line(&object.to_string());
@@ -221,28 +222,24 @@ struct Layers<'a> {
 }
 
 /// Rows as a protocol takes them.
-enum Prepared<D: Device> {
-    Linear(LinearSet<D>),
+enum Prepared {
+    Linear(LinearSet),
     Votes([Rows; 2]),
 }
 
-impl Work for Layers<'_> {
-    /// The device, what there is to say of the network, and the figures of each layer.
-    type Output = (String, Option<String>, Vec<Figures>);
-
-    fn on<D: Device>(self, device: &D) -> Result<Self::Output, Failure> {
+impl Layers<'_> {
+    /// What there is to say of the network, and the figures of each layer.
+    fn on(&self, device: &Device) -> Result<(Option<String>, Vec<Figures>), Failure> {
         let (mut note, mut figures) = (None, vec![]);
         for (name, node) in self.layers {
             figures.push(self.layer(device, name, *node, &mut note)?);
         }
-        Ok((device.describe(), note, figures))
+        Ok((note, figures))
     }
-}
 
-impl Layers<'_> {
-    fn layer<D: Device>(
+    fn layer(
         &self,
-        device: &D,
+        device: &Device,
         name: &str,
         node: NodeId,
         note: &mut Option<String>,
@@ -278,15 +275,15 @@ impl Layers<'_> {
         Ok(figures)
     }
 
-    fn prepare<D: Device>(
+    fn prepare(
         &self,
-        device: &D,
+        device: &Device,
         name: &str,
         node: NodeId,
         seed: u64,
         note: &mut Option<String>,
         values: &mut usize,
-    ) -> Result<Prepared<D>, Failure> {
+    ) -> Result<Prepared, Failure> {
         let made = self.subject.network(device, self.graph, vec![node], seed)?;
         let (mut network, said) = made;
         *note = note.take().or(said);
@@ -311,10 +308,10 @@ impl Layers<'_> {
         Ok(Prepared::Votes([train, test]))
     }
 
-    fn classify<D: Device>(
+    fn classify(
         &self,
         name: &str,
-        set: &LinearSet<D>,
+        set: &LinearSet,
         seed: u64,
     ) -> Result<(f64, Option<f64>), Failure> {
         let options = self.args.layers.options(seed);
@@ -326,9 +323,9 @@ impl Layers<'_> {
         Ok((result.top1, result.top5))
     }
 
-    fn vote<D: Device>(
+    fn vote(
         &self,
-        device: &D,
+        device: &Device,
         [train, test]: &[Rows; 2],
     ) -> Result<(f64, Option<f64>), Failure> {
         let options = self.subject.config.evaluation.knn();

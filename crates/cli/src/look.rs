@@ -25,18 +25,18 @@ pub struct LookFrom {
 }
 
 /// A network that can be asked where it looks.
-pub struct Looker<'a, D: Device> {
-    device: &'a D,
-    network: D::Network,
+pub struct Looker<'a> {
+    device: &'a Device,
+    network: Network,
     node: NodeId,
-    bank: MemoryBank<D>,
+    bank: MemoryBank,
     from: LookFrom,
     input: InputForm,
 }
 
-impl<'a, D: Device> Looker<'a, D> {
+impl<'a> Looker<'a> {
     /// The model on a device, with its memory.
-    pub fn new(device: &'a D, model: &Model, from: LookFrom) -> Result<Self, Failure> {
+    pub fn new(device: &'a Device, model: &Model, from: LookFrom) -> Result<Self, Failure> {
         let node = model.graph().find(LAYER)?;
         let options = NetworkOptions {
             keep: vec![node],

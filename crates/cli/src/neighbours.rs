@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
-use anchorhood::search::{Hit, Model, PictureIndex, Sheet};
+use anchorhood::search::{Hit, PictureIndex, Sheet};
 use clap::Parser;
 use serde_json::json;
 
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::model::{MachineArgs, ModelArgs, check_output};
 use crate::output;
@@ -96,12 +95,9 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
             index.len()
         );
     }
-    let asking = Asking {
-        query: &args.query,
-        model: &model,
-        layer: index.parts().layer.as_deref(),
-    };
-    let vector = device::run(&args.machine.machine()?, asking)?;
+    let device = device::open(&args.machine.machine()?)?;
+    let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
+    let vector = embedder.embed_file(&args.query)?;
     let hits = match args.exact {
         true => index.nearest_exactly(&vector, k),
         false => index.nearest(&vector, k),
@@ -156,19 +152,4 @@ fn print(args: &NeighboursArgs, index: &PictureIndex, hits: &[Hit]) -> Result<()
         );
     }
     Ok(())
-}
-
-struct Asking<'a> {
-    query: &'a Path,
-    model: &'a Model,
-    layer: Option<&'a str>,
-}
-
-impl Work for Asking<'_> {
-    type Output = Vec<f32>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Vec<f32>, Failure> {
-        let mut embedder = self.model.embedder(device, 1, self.layer)?;
-        Ok(embedder.embed_file(self.query)?)
-    }
 }

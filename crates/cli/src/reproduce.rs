@@ -12,7 +12,7 @@ use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::attention::{self, AttentionArgs};
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::output;
 use crate::reproduce_watch::Watcher;
@@ -109,7 +109,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         watcher: &mut watcher,
         stop: &stop,
     };
-    let looking = device::run(&machine, work);
+    let looking = device::open(&machine).and_then(|device| work.on(&device));
     watcher.finish();
     // Attention opens the device again, once it is free.
     for (experiment, results) in looking? {
@@ -135,11 +135,9 @@ struct Reproducing<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Work for Reproducing<'_> {
-    /// Experiments whose pictures are still to be drawn.
-    type Output = Vec<(Experiment, Results)>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Self::Output, Failure> {
+impl Reproducing<'_> {
+    /// Gives the experiments whose pictures are still to be drawn.
+    fn on(self, device: &Device) -> Result<Vec<(Experiment, Results)>, Failure> {
         let seeds: Vec<u64> = (0..self.args.seeds).collect();
         let mut later = vec![];
         for experiment in self.wanted {

@@ -12,7 +12,7 @@ use anchorhood::serve::{ServeError, ServeOptions, Server, Shelf, Stop, desk};
 use anchorhood::train::{RunDir, checkpoint_path};
 use clap::Parser;
 
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::model::MachineArgs;
 use crate::neighbours::open_index;
@@ -91,14 +91,15 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     ctrlc::set_handler(move || told.now())
         .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
     match goods.thinker.is_some() {
-        true => device::run(
-            &machine,
-            Serving {
+        true => {
+            let device = device::open(&machine)?;
+            let serving = Serving {
                 goods,
                 options,
                 stop,
-            },
-        ),
+            };
+            serving.on(&device)
+        }
         false => {
             eprintln!(
                 "warning: no model is given, and none of the runs made this index; pictures can be walked, not uploaded (--model)"
@@ -162,10 +163,8 @@ struct Serving {
     stop: Stop,
 }
 
-impl Work for Serving {
-    type Output = ();
-
-    fn on<D: Device>(mut self, device: &D) -> Result<(), Failure> {
+impl Serving {
+    fn on(mut self, device: &Device) -> Result<(), Failure> {
         let Some(thinker) = self.goods.thinker.take() else {
             return Ok(());
         };

@@ -21,20 +21,20 @@ pub struct Thinker {
 }
 
 /// The same on a device.
-pub struct Thinking<'a, D: Device> {
-    device: &'a D,
+pub struct Thinking<'a> {
+    device: &'a Device,
     layer: Option<&'a str>,
-    embedder: Embedder<D>,
-    looker: Option<(Looker<'a, D>, Option<Findings>)>,
+    embedder: Embedder,
+    looker: Option<(Looker<'a>, Option<Findings>)>,
 }
 
-impl<'a, D: Device> Thinking<'a, D> {
+impl<'a> Thinking<'a> {
     /// Puts it on a device.
     pub fn new(
-        device: &'a D,
+        device: &'a Device,
         thinker: Thinker,
         layer: Option<&'a str>,
-    ) -> Result<Thinking<'a, D>, Failure> {
+    ) -> Result<Thinking<'a>, Failure> {
         let Thinker { model, look } = thinker;
         let looker = look
             .map(|(from, found)| Looker::new(device, &model, from).map(|looker| (looker, found)));

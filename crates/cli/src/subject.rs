@@ -132,13 +132,13 @@ impl Subject {
     }
 
     /// The network with its weights; a network nobody trained is drawn from `seed`. Also what there is to say of it.
-    pub fn network<D: Device>(
+    pub fn network(
         &self,
-        device: &D,
+        device: &Device,
         graph: &Graph,
         keep: Vec<NodeId>,
         seed: u64,
-    ) -> Result<(D::Network, Option<String>), Failure> {
+    ) -> Result<(Network, Option<String>), Failure> {
         let options = NetworkOptions {
             keep,
             ..NetworkOptions::new(self.config.training.batch)

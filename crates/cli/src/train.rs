@@ -10,7 +10,7 @@ use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{Event, Outcome, Preset, RunDir, RunEnded, train};
 
 use crate::args::TrainArgs;
-use crate::device::{self, Work};
+use crate::device;
 use crate::draw::{Drawer, Style};
 use crate::failure::Failure;
 use crate::output;
@@ -41,7 +41,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         observer: &mut |event: &Event| drawer.event(event),
         stop: &stop,
     };
-    let outcome = device::run(&machine, work);
+    let outcome = device::open(&machine).and_then(|device| work.on(&device));
     drawer.finish();
     let (run, outcome) = outcome?;
     match outcome {
@@ -105,12 +105,8 @@ impl Training<'_> {
             }
         }
     }
-}
 
-impl Work for Training<'_> {
-    type Output = (PathBuf, Outcome);
-
-    fn on<D: Device>(self, device: &D) -> Result<(PathBuf, Outcome), Failure> {
+    fn on(self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
         let mut dir = self.folder()?;
         let mut follower = Follower::new(dir.path(), self.args.tensorboard);
         let observer = self.observer;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use anchorhood::engine::{Cpu, Device, Network, NetworkOptions};
+use anchorhood::engine::{Device, Network, NetworkOptions};
 use anchorhood::models::{Architecture, Form, Weights};
 use common::{Sandbox, names};
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn json(text: &str) -> Value {
 /// Weights as another program would leave them: a ResNet18 with 1000 classes.
 fn foreign(sandbox: &Sandbox, form: Form) -> &'static str {
     let graph = Architecture::ResNet18.graph_of(form, 16, 2, 1000).unwrap();
-    let mut network = Cpu::new(1)
+    let mut network = Device::cpu(1)
         .network(&graph, &NetworkOptions::new(1))
         .unwrap();
     network.initialise(3);

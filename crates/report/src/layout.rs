@@ -3,7 +3,7 @@
 //! The two directions of greatest variance give a first arrangement; t-SNE then pulls neighbours together. The same vectors
 //! give the same sheet every time. Very many vectors are sampled, evenly over their order.
 
-use anchorhood_engine::{Cpu, Device, Error, Scan};
+use anchorhood_engine::{Device, Error, Scan};
 use bhtsne::Neighbor;
 use rayon::prelude::*;
 
@@ -103,7 +103,7 @@ fn direction(rows: &[Vec<f32>], dim: usize, other: Option<&[f32]>) -> Vec<f32> {
 
 fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
     // t-SNE's sums depend on how threads share the work, and its sheets on the last bit of a sum: one thread does it all.
-    let device = Cpu::new(1);
+    let device = Device::cpu(1);
     let perplexity = PERPLEXITY.min(rows.len() as f32 / 4.0);
     let Ok(nearest) = nearest(&device, rows, (3.0 * perplexity) as usize) else {
         return start.to_vec(); // a sheet, if not the best
@@ -128,7 +128,7 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
 }
 
 /// The rows most like each, nearest first. (t-SNE's own search begins anywhere, and no sheet would be like the last.)
-fn nearest(device: &Cpu, rows: &[Vec<f32>], k: usize) -> Result<Vec<Vec<Neighbor<f32>>>, Error> {
+fn nearest(device: &Device, rows: &[Vec<f32>], k: usize) -> Result<Vec<Vec<Neighbor<f32>>>, Error> {
     let scan = Scan {
         dim: rows[0].len(),
         entropy_temperature: None,

@@ -15,7 +15,7 @@ use crate::{Job, Lab, Method, Protocol, ReproduceError, Scale, Told};
 
 type Observer<'a> = Mutex<&'a mut (dyn FnMut(Told) + Send)>;
 
-impl<D: Device> Lab<'_, D> {
+impl Lab<'_> {
     /// The run of a job and how it does by a protocol.
     ///
     /// kNN of what was trained without labels is the run's own last figure, whose voters are the memory. Of other networks
@@ -107,9 +107,9 @@ fn linear_options(job: &Job) -> LinearOptions {
 }
 
 /// What a layer makes of the training and of the test pictures.
-fn rows<D: Device>(
-    device: &D,
-    network: &mut D::Network,
+fn rows(
+    device: &Device,
+    network: &mut Network,
     node: NodeId,
     data: &Dataset,
     what: &str,
@@ -130,8 +130,8 @@ fn rows<D: Device>(
 
 type Figures = (f64, Option<f64>, usize, Option<usize>);
 
-fn vote<D: Device>(
-    device: &D,
+fn vote(
+    device: &Device,
     config: &RunConfig,
     data: &Dataset,
     [mut train, mut test]: [Rows; 2],
@@ -151,8 +151,8 @@ fn vote<D: Device>(
     Ok((result.top1, result.top5, result.n, None))
 }
 
-fn classify<D: Device>(
-    device: &D,
+fn classify(
+    device: &Device,
     options: &LinearOptions,
     data: &Dataset,
     [train, test]: [Rows; 2],

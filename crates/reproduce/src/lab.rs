@@ -31,8 +31,8 @@ struct Opened {
 }
 
 /// Carries experiments out on a device.
-pub struct Lab<'a, D: Device> {
-    pub(crate) device: &'a D,
+pub struct Lab<'a> {
+    pub(crate) device: &'a Device,
     pub(crate) place: &'a Place,
     machine: &'a MachineConfig,
     pub(crate) observer: &'a mut (dyn FnMut(Told) + Send),
@@ -40,10 +40,10 @@ pub struct Lab<'a, D: Device> {
     open: Option<Opened>,
 }
 
-impl<'a, D: Device> Lab<'a, D> {
+impl<'a> Lab<'a> {
     /// `observer` hears what happens; setting `stop` ends the work soon, saved.
     pub fn new(
-        device: &'a D,
+        device: &'a Device,
         place: &'a Place,
         machine: &'a MachineConfig,
         observer: &'a mut (dyn FnMut(Told) + Send),

@@ -32,8 +32,8 @@ pub fn after_instance(instance: &Path, config: &RunConfig) -> Result<Checkpoint,
 }
 
 /// A run that begins with round 1: a network as its seed draws it, and in the memory what it makes of the pictures.
-pub fn after_nothing<D: Device>(
-    device: &D,
+pub fn after_nothing(
+    device: &Device,
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Checkpoint, ReproduceError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood_engine::Cpu;
+use anchorhood_engine::Device;
 use anchorhood_reproduce::{Lab, Place, ReproduceError, Results, Scale, Told, find};
 use anchorhood_train::{Event, MachineConfig, Preset};
 
@@ -33,7 +33,7 @@ fn carry_out(
         }
     };
     let (place, machine) = (place(folder), machine());
-    let device = Cpu::new(2);
+    let device = Device::cpu(2);
     let mut lab = Lab::new(&device, &place, &machine, &mut observer, &stop);
     lab.carry_out(&find("table5").unwrap()[0], seeds)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anchorhood_data::find_pictures;
-use anchorhood_engine::Cpu;
+use anchorhood_engine::Device;
 use anchorhood_search::{EmbedOptions, Journal, JournalHeader, Model, embed_files};
 
 const BATCH: usize = 128;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut path = || args.next().map(PathBuf::from).ok_or("CHECKPOINT FOLDER");
     let (checkpoint, folder) = (path()?, path()?);
     let threads: usize = args.next().map_or(Ok(2), |t| t.parse())?;
-    let device = Cpu::new(threads);
+    let device = Device::cpu(threads);
     let model = Model::load(&checkpoint)?;
     let mut embedder = model.embedder(&device, BATCH, None)?;
     let files = find_pictures(&folder)?.files;

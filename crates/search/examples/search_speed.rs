@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use anchorhood_engine::{Cpu, Device, Scan};
+use anchorhood_engine::{Device, Scan};
 use anchorhood_search::{Lists, nearest};
 use rayon::prelude::*;
 
@@ -83,7 +83,7 @@ fn main() {
         println!("exact, k {k:3}                 {exact:8.3} ms");
     }
 
-    let device = Cpu::new(threads);
+    let device = Device::cpu(threads);
     let buffer = device.upload(&keys).expect("memory");
     let scan = Scan {
         dim: DIM,

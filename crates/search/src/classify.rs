@@ -47,8 +47,8 @@ pub struct Guess {
 
 /// Guesses the class of every vector, from those that are labelled: `labels` has a class for each of them. Labelled pictures
 /// do not vote on themselves.
-pub fn classify<D: Device>(
-    device: &D,
+pub fn classify(
+    device: &Device,
     vectors: &[f32],
     dim: usize,
     labels: &[Option<u32>],
@@ -161,7 +161,6 @@ pub fn label_next(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
 
     fn at(angles: &[f32]) -> Vec<f32> {
         angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect()
@@ -171,7 +170,7 @@ mod tests {
     fn labels_spread_to_what_is_near() {
         let vectors = at(&[0.0, 0.1, 0.2, 1.5, 1.6, 1.4, 0.75]);
         let labels = [Some(0), Some(0), None, Some(1), Some(1), None, None];
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         let guesses = classify(
             &device,
             &vectors,
@@ -198,7 +197,7 @@ mod tests {
             k: 2,
             ..VoteOptions::default()
         };
-        let guesses = classify(&Cpu::new(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
+        let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
         assert_eq!(guesses[1].class, 0);
         assert_eq!(leave_one_out(&labels, &guesses), 0.0);
     }
@@ -208,7 +207,7 @@ mod tests {
     fn the_next_are_unlike_each_other() {
         let vectors = at(&[0.0, 3.0, 1.5, 1.5, 1.5, -1.6]);
         let labels = [Some(0), Some(1), None, None, None, None];
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         let guesses = classify(
             &device,
             &vectors,
@@ -225,7 +224,7 @@ mod tests {
     fn one_label_is_not_enough() {
         let labels = [Some(0), None];
         let error = classify(
-            &Cpu::new(1),
+            &Device::cpu(1),
             &at(&[0.0, 1.0]),
             2,
             &labels,

@@ -47,8 +47,8 @@ impl Clusters {
 }
 
 /// Divides vectors of unit length into `k` clusters; the seed decides where they begin. `progress` hears of each round.
-pub fn kmeans<D: Device>(
-    device: &D,
+pub fn kmeans(
+    device: &Device,
     vectors: &[f32],
     dim: usize,
     k: usize,
@@ -175,7 +175,6 @@ fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
 
     /// Vectors near four directions, in turn.
     pub(crate) fn four_groups(n: usize) -> Vec<f32> {
@@ -193,7 +192,7 @@ mod tests {
     fn groups_are_found_whatever_the_seed() {
         let vectors = four_groups(400);
         for seed in 0..5 {
-            let found = kmeans(&Cpu::new(1), &vectors, 8, 4, seed, &mut |_| {}).unwrap();
+            let found = kmeans(&Device::cpu(1), &vectors, 8, 4, seed, &mut |_| {}).unwrap();
             for i in 4..400 {
                 assert_eq!(found.of[i], found.of[i % 4], "seed {seed}");
             }
@@ -207,12 +206,12 @@ mod tests {
     #[test]
     fn as_many_clusters_as_vectors_and_no_more() {
         let vectors = four_groups(6);
-        let found = kmeans(&Cpu::new(1), &vectors, 8, 6, 0, &mut |_| {}).unwrap();
+        let found = kmeans(&Device::cpu(1), &vectors, 8, 6, 0, &mut |_| {}).unwrap();
         let mut of = found.of.clone();
         of.sort();
         of.dedup();
         assert_eq!(of.len(), 6);
-        let error = kmeans(&Cpu::new(1), &vectors, 8, 7, 0, &mut |_| {}).unwrap_err();
+        let error = kmeans(&Device::cpu(1), &vectors, 8, 7, 0, &mut |_| {}).unwrap_err();
         assert!(
             error.to_string().contains("7 clusters of 6 pictures"),
             "{error}"
@@ -222,7 +221,7 @@ mod tests {
     #[test]
     fn vectors_that_are_all_alike() {
         let vectors = [1.0, 0.0].repeat(10);
-        let found = kmeans(&Cpu::new(1), &vectors, 2, 3, 0, &mut |_| {}).unwrap();
+        let found = kmeans(&Device::cpu(1), &vectors, 2, 3, 0, &mut |_| {}).unwrap();
         assert_eq!(found.of.len(), 10);
     }
 }

@@ -24,8 +24,8 @@ pub struct Pair {
 
 /// Every pair of vectors of unit length whose similarity is at least `above`, the most similar first. `progress` is told how
 /// many vectors have been looked at.
-pub fn duplicates<D: Device>(
-    device: &D,
+pub fn duplicates(
+    device: &Device,
     vectors: &[f32],
     dim: usize,
     above: f32,
@@ -110,7 +110,6 @@ pub fn groups(pairs: &[Pair]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
     use anchorhood_random::{Draws, Stream};
 
     fn unit(mut row: Vec<f32>) -> Vec<f32> {
@@ -133,7 +132,7 @@ mod tests {
             rows[100 + i] = unit(near.map(|(a, b)| a + 0.03 * b).collect());
         }
         let vectors: Vec<f32> = rows.concat();
-        let found = duplicates(&Cpu::new(1), &vectors, dim, 0.98, &|_| {}).unwrap();
+        let found = duplicates(&Device::cpu(1), &vectors, dim, 0.98, &|_| {}).unwrap();
         let mut expected = 0;
         for i in 0..300 {
             for j in i + 1..300 {
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn one_picture_has_no_duplicate_and_two_may() {
-        let device = Cpu::new(1);
+        let device = Device::cpu(1);
         assert_eq!(
             duplicates(&device, &[1.0, 0.0], 2, 0.9, &|_| {}).unwrap(),
             []

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood_data::{Picture, Pictures, normalise};
-use anchorhood_engine::{Device, Network, NodeId};
+use anchorhood_engine::{Network, NodeId};
 use anchorhood_train::InputForm;
 
 use crate::{SearchError, Vectors};
@@ -12,8 +12,8 @@ use crate::{SearchError, Vectors};
 ///
 /// The vector of a picture is the network's result, of unit length; of another layer it is the mean of each channel over
 /// all places, as it is.
-pub struct Embedder<D: Device> {
-    network: D::Network,
+pub struct Embedder {
+    network: Network,
     input: InputForm,
     tap: Option<NodeId>,
     dim: usize,
@@ -21,8 +21,8 @@ pub struct Embedder<D: Device> {
     result: Vec<f32>,
 }
 
-impl<D: Device> Embedder<D> {
-    pub(crate) fn new(network: D::Network, input: InputForm, tap: Option<NodeId>) -> Self {
+impl Embedder {
+    pub(crate) fn new(network: Network, input: InputForm, tap: Option<NodeId>) -> Self {
         let graph = network.graph();
         let result = graph.shape(graph.output_node()).len() * network.batch();
         let dim = match tap {

@@ -109,7 +109,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::{Cpu, Device, Scan};
+    use anchorhood_engine::{Device, Scan};
     use anchorhood_random::{Draws, Stream};
 
     fn drawn(n: usize, dim: usize, item: u64) -> Vec<f32> {
@@ -124,7 +124,7 @@ mod tests {
         for (n, dim, k) in [(1, 3, 1), (5000, 37, 20), (4097, 128, 5), (10, 8, 50)] {
             let keys = drawn(n, dim, 0);
             let query = drawn(1, dim, 1);
-            let device = Cpu::new(1);
+            let device = Device::cpu(1);
             let upload = |v: &[f32]| device.upload(v).unwrap();
             let scan = Scan {
                 dim,

@@ -6,8 +6,8 @@ use crate::SearchError;
 
 /// Divides vectors of unit length into the connected components of a graph: two are joined where each is among the other's
 /// `k` nearest and their similarity is at least `above`. Groups of at least `least`, largest first; members by index.
-pub fn components<D: Device>(
-    device: &D,
+pub fn components(
+    device: &Device,
     vectors: &[f32],
     dim: usize,
     k: usize,
@@ -73,16 +73,15 @@ impl Sets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
 
     #[test]
     fn chains_hold_together_and_the_lonely_are_alone() {
         // Angles: a chain of small steps, a pair, a loner.
         let angles = [0.0_f32, 0.1, 0.2, 0.3, 2.0, 2.05, 4.0];
         let vectors: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
-        let groups = components(&Cpu::new(1), &vectors, 2, 2, 0.99, 1, &|_| {}).unwrap();
+        let groups = components(&Device::cpu(1), &vectors, 2, 2, 0.99, 1, &|_| {}).unwrap();
         assert_eq!(groups, [vec![0, 1, 2, 3], vec![4, 5], vec![6]]);
-        let groups = components(&Cpu::new(1), &vectors, 2, 2, 0.99, 2, &|_| {}).unwrap();
+        let groups = components(&Device::cpu(1), &vectors, 2, 2, 0.99, 2, &|_| {}).unwrap();
         assert_eq!(groups.len(), 2);
     }
 }

@@ -188,9 +188,9 @@ impl PictureIndex {
     }
 
     /// Makes clusters to search by, and measures how much of the truth is found with them.
-    pub fn divide<D: Device>(
+    pub fn divide(
         &mut self,
-        device: &D,
+        device: &Device,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Recall, SearchError> {
         let parts = &mut self.parts;

@@ -10,10 +10,10 @@
 //! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
 //!
 //! ```no_run
-//! use anchorhood_engine::Cpu;
+//! use anchorhood_engine::Device;
 //! use anchorhood_search::{Model, PictureIndex};
 //!
-//! let device = Cpu::new(2);
+//! let device = Device::cpu(2);
 //! let model = Model::load("runs/mine")?;
 //! let index = PictureIndex::build("pictures.index", &model, &device, "pictures")?;
 //! let vector = model.embedder(&device, 1, None)?.embed_file("query.jpg")?;

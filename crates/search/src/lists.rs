@@ -40,8 +40,8 @@ pub struct Recall {
 
 impl Lists {
     /// Divides vectors of unit length into about √n clusters.
-    pub fn build<D: Device>(
-        device: &D,
+    pub fn build(
+        device: &Device,
         vectors: &[f32],
         dim: usize,
         seed: u64,
@@ -180,7 +180,6 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_engine::Cpu;
 
     fn clustered(n: usize, dim: usize) -> Vec<f32> {
         let mut vectors = vec![0.0; n * dim];
@@ -197,7 +196,7 @@ mod tests {
     fn all_clusters_are_the_truth_and_a_few_find_most_of_it() {
         let (n, dim) = (4000, 32);
         let vectors = clustered(n, dim);
-        let lists = Lists::build(&Cpu::new(1), &vectors, dim, 0, &mut |_| {}).unwrap();
+        let lists = Lists::build(&Device::cpu(1), &vectors, dim, 0, &mut |_| {}).unwrap();
         assert!(lists.fits(n, dim) && !lists.fits(n - 1, dim) && !lists.fits(n, dim + 1));
         assert_eq!(lists.len(), 63);
         let all = lists.measure(&vectors, dim, 10, 50, lists.len(), 0);

@@ -97,12 +97,12 @@ impl Model {
     }
 
     /// The model on a device, for up to `batch` pictures at a time; of `layer`, or of its last one.
-    pub fn embedder<D: Device>(
+    pub fn embedder(
         &self,
-        device: &D,
+        device: &Device,
         batch: usize,
         layer: Option<&str>,
-    ) -> Result<Embedder<D>, SearchError> {
+    ) -> Result<Embedder, SearchError> {
         let tap = layer.map(|name| self.graph.find(name)).transpose()?;
         let options = NetworkOptions {
             keep: tap.into_iter().collect(),
@@ -110,17 +110,13 @@ impl Model {
         };
         let mut network = device.network(&self.graph, &options)?;
         for (i, tensor) in self.weights.iter().enumerate() {
-            anchorhood_engine::Network::write(&mut network, Tensors::Values, i, &tensor.values)?;
+            network.write(Tensors::Values, i, &tensor.values)?;
         }
         Ok(Embedder::new(network, self.input, tap))
     }
 
     /// The vectors of many pictures, computed on a device.
-    pub fn embed<D: Device>(
-        &self,
-        device: &D,
-        pictures: &Pictures,
-    ) -> Result<Vectors, SearchError> {
+    pub fn embed(&self, device: &Device, pictures: &Pictures) -> Result<Vectors, SearchError> {
         let batch = pictures.len().clamp(1, BATCH);
         self.embedder(device, batch, None)?.embed_all(pictures)
     }

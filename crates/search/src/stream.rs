@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use anchorhood_data::PictureFile;
-use anchorhood_engine::Device;
 
 use crate::ahead::{Ahead, Chunk, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
@@ -38,8 +37,8 @@ pub struct Embedded {
 
 /// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with the reason. `progress`
 /// is told how many of all files are done, and of each one that failed. `stop` is looked at between batches.
-pub fn embed_files<D: Device>(
-    embedder: &mut Embedder<D>,
+pub fn embed_files(
+    embedder: &mut Embedder,
     files: &[PictureFile],
     journal: &mut Journal,
     options: &EmbedOptions,
@@ -84,8 +83,8 @@ pub fn embed_files<D: Device>(
     Ok(result)
 }
 
-fn embed_chunk<D: Device>(
-    embedder: &mut Embedder<D>,
+fn embed_chunk(
+    embedder: &mut Embedder,
     files: &[(&PictureFile, u64)],
     decoded: Chunk,
 ) -> Result<Vec<Entry>, SearchError> {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{at_least_one, median, step::random_rows};
 use crate::args::BenchDiscoverArgs;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 
 /// Runs the benchmark.
@@ -27,22 +27,10 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
             args.n
         )));
     }
-    device::run(&args.common.machine(), Discoveries { args })
+    discoveries(args, &device::open(&args.common.machine())?)
 }
 
-struct Discoveries<'a> {
-    args: &'a BenchDiscoverArgs,
-}
-
-impl Work for Discoveries<'_> {
-    type Output = ();
-
-    fn on<D: Device>(self, device: &D) -> Result<(), Failure> {
-        discoveries(self.args, device)
-    }
-}
-
-fn discoveries<D: Device>(args: &BenchDiscoverArgs, device: &D) -> Result<(), Failure> {
+fn discoveries(args: &BenchDiscoverArgs, device: &Device) -> Result<(), Failure> {
     let threads = args.common.thread_count();
     let bank = MemoryBank::from_values(device, &random_rows(args.n, args.dim), args.dim)?;
     let mut seconds = vec![];

@@ -38,7 +38,7 @@ struct Steps<'a> {
 impl Work for Steps<'_> {
     type Output = ();
 
-    fn on<D: Device>(self, device: &D) -> Result<(), Failure> {
+    fn on(self, device: &Device) -> Result<(), Failure> {
         let args = self.args;
         if D::LEADS_STEPS {
             let mut trainer = trainer(args, device)?;
@@ -68,7 +68,7 @@ impl Work for Steps<'_> {
 }
 
 /// A trainer on random pictures.
-fn trainer<D: Device>(args: &BenchStepArgs, device: &D) -> Result<Trainer<D>, Failure> {
+fn trainer(args: &BenchStepArgs, device: &Device) -> Result<Trainer, Failure> {
     let mut config = Preset::Paper.config("random");
     config.network.architecture = args.network;
     config.network.width = args.width;
@@ -93,10 +93,7 @@ fn trainer<D: Device>(args: &BenchStepArgs, device: &D) -> Result<Trainer<D>, Fa
 }
 
 /// Seconds of a step, measured over as many as are asked for at once in training, and the last loss.
-fn device_steps<D: Device>(
-    args: &BenchStepArgs,
-    trainer: &mut Trainer<D>,
-) -> Result<(f64, f64), Failure> {
+fn device_steps(args: &BenchStepArgs, trainer: &mut Trainer) -> Result<(f64, f64), Failure> {
     let sgd = Sgd::new(0.03);
     let batches = trainer.batches();
     let (mut at, mut last) = ((0, 1), f64::NAN);
@@ -124,7 +121,7 @@ fn device_steps<D: Device>(
     Ok((median(seconds), last))
 }
 
-fn host_steps<D: Device>(args: &BenchStepArgs, device: &D) -> Result<(f64, f64), Failure> {
+fn host_steps(args: &BenchStepArgs, device: &Device) -> Result<(f64, f64), Failure> {
     let graph = args.network.graph(args.size, args.width, args.dim)?;
     let mut network = device.network(&graph, &NetworkOptions::new(args.batch))?;
     network.initialise(0);
@@ -165,9 +162,9 @@ fn host_steps<D: Device>(args: &BenchStepArgs, device: &D) -> Result<(f64, f64),
     Ok((median(seconds), last))
 }
 
-fn show<D: Device>(
+fn show(
     args: &BenchStepArgs,
-    device: &D,
+    device: &Device,
     how: &str,
     step: f64,
     loss: f64,

@@ -16,10 +16,10 @@ impl PictureIndex {
     ///
     /// To be told how far it is, to stop it, or to choose a layer, take its parts: [`embed_files`] and
     /// [`PictureIndex::collect`].
-    pub fn build<D: Device>(
+    pub fn build(
         path: impl AsRef<Path>,
         model: &Model,
-        device: &D,
+        device: &Device,
         folder: impl AsRef<Path>,
     ) -> Result<PictureIndex, SearchError> {
         let (path, folder) = (path.as_ref(), folder.as_ref());
