@@ -7,7 +7,6 @@
 
 mod attention;
 mod consistency;
-mod cross_entropy;
 mod features;
 mod head;
 mod knn;
@@ -18,7 +17,6 @@ mod spread;
 
 pub use attention::{HeatMap, LayerGradient, Memory, attention, layer_gradient};
 pub use consistency::{Consistency, consistency};
-pub use cross_entropy::{CrossEntropy, naive_cross_entropy};
 pub use features::{extract, raw_pixels, raw_pixels_within};
 pub use knn::{KnnOptions, KnnResult, weighted_knn};
 pub use linear::{LinearOptions, LinearResult, LinearSet};

@@ -16,7 +16,7 @@ use anchorhood_engine::{
 use anchorhood_random::{Draws, Stream as Purpose};
 use rayon::prelude::*;
 
-use crate::{CrossEntropy, Rows};
+use crate::Rows;
 
 /// How the classifier is trained.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,7 +182,7 @@ impl LinearSet {
         progress: &(dyn Fn(usize, f64) + Sync),
     ) -> Result<f64> {
         let (device, n, batch) = (&self.device, self.train_labels.len(), network.batch());
-        let entropy = CrossEntropy::new(device, self.classes, &self.train_labels)?;
+        let labels = device.upload_indices(&self.train_labels)?;
         let mut source = device.row_batches(self.train.clone(), self.test.dim, batch)?;
         let (mut stream, mut rows) = (device.stream()?, device.zeros(batch)?);
         let steps = n / batch;
@@ -210,7 +210,7 @@ impl LinearSet {
                         gradient,
                         weight: 1.0,
                     };
-                    entropy.loss(stream, logits, items.indices(), loss)?;
+                    stream.cross_entropy(logits, self.classes, &labels, items.indices(), loss)?;
                     network.backward(stream, 0)?;
                     network.update(stream)
                 })?;

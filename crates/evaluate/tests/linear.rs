@@ -1,14 +1,10 @@
-//! Cross-entropy against plain loops and finite differences; the linear classifier on rows that can be separated and rows that
-//! cannot; layers extracted through taps.
+//! The linear classifier on rows that can be separated and rows that cannot; layers extracted through taps.
 
 use std::sync::Mutex;
 
 use anchorhood_data::{Labels, Pictures, normalise};
-use anchorhood_engine::{Device, Loss, NetworkOptions};
-use anchorhood_evaluate::{
-    CrossEntropy, LinearOptions, LinearSet, Rows, average, extract_layer, naive_cross_entropy,
-    pooled,
-};
+use anchorhood_engine::{Device, NetworkOptions};
+use anchorhood_evaluate::{LinearOptions, LinearSet, Rows, average, extract_layer, pooled};
 use anchorhood_models::Architecture;
 use anchorhood_random::{Draws, Stream};
 
@@ -20,74 +16,6 @@ fn noise(item: u64, len: usize, limit: f32) -> Vec<f32> {
 
 fn labels(values: Vec<u32>, classes: usize) -> Labels {
     Labels::new(values, (0..classes).map(|c| c.to_string()).collect())
-}
-
-#[test]
-fn cross_entropy_agrees_with_plain_loops() {
-    let device = Device::cpu(2);
-    for (batch, classes) in [(1, 2), (7, 10), (33, 100), (16, 1000)] {
-        let logits = noise(0, batch * classes, 20.0);
-        let truth: Vec<u32> = (0..batch).map(|i| (i * 31 % classes) as u32).collect();
-        let wide: Vec<f64> = logits.iter().map(|v| f64::from(*v)).collect();
-        let (losses, expected) = naive_cross_entropy(&wide, classes, &truth);
-        // Labels of the items in another order than the batch's.
-        let items: Vec<u32> = (0..batch as u32).rev().collect();
-        let of_items: Vec<u32> = truth.iter().rev().copied().collect();
-        let entropy = CrossEntropy::new(&device, classes, &of_items).unwrap();
-        let (mut stream, items) = (
-            device.stream().unwrap(),
-            device.upload_indices(&items).unwrap(),
-        );
-        let mut gradient = device.upload(&vec![9.0; logits.len()]).unwrap();
-        let mut rows = device.zeros(batch).unwrap();
-        let logits = device.upload(&logits).unwrap();
-        let loss = Loss {
-            rows: &mut rows,
-            gradient: &mut gradient,
-            weight: 1.0,
-        };
-        entropy.loss(&mut stream, &logits, &items, loss).unwrap();
-        for (got, expected) in device.download(&rows).unwrap().iter().zip(&losses) {
-            assert!(
-                (f64::from(*got) - expected).abs() < 1e-4,
-                "{got} {expected}"
-            );
-        }
-        for (got, expected) in device.download(&gradient).unwrap().iter().zip(&expected) {
-            assert!(
-                (f64::from(*got) - expected).abs() < 1e-6,
-                "{got} {expected}"
-            );
-        }
-    }
-}
-
-#[test]
-fn naive_cross_entropy_has_the_gradient_of_its_loss() {
-    let (classes, truth) = (5, [3, 0, 4]);
-    let logits: Vec<f64> = noise(1, 15, 3.0).iter().map(|v| f64::from(*v)).collect();
-    let gradient = naive_cross_entropy(&logits, classes, &truth).1;
-    for i in 0..logits.len() {
-        let mean = |step: f64| {
-            let mut moved = logits.clone();
-            moved[i] += step;
-            let losses = naive_cross_entropy(&moved, classes, &truth).0;
-            losses.iter().sum::<f64>() / truth.len() as f64
-        };
-        let slope = (mean(1e-5) - mean(-1e-5)) / 2e-5;
-        assert!(
-            (slope - gradient[i]).abs() < 1e-8,
-            "{slope} {}",
-            gradient[i]
-        );
-    }
-}
-
-#[test]
-fn a_label_beyond_the_classes_is_refused() {
-    let device = Device::cpu(1);
-    let error = CrossEntropy::new(&device, 3, &[0, 3]).err().unwrap();
-    assert!(error.to_string().contains("label 3 of 3"), "{error}");
 }
 
 /// Rows whose class shows in the direction of a few values, in the midst of noise and on another scale.
