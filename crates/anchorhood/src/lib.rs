@@ -8,6 +8,7 @@
 //! | [`models`] | which graph is which network? |
 //! | [`engine`] | how does a graph of layers run, forwards and backwards, on this device? |
 //! | [`discover`] | memory bank, neighbourhoods, entropy, curriculum, the loss and its gradient |
+//! | [`methods`] | what does a training step do? |
 //! | [`train`] | rounds and epochs, schedule, checkpoints, resume, events |
 //! | [`evaluate`] | how good are the features? |
 //! | [`report`] | how does a person see it? |
@@ -108,6 +109,7 @@ pub use anchorhood_discover as discover;
 pub use anchorhood_engine as engine;
 pub use anchorhood_evaluate as evaluate;
 pub use anchorhood_export as export;
+pub use anchorhood_methods as methods;
 pub use anchorhood_models as models;
 pub use anchorhood_random as random;
 pub use anchorhood_report as report;

@@ -13,8 +13,8 @@ use anchorhood::engine::{Device, NetworkOptions, Positives};
 use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
 use anchorhood::evaluate::{HeatMap, Memory, attention};
 use anchorhood::train::{
-    Checkpoint, CheckpointError, DeviceChoice, MachineConfig, RunConfig, RunDir, TrainingSet,
-    checkpoint_path, write_whole,
+    Checkpoint, DeviceChoice, MachineConfig, RunConfig, RunDir, TrainingSet, checkpoint_path,
+    write_whole,
 };
 use clap::Parser;
 
@@ -160,11 +160,12 @@ impl Looking<'_> {
             for (i, pixels) in self.args.pictures.iter().zip(pixels.chunks_exact_mut(one)) {
                 data::normalise(pictures.picture(*i), mean, std, pixels);
             }
-            let positives = self.positives(&checkpoint, path)?;
-            let bank = MemoryBank::from_values(device, &checkpoint.memory, n.features)?;
+            let positives = self.positives(&checkpoint);
+            let (rows, dim) = checkpoint.memory().unwrap_or_default();
+            let bank = MemoryBank::from_values(device, rows, dim)?;
             let memory = Memory {
                 bank: bank.buffer(),
-                dim: n.features,
+                dim,
                 temperature: self.config.discovery.temperature as f32,
             };
             let maps = attention(device, &mut network, node, &pixels, &positives, &memory)?;
@@ -185,30 +186,17 @@ impl Looking<'_> {
     }
 
     /// What each chosen picture was drawn to in the round.
-    fn positives(&self, checkpoint: &Checkpoint, path: &Path) -> Result<Positives, Failure> {
-        let found = match &checkpoint.neighbourhoods {
-            None => Neighbourhoods::single(checkpoint.pictures),
-            Some(f) => Neighbourhoods::from_parts(
-                f.k,
-                f.neighbours.clone(),
-                f.anchors.clone(),
-                f.entropy.clone(),
-            )
-            .map_err(|e| mismatch(path, e.to_string()))?,
-        };
+    fn positives(&self, checkpoint: &Checkpoint) -> Positives {
+        let found = checkpoint.neighbourhoods();
+        let found = found.unwrap_or_else(|| Neighbourhoods::single(checkpoint.pictures()));
         let all = found.positives();
         let chosen = &self.args.pictures;
         let mut positives = Positives::with_capacity(chosen.len(), chosen.len());
         for i in chosen {
             positives.push(all.of(*i).iter().copied());
         }
-        Ok(positives)
+        positives
     }
-}
-
-fn mismatch(path: &Path, reason: String) -> Failure {
-    let path = path.into();
-    CheckpointError::Mismatch { path, reason }.into()
 }
 
 /// The picture, then a column for each round.

@@ -114,7 +114,7 @@ impl RunRecord {
         for round in 0.. {
             let path = checkpoint_path(folder, &format!("round-{round}"));
             match path.is_file() {
-                true => record.rounds.extend(findings(round, load(&path)?)),
+                true => record.rounds.extend(findings(round, &load(&path)?)),
                 false => break,
             }
         }
@@ -122,14 +122,14 @@ impl RunRecord {
         if last.is_file() {
             let checkpoint = load(&last)?;
             let round = record.rounds.last().map_or(1, |r| r.round + 1);
-            record.embedding = Some(Embedding {
-                dim: checkpoint.config.network.features,
-                vectors: checkpoint.memory.clone(),
+            record.embedding = checkpoint.memory().map(|(rows, dim)| Embedding {
+                dim,
+                vectors: rows.to_vec(),
             });
             // A round that is not finished has a place in the last checkpoint alone; an ended run stands after its last.
             let unfinished = checkpoint.standing.position.round == round;
             if unfinished && round <= checkpoint.config.training.rounds {
-                record.rounds.extend(findings(round, checkpoint));
+                record.rounds.extend(findings(round, &checkpoint));
             }
         }
         Ok(record)
@@ -140,19 +140,14 @@ fn load(path: &Path) -> Result<Checkpoint, ReportError> {
     Checkpoint::load(path).map_err(|e| ReportError::Checkpoint(Box::new(e)))
 }
 
-fn findings(round: usize, checkpoint: Checkpoint) -> Option<Findings> {
-    let n = checkpoint.pictures;
-    let found = checkpoint.neighbourhoods?;
-    let whole = found.anchors.len() == n
-        && found.entropy.len() == n
-        && found.neighbours.len() == n * found.k
-        && found.neighbours.iter().all(|i| (*i as usize) < n);
-    (n > 0 && whole).then_some(Findings {
+fn findings(round: usize, checkpoint: &Checkpoint) -> Option<Findings> {
+    let found = checkpoint.neighbourhoods()?;
+    (found.len() == checkpoint.pictures()).then(|| Findings {
         round,
-        k: found.k,
-        neighbours: found.neighbours,
-        anchors: found.anchors,
-        entropy: found.entropy,
+        k: found.k(),
+        neighbours: found.neighbours().to_vec(),
+        anchors: found.anchors().to_vec(),
+        entropy: found.entropy().to_vec(),
     })
 }
 

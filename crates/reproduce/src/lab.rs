@@ -8,8 +8,8 @@ use anchorhood_data::{Dataset, LoadOptions, open_with_progress};
 use anchorhood_engine::Device;
 use anchorhood_report::{Summary, read_metrics};
 use anchorhood_train::{
-    Checkpoint, Event, LabelledSet, MachineConfig, Outcome, RunConfig, RunDir, RunEnded,
-    TrainError, VERSION, supervised_config, train, train_supervised,
+    Checkpoint, Event, MachineConfig, Outcome, RunConfig, RunDir, RunEnded, TrainError, VERSION,
+    train,
 };
 
 use crate::pictures::{self, Chosen};
@@ -127,7 +127,11 @@ impl<'a> Lab<'a> {
         let opened = self.opened(job)?;
         let mut config = config_of(job, &opened.spec, self.machine);
         if job.subject.method == Method::Supervised {
-            config = supervised_config(&config, LabelledSet::of(&opened.data)?.classes());
+            if opened.record.classes == 0 {
+                let data = opened.data.name.clone();
+                return Err(TrainError::NoLabels { data }.into());
+            }
+            config = config.supervised(opened.record.classes);
         }
         (self.observer)(Told::Training(&name));
         let mut run = RunRecord {
@@ -160,27 +164,18 @@ impl<'a> Lab<'a> {
     ) -> Result<RunEnded, ReproduceError> {
         let mut dir = self.run_dir(&run.name, &run.config)?;
         let mut tell = |event: &Event| (self.observer)(Told::Event(event));
-        let outcome = match job.subject.method {
-            Method::Supervised => {
-                let labelled = LabelledSet::of(data)?;
-                train_supervised(self.device, &mut dir, &labelled, &mut tell, self.stop)?
-            }
-            method => {
-                if let Method::And { start, .. } = method
-                    && !dir.checkpoint("last").exists()
-                {
-                    let from = self.place.runs().join(name_of(&job.before()));
-                    let first = match start {
-                        Start::Instance => after_instance(&from, dir.config())?,
-                        Start::Random => after_nothing(self.device, dir.config(), data)?,
-                    };
-                    first.save(&dir.checkpoint("round-0"))?;
-                    first.save(&dir.checkpoint("last"))?;
-                }
-                train(self.device, &mut dir, data, &mut tell, self.stop)?
-            }
-        };
-        match outcome {
+        if let Method::And { start, .. } = job.subject.method
+            && !dir.checkpoint("last").exists()
+        {
+            let from = self.place.runs().join(name_of(&job.before()));
+            let first = match start {
+                Start::Instance => after_instance(&from, dir.config())?,
+                Start::Random => after_nothing(self.device, dir.config(), data)?,
+            };
+            first.save(&dir.checkpoint("round-0"))?;
+            first.save(&dir.checkpoint("last"))?;
+        }
+        match train(self.device, &mut dir, data, &mut tell, self.stop)? {
             Outcome::Finished(ended) => Ok(ended),
             Outcome::Stopped(_) => Err(ReproduceError::Stopped),
         }
@@ -208,7 +203,7 @@ impl<'a> Lab<'a> {
     ) -> Result<(), ReproduceError> {
         let mut config = config_of(job, &found.config.data.set, self.machine);
         if job.subject.method == Method::Supervised {
-            config = supervised_config(&config, found.data.classes);
+            config = config.supervised(found.data.classes);
         }
         same_settings(folder, &found.config, &config)
     }
@@ -280,7 +275,8 @@ impl<'a> Lab<'a> {
                 };
                 let data = self.data(&job)?;
                 let last = anchorhood_train::checkpoint_path(&folder, "last");
-                let chosen = pictures::choose(&Checkpoint::load(&last)?, &data.train);
+                let found = Checkpoint::load(&last)?.neighbourhoods();
+                let chosen = pictures::choose(found.as_ref(), &data.train);
                 record::write(&file, &chosen)?;
                 chosen
             }

@@ -1,7 +1,7 @@
 //! Which pictures show where a network looks: some that it placed well, and one that it did not.
 
 use anchorhood_data::Split;
-use anchorhood_train::Checkpoint;
+use anchorhood_discover::Neighbourhoods;
 use serde::{Deserialize, Serialize};
 
 /// A training picture to show.
@@ -18,19 +18,18 @@ pub struct Chosen {
 /// Pictures that are placed well.
 const WELL: usize = 5;
 
-/// The first picture of each of the first five classes that have one whose neighbours in the last round are of its class,
+/// The first picture of each of the first five classes that have one whose neighbours in a round are of its class,
 /// and the first picture of all, of another class than these if there is one, whose neighbours are not.
-pub fn choose(last: &Checkpoint, train: &Split) -> Vec<Chosen> {
-    let (Some(found), Some(labels)) = (&last.neighbourhoods, &train.labels) else {
+pub fn choose(found: Option<&Neighbourhoods>, train: &Split) -> Vec<Chosen> {
+    let (Some(found), Some(labels)) = (found, &train.labels) else {
         return vec![];
     };
-    let n = labels.len().min(found.anchors.len());
+    let n = labels.len().min(found.len());
     let well = |i: usize| {
-        let neighbours = &found.neighbours[i * found.k..(i + 1) * found.k];
         let same = |j: &u32| labels.get(*j as usize) == labels.get(i);
-        neighbours.iter().all(same)
+        found.neighbours_of(i).iter().all(same)
     };
-    let anchors: Vec<usize> = (0..n).filter(|i| found.anchors[*i]).collect();
+    let anchors: Vec<usize> = (0..n).filter(|i| found.anchors()[*i]).collect();
     let chosen = |i: usize, failure| Chosen {
         number: i,
         class: labels.classes()[labels.get(i) as usize].clone(),
@@ -55,7 +54,6 @@ pub fn choose(last: &Checkpoint, train: &Split) -> Vec<Chosen> {
 mod tests {
     use super::*;
     use anchorhood_data::{Labels, Pictures};
-    use anchorhood_train::{Preset, SavedNeighbourhoods, Standing};
 
     #[test]
     fn some_well_placed_and_one_failure() {
@@ -66,27 +64,13 @@ mod tests {
             labels: Some(Labels::new(labels, names)),
             names: vec![],
         };
-        let mut last = Checkpoint {
-            config: Preset::Quick.config("shapes"),
-            standing: Standing::default(),
-            program: String::new(),
-            input: None,
-            weights: vec![],
-            momentum: vec![],
-            pictures: 6,
-            memory: vec![],
-            neighbourhoods: Some(SavedNeighbourhoods {
-                k: 1,
-                neighbours: vec![2, 0, 3, 4, 0, 1], // 0: wrong, 1: right, 2: right, 3 to 5: wrong
-                anchors: vec![true, true, true, true, false, true],
-                entropy: vec![0.0; 6],
-            }),
-        };
-        let found = choose(&last, &train);
+        let neighbours = vec![2, 0, 3, 4, 0, 1]; // 0: wrong, 1: right, 2: right, 3 to 5: wrong
+        let anchors = vec![true, true, true, true, false, true];
+        let last = Neighbourhoods::from_parts(1, neighbours, anchors, vec![0.0; 6]).unwrap();
+        let found = choose(Some(&last), &train);
         let brief: Vec<_> = found.iter().map(|c| (c.number, c.failure)).collect();
         assert_eq!(brief, [(1, false), (2, false), (5, true)]);
         assert_eq!(found[2].class, "c", "a class that is not shown yet");
-        last.neighbourhoods = None;
-        assert!(choose(&last, &train).is_empty());
+        assert!(choose(None, &train).is_empty());
     }
 }

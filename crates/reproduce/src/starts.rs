@@ -5,6 +5,7 @@ use std::path::Path;
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_evaluate::extract;
+use anchorhood_methods::Values;
 use anchorhood_train::{Checkpoint, Position, RunConfig, Standing, Trainer, TrainingSet};
 
 use crate::ReproduceError;
@@ -46,8 +47,11 @@ pub fn after_nothing(
         position: ROUND_1,
         ..Standing::default()
     };
-    Ok(Checkpoint {
-        memory,
-        ..trainer.checkpoint(standing)?
-    })
+    let mut checkpoint = trainer.checkpoint(standing)?;
+    for tensor in &mut checkpoint.state.tensors {
+        if let ("memory", Values::F32(rows)) = (tensor.name.as_str(), &mut tensor.values) {
+            rows.clone_from(&memory);
+        }
+    }
+    Ok(checkpoint)
 }

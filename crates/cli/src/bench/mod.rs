@@ -2,6 +2,7 @@
 
 mod augment;
 mod discover;
+mod fixed_batch;
 mod load;
 mod step;
 

@@ -1,18 +1,18 @@
-//! One training step. Led by the host: a fixed random batch forwards, loss over an N × dim bank, backwards, weights,
-//! memory. Led by a device that can: all of that, and the batch made by augmentation from N pictures on the device.
+//! One training step of the method. Where the device makes batches, with their augmentation from N pictures that lie on it;
+//! elsewhere over one random batch, again and again, with nobody preparing others beside.
 
 use std::time::Instant;
 
 use anchorhood::data::Pictures;
-use anchorhood::discover::{MemoryBank, Neighbourhoods, neighbourhood_loss};
-use anchorhood::engine::{Device, Network, NetworkOptions, PartTime, Positives, Profile, Sgd};
+use anchorhood::engine::{Device, PartTime, Profile};
 use anchorhood::random::{Draws, Stream};
 use anchorhood::train::{Position, Preset, Trainer, TrainingSet};
 use serde_json::json;
 
+use super::fixed_batch::FixedBatch;
 use super::{at_least_one, median};
 use crate::args::BenchStepArgs;
-use crate::device::{self, Work};
+use crate::device;
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,44 +27,32 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         ("steps", args.steps),
     ])?;
     let begun = Instant::now();
-    device::run(&args.common.machine(), Steps { args, begun })
-}
-
-struct Steps<'a> {
-    args: &'a BenchStepArgs,
-    begun: Instant,
-}
-
-impl Work for Steps<'_> {
-    type Output = ();
-
-    fn on(self, device: &Device) -> Result<(), Failure> {
-        let args = self.args;
-        if D::LEADS_STEPS {
-            let mut trainer = trainer(args, device)?;
-            trainer.advance((0, 0), 1, &Sgd::new(0.03))?;
-            if !args.common.json {
-                let seconds = self.begun.elapsed().as_secs_f64();
-                output::line(&format!("first step done {seconds:.1} s after the start"))?;
-            }
-            let (seconds, loss) = device_steps(args, &mut trainer)?;
-            show(args, device, "augmentation included", seconds, loss)?;
-            if !args.profile {
-                return Ok(());
-            }
-            let profile = trainer.profile(&Sgd::new(0.03))?;
-            let profile = profile.expect("this device leads");
-            return args.common.show(&table(&profile), &as_json(&profile));
-        }
-        if args.profile {
-            return Err(Failure::usage(format!(
-                "--profile: {} leads no steps by itself, so its parts cannot be told apart; give --device cuda",
-                device.describe()
-            )));
-        }
-        let (seconds, loss) = host_steps(args, device)?;
-        show(args, device, "no augmentation", seconds, loss)
+    let device = device::open(&args.common.machine())?;
+    let mut trainer = trainer(args, &device)?;
+    if !trainer.on_device() {
+        return host(args, &device, &mut trainer);
     }
+    trainer.advance(Position::default(), 1)?;
+    if !args.common.json {
+        let seconds = begun.elapsed().as_secs_f64();
+        output::line(&format!("first step done {seconds:.1} s after the start"))?;
+    }
+    let (seconds, loss) = device_steps(args, &mut trainer)?;
+    show(args, &device, "augmentation included", seconds, loss)?;
+    if !args.profile {
+        return Ok(());
+    }
+    match trainer.profile()? {
+        Some(profile) => args.common.show(&table(&profile), &as_json(&profile)),
+        None => Err(no_profile(&device)),
+    }
+}
+
+fn no_profile(device: &Device) -> Failure {
+    Failure::usage(format!(
+        "--profile: on {} the parts of a step cannot be told apart; give --device cuda",
+        device.describe()
+    ))
 }
 
 /// A trainer on random pictures.
@@ -88,24 +76,23 @@ fn trainer(args: &BenchStepArgs, device: &Device) -> Result<Trainer, Failure> {
         std: [0.25; 3],
     };
     let mut trainer = Trainer::new(device, &config, set)?;
-    trainer.begin(Position::default())?;
+    trainer.begin()?;
     Ok(trainer)
 }
 
 /// Seconds of a step, measured over as many as are asked for at once in training, and the last loss.
 fn device_steps(args: &BenchStepArgs, trainer: &mut Trainer) -> Result<(f64, f64), Failure> {
-    let sgd = Sgd::new(0.03);
     let batches = trainer.batches();
-    let (mut at, mut last) = ((0, 1), f64::NAN);
+    let (mut at, mut last) = (Position::default(), f64::NAN);
     let mut run = |count: usize| -> Result<(), Failure> {
         let mut left = count;
         while left > 0 {
-            let losses = trainer.advance(at, left, &sgd)?;
+            let losses = trainer.advance(at, left)?;
             left -= losses.len();
             last = losses.last().copied().unwrap_or(last);
-            at.1 += losses.len();
-            if at.1 == batches {
-                at = (at.0 + 1, 0);
+            at.batch += losses.len();
+            if at.batch == batches {
+                (at.epoch, at.batch) = (at.epoch + 1, 0);
             }
         }
         Ok(())
@@ -121,45 +108,36 @@ fn device_steps(args: &BenchStepArgs, trainer: &mut Trainer) -> Result<(f64, f64
     Ok((median(seconds), last))
 }
 
-fn host_steps(args: &BenchStepArgs, device: &Device) -> Result<(f64, f64), Failure> {
-    let graph = args.network.graph(args.size, args.width, args.dim)?;
-    let mut network = device.network(&graph, &NetworkOptions::new(args.batch))?;
-    network.initialise(0);
-    let mut bank = MemoryBank::from_values(device, &random_rows(args.n, args.dim), args.dim)?;
-    let mut pixels = vec![0.0; args.batch * args.size * args.size * 3];
-    Draws::new(0, Stream::Test, 0, 0).fill_symmetric(&mut pixels, 3_f32.sqrt());
-    let indices: Vec<u32> = (0..args.batch).map(|i| (i % args.n) as u32).collect();
-    let mut positives = Positives::with_capacity(args.batch, args.batch);
-    let single = Neighbourhoods::single(args.n);
-    let mut losses = vec![0.0; args.batch];
-    let sgd = Sgd::new(0.03);
+fn host(args: &BenchStepArgs, device: &Device, trainer: &mut Trainer) -> Result<(), Failure> {
+    if args.profile {
+        return Err(no_profile(device));
+    }
+    let batch = FixedBatch::new(args.n.max(2), trainer.batch(), args.size);
+    let (seconds, loss) = device.within(|| host_steps(args, device, trainer, batch))?;
+    show(args, device, "no augmentation", seconds, loss)
+}
 
+fn host_steps(
+    args: &BenchStepArgs,
+    device: &Device,
+    trainer: &mut Trainer,
+    batch: FixedBatch,
+) -> Result<(f64, f64), Failure> {
+    let mut stream = device.stream()?;
+    let mut source = batch.source(device, &mut stream, 0.03)?;
     let warm = (args.steps / 5).max(2);
-    let mut seconds = vec![];
-    let mut last = f64::NAN;
+    let (mut seconds, mut losses) = (vec![], vec![]);
     for number in 0..warm + args.steps {
+        let method = trainer.method();
         let clock = Instant::now();
-        single.positives(&indices, &mut positives);
-        network.train_forward(&pixels, number as u64)?;
-        let (features, gradient) = network.output_and_gradient();
-        last = neighbourhood_loss(
-            device,
-            features,
-            &bank,
-            0.1,
-            &positives,
-            &mut losses,
-            gradient,
-        )?;
-        network.backward()?;
-        network.update(&sgd)?;
-        let (features, _) = network.output_and_gradient();
-        bank.update(device, &indices, features, 0.5)?;
+        stream.step(&mut source, &mut |stream, batch| method.step(stream, batch))?;
         if number >= warm {
             seconds.push(clock.elapsed().as_secs_f64());
         }
+        losses.clear();
+        stream.losses(&mut losses)?;
     }
-    Ok((median(seconds), last))
+    Ok((median(seconds), losses.last().copied().unwrap_or(f64::NAN)))
 }
 
 fn show(

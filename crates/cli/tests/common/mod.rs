@@ -140,7 +140,8 @@ pub fn names(folder: &Path) -> Vec<String> {
 pub fn bits(checkpoint: &Path) -> Vec<u32> {
     let c = anchorhood::train::Checkpoint::load(checkpoint).expect("a checkpoint");
     let tensors = c.weights.iter().chain(&c.momentum).map(|t| &t.values);
-    let all = tensors.chain([&c.memory]).flatten();
+    let memory = c.memory().map_or(&[][..], |(rows, _)| rows);
+    let all = tensors.flatten().chain(memory);
     all.map(|v| v.to_bits()).collect()
 }
 
