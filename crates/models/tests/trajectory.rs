@@ -5,7 +5,7 @@
 //! (below 1e-6) and how far small mistakes do (above 1e-2).
 
 use anchorhood_engine::{
-    Cpu, Device, Input, Loss, NetworkOptions, Positives, Sgd, SimdLevel, SoftmaxLoss, Tensors,
+    Cpu, Device, Input, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors,
 };
 use anchorhood_models::resnet18;
 use safetensors::SafeTensors;
@@ -88,7 +88,7 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
         };
         stream.softmax_loss(&of, loss).unwrap();
         net.backward(&mut stream, 0).unwrap();
-        net.update(&mut stream, &Sgd::new(0.03)).unwrap();
+        net.update(&mut stream).unwrap();
         stream
             .blend_rows(&mut bank, FEATURES, &indices, net.output(), 0.5)
             .unwrap();
