@@ -2,7 +2,7 @@
 
 mod common;
 
-use anchorhood::engine::{Device, Network, NetworkOptions};
+use anchorhood::engine::{Device, NetworkOptions};
 use anchorhood::models::{Architecture, Form, Weights};
 use common::{Sandbox, names};
 use serde_json::Value;
