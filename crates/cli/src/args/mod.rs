@@ -1,0 +1,502 @@
+//! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
+//! decided by the modules below: which run ([`resolve`]), which pictures ([`run_data`]), which model ([`model`]), which
+//! network ([`subject`]), which device ([`device`]).
+
+pub mod device;
+pub mod model;
+pub mod resolve;
+pub mod run_data;
+pub mod subject;
+
+use std::path::PathBuf;
+
+use anchorhood::models::Architecture;
+use anchorhood::train::{CurriculumChoice, DeviceChoice, FeatureSource, PrecisionChoice, Preset};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+
+/// Learns image features without labels, by Anchor Neighbourhood Discovery.
+#[derive(Debug, Parser)]
+#[command(
+    name = "anchorhood",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "\
+Examples:
+  anchorhood train                         learn on drawn shapes, about two minutes on two cores
+  anchorhood train ~/pictures --size 64    learn on a folder of pictures
+  anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
+  anchorhood evaluate shapes-1             judge a run again, with its floors beside it
+  anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
+  anchorhood index shapes-1 ~/pictures -o my.index && anchorhood neighbours shapes-1 my.index query.jpg
+  anchorhood info                          what this machine and this program offer")]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Learn features from pictures.
+    Train(Box<TrainArgs>),
+    /// Judge the features of a run or a checkpoint.
+    Evaluate(EvaluateArgs),
+    /// Draw where a run's network looked, round after round.
+    Attention(crate::commands::attention::AttentionArgs),
+    /// The vectors of a folder of pictures, as Parquet, NumPy, CSV or JSON lines.
+    Embed(Box<crate::commands::embed::EmbedArgs>),
+    /// Make a folder of pictures searchable.
+    Index(Box<crate::commands::index::IndexArgs>),
+    /// Which pictures are like this one?
+    Neighbours(Box<crate::commands::neighbours::NeighboursArgs>),
+    /// Which pictures are nearly the same?
+    Duplicates(Box<crate::commands::duplicates::DuplicatesArgs>),
+    /// Which groups do the pictures form?
+    Cluster(Box<crate::commands::cluster::ClusterArgs>),
+    /// Carry a few labels to a whole folder.
+    Classify(Box<crate::commands::classify::ClassifyArgs>),
+    /// The model for other programs: ONNX, torchvision, timm.
+    Export(crate::commands::export::ExportArgs),
+    /// One page about a run, to look at and to send.
+    Report(crate::commands::report::ReportArgs),
+    /// The paper's tables and figures, ours beside the paper's.
+    Reproduce(crate::commands::reproduce::ReproduceArgs),
+    /// A page to walk through pictures, on this machine.
+    Serve(Box<crate::commands::serve::ServeArgs>),
+    /// What this machine and this program offer.
+    Info(InfoArgs),
+    /// Measure the speed of one part.
+    Bench(BenchArgs),
+    /// Get a data set, see whether it is whole, pack it.
+    Data(crate::commands::data::DataArgs),
+    /// A script that completes commands and flags in your shell.
+    Completions(crate::commands::completions::CompletionsArgs),
+    /// The manual.
+    Man(crate::commands::completions::ManArgs),
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood train                                   drawn shapes, the quick preset
+  anchorhood train cifar10:data --preset paper       the paper's settings (days on a CPU)
+  anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
+  anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
+  anchorhood train --resume mine                     go on with a run that was stopped
+  anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved
+  anchorhood train --config runs/mine/config.toml --seed 1    the same again, other luck
+
+A flag overrides the file given with --config, which overrides the preset.")]
+pub struct TrainArgs {
+    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
+    /// .tar.gz; or a folder of pictures [default: shapes].
+    pub data: Option<String>,
+    /// Settings to begin from: quick (minutes on two cores, the default) or paper.
+    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "paper"]).map(|s| preset(&s)))]
+    pub preset: Option<Preset>,
+    /// A configuration file, whole or in part, such as a run's config.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to call the run [default: the data set and a number].
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Go on with a run: its name or folder; without one, that of --name, or the latest.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
+    /// Where the data set of the run is now, if it has moved; for --resume.
+    #[arg(long = "data", value_name = "PATH")]
+    pub moved: Option<String>,
+    /// Events on stdout, one JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Neither bars nor lines while training.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/ (`report --tensorboard` does
+    /// so afterwards). A resumed run goes on with it.
+    #[arg(long)]
+    pub tensorboard: bool,
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+/// Flags that change one setting each; absent ones change nothing.
+#[derive(Debug, Default, Parser)]
+pub struct Settings {
+    /// Decides every random draw.
+    #[arg(long, help_heading = "Run")]
+    pub seed: Option<u64>,
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    #[arg(long, help_heading = "Run")]
+    pub device: Option<DeviceChoice>,
+    /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
+    #[arg(long, help_heading = "Run", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    pub precision: Option<PrecisionChoice>,
+    /// Threads; 0 for one a core.
+    #[arg(long, help_heading = "Run")]
+    pub threads: Option<usize>,
+
+    /// Resize pictures to so many pixels a side.
+    #[arg(long, help_heading = "Data")]
+    pub size: Option<usize>,
+    /// At most so many training pictures.
+    #[arg(long, help_heading = "Data")]
+    pub limit: Option<usize>,
+    /// At most so many test pictures.
+    #[arg(long, help_heading = "Data")]
+    pub test_limit: Option<usize>,
+    /// Share of a labelled folder held out for evaluation.
+    #[arg(long, help_heading = "Data", value_name = "SHARE")]
+    pub held_out: Option<f64>,
+    /// Training pictures drawn for `shapes`.
+    #[arg(long, help_heading = "Data", value_name = "N")]
+    pub shapes_train: Option<usize>,
+    /// Test pictures drawn for `shapes`.
+    #[arg(long, help_heading = "Data", value_name = "N")]
+    pub shapes_test: Option<usize>,
+
+    /// The network.
+    #[arg(long, help_heading = "Network")]
+    pub network: Option<Architecture>,
+    /// Channels after its stem (64 as published).
+    #[arg(long, help_heading = "Network")]
+    pub width: Option<usize>,
+    /// Length of a feature vector.
+    #[arg(long, help_heading = "Network")]
+    pub features: Option<usize>,
+
+    /// Rounds with neighbourhoods, after round 0 without.
+    #[arg(long, help_heading = "Training")]
+    pub rounds: Option<usize>,
+    /// Epochs in each round [default, quick: 10 to 100, the fewer pictures the more; 30 for shapes].
+    #[arg(long, help_heading = "Training")]
+    pub epochs: Option<usize>,
+    /// Pictures in a batch.
+    #[arg(long, help_heading = "Training")]
+    pub batch: Option<usize>,
+    /// Learning rate at the start of each round.
+    #[arg(long, visible_alias = "learning-rate", help_heading = "Training")]
+    pub lr: Option<f64>,
+    /// Share of the momentum that is kept.
+    #[arg(long, help_heading = "Training")]
+    pub momentum: Option<f64>,
+    /// Weight decay.
+    #[arg(long, help_heading = "Training")]
+    pub weight_decay: Option<f64>,
+    /// Whether momentum is Nesterov's: true or false.
+    #[arg(long, help_heading = "Training", value_name = "BOOL")]
+    pub nesterov: Option<bool>,
+    /// Shares of a round's epochs after which the learning rate falls: 0.6,0.8.
+    #[arg(
+        long,
+        help_heading = "Training",
+        value_name = "SHARES",
+        value_delimiter = ','
+    )]
+    pub milestones: Option<Vec<f64>>,
+    /// What the learning rate is multiplied by at each milestone.
+    #[arg(long, help_heading = "Training", value_name = "FACTOR")]
+    pub decay_factor: Option<f64>,
+
+    /// τ: temperature of the loss and the entropy.
+    #[arg(long, help_heading = "Discovery")]
+    pub tau: Option<f64>,
+    /// η: share of the new feature in the memory.
+    #[arg(long, help_heading = "Discovery")]
+    pub eta: Option<f64>,
+    /// k: neighbours of an anchor.
+    #[arg(long, short = 'k', help_heading = "Discovery", value_name = "K")]
+    pub neighbours: Option<usize>,
+    /// How the share of anchors grows over the rounds.
+    #[arg(long, help_heading = "Discovery", value_parser = PossibleValuesParser::new(["linear", "one-off"]).map(|s| curriculum(&s)))]
+    pub curriculum: Option<CurriculumChoice>,
+    /// Which features neighbourhoods are discovered from.
+    #[arg(long, help_heading = "Discovery", value_parser = sources())]
+    pub discover_from: Option<FeatureSource>,
+
+    /// Neighbours that vote in the kNN classifier.
+    #[arg(long, help_heading = "Evaluation", value_name = "K")]
+    pub knn_k: Option<usize>,
+    /// τ of their weights.
+    #[arg(long, help_heading = "Evaluation", value_name = "TAU")]
+    pub knn_tau: Option<f64>,
+    /// Which features of the training pictures vote.
+    #[arg(long, help_heading = "Evaluation", value_parser = sources())]
+    pub knn_features: Option<FeatureSource>,
+    /// Epochs between evaluations; a round's last epoch is always evaluated.
+    #[arg(long, help_heading = "Evaluation", value_name = "EPOCHS")]
+    pub evaluate_every: Option<usize>,
+
+    /// Least and greatest share of the area a crop keeps: 0.2,1.
+    #[arg(long, help_heading = "Augmentation", value_name = "LOW,HIGH", value_parser = pair)]
+    pub crop_scale: Option<(f64, f64)>,
+    /// Least and greatest width over height of a crop: 0.75,1.3333.
+    #[arg(long, help_heading = "Augmentation", value_name = "LOW,HIGH", value_parser = pair)]
+    pub crop_ratio: Option<(f64, f64)>,
+    /// Brightness is multiplied by 1 ± this.
+    #[arg(long, help_heading = "Augmentation")]
+    pub brightness: Option<f64>,
+    /// Contrast is multiplied by 1 ± this.
+    #[arg(long, help_heading = "Augmentation")]
+    pub contrast: Option<f64>,
+    /// Saturation is multiplied by 1 ± this.
+    #[arg(long, help_heading = "Augmentation")]
+    pub saturation: Option<f64>,
+    /// Hue turns by up to this share of the circle.
+    #[arg(long, help_heading = "Augmentation")]
+    pub hue: Option<f64>,
+    /// Probability of turning grey.
+    #[arg(long, help_heading = "Augmentation")]
+    pub grey: Option<f64>,
+    /// Probability of being mirrored.
+    #[arg(long, help_heading = "Augmentation")]
+    pub flip: Option<f64>,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood evaluate shapes-1
+  anchorhood evaluate runs/shapes-1/checkpoints/round-0.safetensors --features recomputed
+  anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json
+  anchorhood evaluate shapes-1 --linear                a linear classifier on conv5
+  anchorhood evaluate shapes-1 --linear --layer all --seeds 3
+  anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
+  anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
+pub struct EvaluateArgs {
+    /// A run's name or folder, a checkpoint file; with --network a file of another program's weights, or `untrained`.
+    pub run: String,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Judge on this data set [default: the run's own].
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Neighbours that vote [default: the run's].
+    #[arg(long)]
+    pub k: Option<usize>,
+    /// τ of their weights [default: the run's].
+    #[arg(long)]
+    pub tau: Option<f64>,
+    /// Which features of the training pictures vote [default: the run's; recomputed with --data].
+    #[arg(long, value_parser = sources())]
+    pub features: Option<FeatureSource>,
+    /// Where to run: auto, cpu, cuda or cuda:N [default: as the run was].
+    #[arg(long)]
+    pub device: Option<DeviceChoice>,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// The figures as one JSON object on stdout.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub layers: crate::commands::evaluate::layers::LayerArgs,
+    #[command(flatten)]
+    pub subject: subject::SubjectArgs,
+}
+
+#[derive(Debug, Parser)]
+pub struct InfoArgs {
+    /// As one JSON object on stdout.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood bench step --width 16 --batch 64 --n 5000 --steps 10 --threads 2
+  anchorhood bench discover --n 50000
+  anchorhood bench load cifar10:data")]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// One training step on a fixed batch: forwards, loss over the bank, backwards, weights, memory.
+    Step(BenchStepArgs),
+    /// Entropy and nearest neighbours of a bank of random features.
+    Discover(BenchDiscoverArgs),
+    /// Augmentation of pictures, on one thread.
+    Augment(BenchAugmentArgs),
+    /// Opening a data set, and batches prepared from it.
+    Load(BenchLoadArgs),
+}
+
+#[derive(Debug, Parser)]
+pub struct BenchStepArgs {
+    /// The network.
+    #[arg(long, default_value = "resnet18")]
+    pub network: Architecture,
+    /// Channels after its stem.
+    #[arg(long, default_value_t = 16)]
+    pub width: usize,
+    /// Pictures in the batch.
+    #[arg(long, default_value_t = 64)]
+    pub batch: usize,
+    /// Pixels a side.
+    #[arg(long, default_value_t = 32)]
+    pub size: usize,
+    /// Features in the memory bank.
+    #[arg(long, default_value_t = 5000)]
+    pub n: usize,
+    /// Length of a feature.
+    #[arg(long, default_value_t = 128)]
+    pub dim: usize,
+    /// Steps to measure, after as many as a fifth of them, and at least two, to warm up.
+    #[arg(long, default_value_t = 10)]
+    pub steps: usize,
+    /// Also time each part of the step alone, beside what the GPU can do at best.
+    #[arg(long)]
+    pub profile: bool,
+    #[command(flatten)]
+    pub common: BenchCommon,
+}
+
+#[derive(Debug, Parser)]
+pub struct BenchDiscoverArgs {
+    /// Features in the memory bank.
+    #[arg(long, default_value_t = 50_000)]
+    pub n: usize,
+    /// Length of a feature.
+    #[arg(long, default_value_t = 128)]
+    pub dim: usize,
+    /// Neighbours of each.
+    #[arg(long, short = 'k', default_value_t = 1)]
+    pub neighbours: usize,
+    /// How often; the median counts.
+    #[arg(long, default_value_t = 1)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub common: BenchCommon,
+}
+
+#[derive(Debug, Parser)]
+pub struct BenchAugmentArgs {
+    /// Pictures to augment.
+    #[arg(long, default_value_t = 10_000)]
+    pub n: usize,
+    /// Pixels a side.
+    #[arg(long, default_value_t = 32)]
+    pub size: usize,
+    #[command(flatten)]
+    pub common: BenchCommon,
+}
+
+#[derive(Debug, Parser)]
+pub struct BenchLoadArgs {
+    /// The data set, as for `train`.
+    #[arg(default_value = "shapes")]
+    pub data: String,
+    /// Resize pictures to so many pixels a side.
+    #[arg(long)]
+    pub size: Option<usize>,
+    /// At most so many training pictures.
+    #[arg(long)]
+    pub limit: Option<usize>,
+    /// Pictures in a batch.
+    #[arg(long, default_value_t = 64)]
+    pub batch: usize,
+    #[command(flatten)]
+    pub common: BenchCommon,
+}
+
+#[derive(Debug, Parser)]
+pub struct BenchCommon {
+    /// Where to run: auto, cpu, cuda or cuda:N (step and discover; the rest is the CPU's work).
+    #[arg(long, default_value = "cpu")]
+    pub device: DeviceChoice,
+    /// What numbers a GPU computes with: bf16, tf32 or f32.
+    #[arg(long, default_value = "bf16", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    pub precision: PrecisionChoice,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// As one JSON object on stdout.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn preset(name: &str) -> Preset {
+    let is = |p: &Preset| p.name() == name;
+    Preset::ALL
+        .into_iter()
+        .find(is)
+        .expect("the parser allows only these")
+}
+
+pub fn precision(name: &str) -> PrecisionChoice {
+    match name {
+        "tf32" => PrecisionChoice::Tf32,
+        "f32" => PrecisionChoice::F32,
+        _ => PrecisionChoice::Bf16,
+    }
+}
+
+fn curriculum(name: &str) -> CurriculumChoice {
+    match name {
+        "one-off" => CurriculumChoice::OneOff,
+        _ => CurriculumChoice::Linear,
+    }
+}
+
+fn sources() -> impl TypedValueParser<Value = FeatureSource> {
+    PossibleValuesParser::new(["memory", "recomputed"]).map(|s| match s.as_str() {
+        "recomputed" => FeatureSource::Recomputed,
+        _ => FeatureSource::Memory,
+    })
+}
+
+fn pair(text: &str) -> Result<(f64, f64), String> {
+    let number = |s: &str| s.trim().parse::<f64>().map_err(|e| format!("{s:?}: {e}"));
+    match text.split_once(',') {
+        Some((low, high)) => Ok((number(low)?, number(high)?)),
+        None => Err("give two numbers: LOW,HIGH".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    fn train(line: &str) -> TrainArgs {
+        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+        match Args::try_parse_from(words).unwrap().command {
+            Command::Train(args) => *args,
+            _ => panic!("not train"),
+        }
+    }
+
+    #[test]
+    fn resume_takes_a_run_or_none() {
+        assert_eq!(train("train").resume, None);
+        assert_eq!(train("train --resume").resume.as_deref(), Some(""));
+        assert_eq!(train("train --resume a").resume.as_deref(), Some("a"));
+        let both = train("train shapes --resume --name b");
+        assert_eq!(both.resume.as_deref(), Some(""));
+        assert_eq!(both.data.as_deref(), Some("shapes"));
+    }
+
+    #[test]
+    fn lists_and_pairs() {
+        let args = train("train --milestones 0.5,0.9 --crop-scale 0.3,1 --nesterov false");
+        assert_eq!(args.settings.milestones, Some(vec![0.5, 0.9]));
+        assert_eq!(args.settings.crop_scale, Some((0.3, 1.0)));
+        assert_eq!(args.settings.nesterov, Some(false));
+        assert!(pair("0.3").is_err() && pair("a,1").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Which model does the user mean, and where is it to run?
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::export::ExportError;
+use anchorhood::search::{Model, SearchError};
+use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::args::resolve::model_file;
+use crate::terminal::failure::Failure;
+
+/// Where a model is looked for.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// A run's name or folder, or a checkpoint file.
+    pub model: String,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+}
+
+impl ModelArgs {
+    /// Reads the model.
+    pub fn load(&self) -> Result<Model, Failure> {
+        Ok(Model::load(&model_file(&self.runs, &self.model)?)?)
+    }
+}
+
+/// Where it runs.
+#[derive(Debug, Args)]
+pub struct MachineArgs {
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    #[arg(long, default_value = "auto")]
+    pub device: DeviceChoice,
+    /// What numbers a GPU computes with: bf16, tf32 or f32.
+    #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    pub precision: PrecisionChoice,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+}
+
+impl MachineArgs {
+    /// As a run's configuration says it.
+    pub fn machine(&self) -> Result<MachineConfig, Failure> {
+        let most = MachineConfig::MOST_THREADS;
+        if self.threads > most {
+            return Err(Failure::usage(format!(
+                "--threads {}: more than {most} only wait for each other",
+                self.threads
+            )));
+        }
+        Ok(MachineConfig {
+            device: self.device,
+            precision: self.precision,
+            threads: self.threads,
+        })
+    }
+}
+
+fn precision(name: &str) -> PrecisionChoice {
+    match name {
+        "tf32" => PrecisionChoice::Tf32,
+        "bf16" => PrecisionChoice::Bf16,
+        _ => PrecisionChoice::F32,
+    }
+}
+
+/// A file to be written must not be there yet, unless that was said, and its folder must be.
+pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!(
+            "{}: there is no folder {} to write it to",
+            path.display(),
+            folder.display()
+        )));
+    }
+    if path.file_name().is_none() || path.is_dir() {
+        return Err(Failure::usage(format!(
+            "{}: is a folder; give the name of a file",
+            path.display()
+        )));
+    }
+    if path.exists() && !path.is_file() {
+        // A rename would put a file in the place of a device or a pipe, for every program that uses it.
+        return Err(Failure::usage(format!(
+            "{}: is no file that could be replaced; choose another name",
+            path.display()
+        )));
+    }
+    if path.exists() && !overwrite {
+        return Err(Failure::usage(format!(
+            "{}: exists already; choose another name, or give --overwrite to replace it",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Likewise for several files of one command, each of which needs a name of its own.
+pub fn check_outputs<P: AsRef<Path>>(
+    files: impl IntoIterator<Item = P>,
+    overwrite: bool,
+) -> Result<(), Failure> {
+    let mut seen = vec![];
+    for file in files {
+        let file = file.as_ref();
+        check_output(file, overwrite)?;
+        let whole = std::path::absolute(file).map_err(io(file))?;
+        if seen.contains(&whole) {
+            return Err(Failure::usage(format!(
+                "{}: two results cannot be one file; give each a name of its own",
+                file.display()
+            )));
+        }
+        seen.push(whole);
+    }
+    Ok(())
+}
+
+impl From<SearchError> for Failure {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Data(e) => e.into(),
+            SearchError::Checkpoint(e) => e.into(),
+            error if error.is_usage() => Failure::usage(error.to_string()),
+            error => Failure::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::NotThere(message) => Failure::usage(message),
+            error => Failure::failed(error.to_string()),
+        }
+    }
+}
+
+/// What the system said about a file.
+pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let path = path.display().to_string();
+    move |e| Failure::failed(format!("{path}: {e}"))
+}

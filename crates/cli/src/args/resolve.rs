@@ -1,0 +1,278 @@
+//! From what was typed to what is meant: preset, then file, then flags, checked once.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::train::{Preset, RunConfig, RunDir, TrainError, checkpoint_path};
+
+use crate::args::{Settings, TrainArgs};
+use crate::terminal::failure::Failure;
+
+/// What a `train` command comes to.
+#[derive(Debug)]
+pub enum Plan {
+    /// A new run.
+    New(Box<RunConfig>),
+    /// An existing one goes on.
+    Resume(PathBuf, Box<RunConfig>),
+}
+
+/// Resolves a `train` command.
+pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
+    let Some(resume) = &args.resume else {
+        if let Some(data) = &args.moved {
+            return Err(Failure::usage(format!(
+                "--data says where the pictures of a run lie that goes on (--resume); a new run takes them without it: `anchorhood train {data}`"
+            )));
+        }
+        let mut config = configuration(args, None)?;
+        config.data.settle();
+        return Ok(Plan::New(Box::new(config)));
+    };
+    let name = match (resume.as_str(), &args.name) {
+        ("", Some(name)) => Some(name.as_str()),
+        ("", None) => None,
+        (run, None) => Some(run),
+        (run, Some(name)) if run == name => Some(run),
+        (run, Some(name)) => {
+            return Err(Failure::usage(format!(
+                "--resume {run} goes on with that run, and --name {name} names another; give one of them"
+            )));
+        }
+    };
+    let path = match name {
+        Some(name) => find_run(&args.runs, name)?,
+        None => latest_run(&args.runs)?,
+    };
+    let theirs = RunDir::config_of(&path)?;
+    let mut config = configuration(args, Some(&theirs))?;
+    config.data.seen_from = theirs.data.seen_from.clone();
+    let differences = theirs.differences(&config);
+    if !differences.is_empty() {
+        return Err(TrainError::OtherSettings { path, differences }.into());
+    }
+    Ok(Plan::Resume(path, Box::new(config)))
+}
+
+/// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
+fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
+    let own = resumed.map(|run| run.data.set.as_str());
+    let set = args.data.as_deref().or(own).unwrap_or("shapes");
+    let mut config = match (resumed, args.preset, &args.config) {
+        (Some(run), None, None) => run.clone(),
+        (_, preset, _) => preset.unwrap_or(Preset::Quick).config(set),
+    };
+    if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
+        // The pictures decided about them when the run began.
+        config.training.epochs = run.training.epochs;
+    }
+    if let Some(file) = &args.config {
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
+        config = config.overlaid(&text, &file.display().to_string())?;
+    }
+    if let Some(set) = &args.data {
+        config.data.set = set.clone();
+        config.data.seen_from = None; // typed here, whatever the file says
+    }
+    apply(&args.settings, &mut config);
+    config.check()?;
+    Ok(config)
+}
+
+fn apply(s: &Settings, c: &mut RunConfig) {
+    fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+        if let Some(value) = value {
+            *place = value.clone();
+        }
+    }
+    fn some<T: Copy>(place: &mut Option<T>, value: &Option<T>) {
+        *place = value.or(*place);
+    }
+    set(&mut c.seed, &s.seed);
+    set(&mut c.machine.device, &s.device);
+    set(&mut c.machine.precision, &s.precision);
+    set(&mut c.machine.threads, &s.threads);
+
+    some(&mut c.data.size, &s.size);
+    some(&mut c.data.limit, &s.limit);
+    some(&mut c.data.test_limit, &s.test_limit);
+    set(&mut c.data.held_out, &s.held_out);
+    set(&mut c.data.shapes_train, &s.shapes_train);
+    set(&mut c.data.shapes_test, &s.shapes_test);
+
+    set(&mut c.network.architecture, &s.network);
+    set(&mut c.network.width, &s.width);
+    set(&mut c.network.features, &s.features);
+
+    set(&mut c.training.rounds, &s.rounds);
+    set(&mut c.training.epochs, &s.epochs);
+    set(&mut c.training.batch, &s.batch);
+    set(&mut c.training.learning_rate, &s.lr);
+    set(&mut c.training.momentum, &s.momentum);
+    set(&mut c.training.weight_decay, &s.weight_decay);
+    set(&mut c.training.nesterov, &s.nesterov);
+    set(&mut c.training.milestones, &s.milestones);
+    set(&mut c.training.decay_factor, &s.decay_factor);
+
+    set(&mut c.discovery.temperature, &s.tau);
+    set(&mut c.discovery.memory_rate, &s.eta);
+    set(&mut c.discovery.neighbours, &s.neighbours);
+    set(&mut c.discovery.curriculum, &s.curriculum);
+    set(&mut c.discovery.discover_from, &s.discover_from);
+
+    set(&mut c.evaluation.k, &s.knn_k);
+    set(&mut c.evaluation.temperature, &s.knn_tau);
+    set(&mut c.evaluation.features, &s.knn_features);
+    set(&mut c.evaluation.every, &s.evaluate_every);
+
+    set(&mut c.augmentation.crop_scale, &s.crop_scale);
+    set(&mut c.augmentation.crop_ratio, &s.crop_ratio);
+    set(&mut c.augmentation.brightness, &s.brightness);
+    set(&mut c.augmentation.contrast, &s.contrast);
+    set(&mut c.augmentation.saturation, &s.saturation);
+    set(&mut c.augmentation.hue, &s.hue);
+    set(&mut c.augmentation.grey, &s.grey);
+    set(&mut c.augmentation.flip, &s.flip);
+}
+
+/// The file that is meant by a model: itself, or the last checkpoint of a run.
+pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
+    let file = PathBuf::from(model);
+    match file.is_file() {
+        true => Ok(file),
+        false => last_of(&find_run(runs, model)?),
+    }
+}
+
+/// A run's last checkpoint.
+pub fn last_of(run: &Path) -> Result<PathBuf, Failure> {
+    let last = checkpoint_path(run, "last");
+    match last.is_file() {
+        true => Ok(last),
+        false => Err(Failure::usage(format!(
+            "{}: this run has no checkpoint yet; its first is saved after its first epoch",
+            run.display()
+        ))),
+    }
+}
+
+/// A run by its name under `runs`, or by its folder.
+pub fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let named = runs.join(name);
+    let is_run = |p: &Path| p.join("config.toml").is_file();
+    if is_run(&named) {
+        return Ok(named);
+    }
+    let folder = PathBuf::from(name);
+    if is_run(&folder) {
+        return Ok(folder);
+    }
+    let known = names_in(runs);
+    let known = match known.is_empty() {
+        true => format!("there are no runs in {}", runs.display()),
+        false => format!("{} has {}", runs.display(), known.join(", ")),
+    };
+    Err(Failure::usage(format!(
+        "there is no run called `{name}`; {known}"
+    )))
+}
+
+fn names_in(runs: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|e| e.path().join("config.toml").is_file())
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn latest_run(runs: &Path) -> Result<PathBuf, Failure> {
+    let changed = |name: &String| {
+        let metrics = runs.join(name).join("metrics.jsonl");
+        metrics.metadata().and_then(|m| m.modified()).ok()
+    };
+    let latest = names_in(runs).into_iter().max_by_key(changed);
+    latest.map(|name| runs.join(name)).ok_or_else(|| {
+        Failure::usage(format!(
+            "there is no run to resume in {}; start one with `anchorhood train`",
+            runs.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser;
+
+    fn resolved(line: &str) -> Result<RunConfig, Failure> {
+        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+        let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
+            panic!("not train")
+        };
+        configuration(&args, None)
+    }
+
+    #[test]
+    fn nothing_typed_is_quick_on_shapes() {
+        assert_eq!(resolved("train").unwrap(), Preset::Quick.config("shapes"));
+    }
+
+    #[test]
+    fn flags_override_the_file_and_the_file_the_preset() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, "[training]\nepochs = 3\nbatch = 32\n").unwrap();
+        let line = format!(
+            "train cifar10 --preset paper --config {} --epochs 7",
+            file.display()
+        );
+        let config = resolved(&line).unwrap();
+        let mut expected = Preset::Paper.config("cifar10");
+        expected.training.epochs = 7;
+        expected.training.batch = 32;
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn a_run_of_the_quick_preset_is_resumed_by_its_name() {
+        let mut run = Preset::Quick.config("photos");
+        run.training.epochs = 30;
+        for line in [
+            "train --resume",
+            "train --resume --preset quick",
+            "train photos --resume --preset quick",
+        ] {
+            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+            let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
+                panic!("not train")
+            };
+            assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_flag_reaches_its_setting() {
+        let flags = "--seed 9 --device cpu --threads 3 --size 48 --limit 100 --test-limit 50 --held-out 0.2 \
+            --shapes-train 10 --shapes-test 5 --network alexnet --width 7 --features 33 --rounds 6 --epochs 11 \
+            --batch 12 --lr 0.5 --momentum 0.8 --weight-decay 0.1 --nesterov false --milestones 0.1 --decay-factor 0.7 \
+            --tau 0.3 --eta 0.4 -k 2 --curriculum one-off --discover-from recomputed --knn-k 9 --knn-tau 0.2 \
+            --knn-features recomputed --evaluate-every 4 --crop-scale 0.5,0.6 --crop-ratio 0.9,1.1 --brightness 0.11 \
+            --contrast 0.12 --saturation 0.13 --hue 0.14 --grey 0.15 --flip 0.16";
+        let base = Preset::Quick.config("shapes");
+        let changed = resolved(&format!("train {flags}")).unwrap();
+        // Device and threads are the machine's.
+        let differing = base.differences(&changed).len();
+        assert_eq!(differing, flags.matches("--").count() + 1 - 2);
+        assert_eq!(changed.machine.threads, 3);
+    }
+
+    #[test]
+    fn a_wrong_setting_is_bad_usage() {
+        let failure = resolved("train --epochs 0").unwrap_err();
+        assert_eq!(failure.code, 2);
+        assert!(failure.message.unwrap().contains("training.epochs"));
+    }
+}

@@ -1,0 +1,54 @@
+//! The pictures a run was trained on, opened from any folder, or the way to say where they are now.
+
+use anchorhood::data::{self, DataError, Dataset, Progress};
+use anchorhood::train::RunConfig;
+
+use crate::terminal::failure::Failure;
+
+/// The pictures of a run: where `given`, its `--data`, says; else where they were when it was trained.
+pub fn open(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Failure> {
+    open_with_progress(config, given, &|_, _| {})
+}
+
+/// The same, telling about every picture that is decoded.
+pub fn open_with_progress(
+    config: &RunConfig,
+    given: Option<&str>,
+    progress: &Progress,
+) -> Result<Dataset, Failure> {
+    let options = config.data.load_options(config.seed);
+    let place = match given {
+        Some(spec) => spec.into(),
+        None => config.data.place(),
+    };
+    data::open_with_progress(&place, &options, progress).map_err(|error| match given {
+        Some(_) => {
+            let failure = Failure::from(error);
+            Failure {
+                message: failure.message.map(|m| format!("--data: {m}")),
+                ..failure
+            }
+        }
+        None => lost(config, error),
+    })
+}
+
+/// What to say of pictures that are not where they were.
+fn lost(config: &RunConfig, error: DataError) -> Failure {
+    use DataError::*;
+    let why = match &error {
+        NotFound { .. } | UnknownName { .. } => "it is not found".into(),
+        CifarNotFound { .. }
+        | SetNotFound { .. }
+        | NotCifar { .. }
+        | NotThisSet { .. }
+        | EmptyFolder { .. }
+        | NotADataset { .. } => format!("it cannot be opened ({error})"),
+        // They are there, and something else is wrong.
+        _ => return error.into(),
+    };
+    let place = config.data.describe_place();
+    Failure::usage(format!(
+        "the run was trained on {place}, and {why}; say where it lies now with --data PATH"
+    ))
+}

@@ -1,0 +1,87 @@
+//! `anchorhood bench`: the speed of one part, as one line or one JSON object.
+
+mod augment;
+mod discover;
+mod fixed_batch;
+mod load;
+mod step;
+
+use anchorhood::train::MachineConfig;
+
+use crate::args::{Bench, BenchArgs, BenchCommon};
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let common = match &args.what {
+        Bench::Step(args) => &args.common,
+        Bench::Discover(args) => &args.common,
+        Bench::Augment(args) => &args.common,
+        Bench::Load(args) => &args.common,
+    };
+    let most = MachineConfig::MOST_THREADS;
+    if common.threads > most {
+        return Err(Failure::usage(format!(
+            "--threads {}: may come to {most} at most",
+            common.threads
+        )));
+    }
+    match &args.what {
+        Bench::Step(args) => step::run(args),
+        Bench::Discover(args) => discover::run(args),
+        Bench::Augment(args) => augment::run(args),
+        Bench::Load(args) => load::run(args),
+    }
+}
+
+impl BenchCommon {
+    fn machine(&self) -> MachineConfig {
+        MachineConfig {
+            device: self.device,
+            precision: self.precision,
+            threads: self.threads,
+        }
+    }
+
+    fn thread_count(&self) -> usize {
+        self.machine().thread_count()
+    }
+
+    fn show(&self, text: &str, object: &serde_json::Value) -> Result<(), Failure> {
+        match self.json {
+            true => output::line(&object.to_string()),
+            false => output::line(text),
+        }
+    }
+}
+
+/// The middle of some measurements; of an even number the mean of the two middle ones.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+/// Says which argument of a benchmark must not be zero.
+fn at_least_one(arguments: &[(&str, usize)]) -> Result<(), Failure> {
+    match arguments.iter().find(|(_, value)| *value == 0) {
+        Some((name, _)) => Err(Failure::usage(format!("--{name} must be at least 1"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}

@@ -1,0 +1,302 @@
+//! `anchorhood classify`: a few labels carried to a whole folder, and which pictures to label next.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anchorhood::engine::Device;
+use anchorhood::search::{
+    Guess, Labels, Model, PictureIndex, Sheet, VoteOptions, WholeFile, classify, label_next,
+    leave_one_out,
+};
+use clap::Parser;
+
+use crate::args::device;
+use crate::args::model::{MachineArgs, ModelArgs, check_outputs, io};
+use crate::commands::folder_job::{Job, JobArgs};
+use crate::commands::neighbours::{open_index, warn_of_gone};
+use crate::terminal::failure::Failure;
+use crate::terminal::output::{self, grouped};
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood classify mine --labels labels.csv ~/pictures -o classes.csv
+  anchorhood classify mine --labels labels.csv pictures.index -o classes.csv
+  anchorhood classify mine --labels labels.csv pictures.index --next 30 --next-to next.csv
+
+labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
+label. The result has, for every picture, the label that the nearest labelled ones vote for, its
+share of the votes, the runner-up, and the similarity to the nearest labelled picture. From an
+index, no picture is read again. Fill in the labels in next.csv, append its lines to labels.csv,
+and run again.")]
+pub struct ClassifyArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The folder of pictures, or an index of it made by `anchorhood index`.
+    pub folder: PathBuf,
+    /// The labelled pictures: a CSV file of paths and labels.
+    #[arg(long, value_name = "FILE.csv")]
+    pub labels: PathBuf,
+    /// Where the result goes [default: stdout].
+    #[arg(long, short, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    /// Labelled pictures that vote on each picture.
+    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: u32,
+    /// τ of their weights.
+    #[arg(long, default_value_t = 0.07)]
+    pub tau: f32,
+    /// How many pictures to name that would help most if they were labelled.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub next: usize,
+    /// Write these as a CSV file whose labels are to be filled in.
+    #[arg(long, value_name = "FILE.csv")]
+    pub next_to: Option<PathBuf>,
+    /// Draw them as a contact sheet.
+    #[arg(long, value_name = "FILE.png")]
+    pub next_sheet: Option<PathBuf>,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
+    let files = [&args.output, &args.next_to, &args.next_sheet];
+    check_outputs(files.into_iter().flatten(), args.overwrite)?;
+    let labels = Labels::read(&args.labels)?;
+    let model = args.model.load()?;
+    let machine = args.machine.machine()?;
+    let voting = Voting {
+        args,
+        labels: &labels,
+        model: &model,
+        threads: machine.thread_count(),
+    };
+    let vote = voting.on(&device::open(&machine)?)?;
+    write_result(args, &vote)?;
+    sum_up(args, &vote);
+    tell_next(args, &vote)
+}
+
+/// What came of the vote.
+struct Vote {
+    index: PictureIndex,
+    /// Names of the classes, by number.
+    classes: Vec<String>,
+    given: Vec<Option<u32>>,
+    guesses: Vec<Guess>,
+}
+
+struct Voting<'a> {
+    args: &'a ClassifyArgs,
+    labels: &'a Labels,
+    model: &'a Model,
+    threads: usize,
+}
+
+impl Voting<'_> {
+    fn on(&self, device: &Device) -> Result<Vote, Failure> {
+        let index = match self.args.folder.is_file() {
+            true => self.open_index()?,
+            false => self.make_index(device)?,
+        };
+        let parts = index.parts();
+        let named = self.labels.of(&parts.names, &parts.folder)?;
+        let (classes, given) = numbered(&named);
+        let options = VoteOptions {
+            k: self.args.k as usize,
+            temperature: self.args.tau,
+        };
+        let guesses = classify(device, &parts.vectors, parts.dim, &given, &options, &|_| {})?;
+        Ok(Vote {
+            index,
+            classes,
+            given,
+            guesses,
+        })
+    }
+
+    fn open_index(&self) -> Result<PictureIndex, Failure> {
+        let index = open_index(&self.args.folder, None)?;
+        index.check_model(self.model)?;
+        if self.args.job.layer.is_some() && self.args.job.layer != index.parts().layer {
+            return Err(Failure::usage(format!(
+                "--layer: {} holds vectors of {}; leave --layer out, or make another index",
+                self.args.folder.display(),
+                index.parts().layer.as_deref().unwrap_or("the last layer")
+            )));
+        }
+        Ok(index)
+    }
+
+    fn make_index(&self, device: &Device) -> Result<PictureIndex, Failure> {
+        let args = self.args;
+        let job = Job {
+            model: self.model,
+            folder: &args.folder,
+            journal: journal_place(self.model, &args.folder),
+            thumbnail: None,
+            threads: self.threads,
+            args: &args.job,
+        };
+        let mut done = job.run(device)?;
+        let index = PictureIndex::collect(
+            Path::new("the index of this folder"),
+            self.model,
+            args.job.layer.as_deref(),
+            &args.folder,
+            done.dim,
+            &done.files,
+            &mut done.journal,
+        )?;
+        done.journal.remove()?;
+        Ok(index)
+    }
+}
+
+/// There may be no output file to keep it beside: among temporary files, one for each model and folder.
+fn journal_place(model: &Model, folder: &Path) -> PathBuf {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+    let name = folder.display().to_string();
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let name: String = name.chars().rev().take(60).map(plain).collect();
+    let name: String = name.chars().rev().collect();
+    let fingerprint = &model.fingerprint()[..12];
+    std::env::temp_dir().join(format!("anchorhood-{fingerprint}{name}.journal"))
+}
+
+fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
+    let mut numbers: BTreeMap<&String, u32> = named.iter().flatten().map(|n| (n, 0)).collect();
+    for (number, (_, place)) in numbers.iter_mut().enumerate() {
+        *place = number as u32;
+    }
+    let number = |name: &Option<String>| name.as_ref().map(|n| numbers[n]);
+    let given = named.iter().map(number).collect();
+    (numbers.into_keys().cloned().collect(), given)
+}
+
+fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
+    let mut bytes = vec![];
+    let mut csv = csv::Writer::from_writer(&mut bytes);
+    let mut row = |fields: [&str; 7]| {
+        let written = csv.write_record(fields);
+        written.map_err(|e| Failure::failed(e.to_string()))
+    };
+    row([
+        "path",
+        "label",
+        "confidence",
+        "second",
+        "second_confidence",
+        "nearest_similarity",
+        "given",
+    ])?;
+    for (i, guess) in vote.guesses.iter().enumerate() {
+        let class = |number: u32| vote.classes[number as usize].as_str();
+        let given = vote.given[i].map(class);
+        // What a person said stands, whatever the neighbours think.
+        let label = given.unwrap_or(class(guess.class));
+        let confidence = if given.is_some() {
+            1.0
+        } else {
+            guess.confidence
+        };
+        let second = guess
+            .second
+            .map(|(c, share)| (class(c), format!("{share:.4}")));
+        let (second, share) = second.unwrap_or_default();
+        row([
+            vote.index.name(i),
+            label,
+            &format!("{confidence:.4}"),
+            second,
+            &share,
+            &format!("{:.4}", guess.nearest),
+            given.unwrap_or_default(),
+        ])?;
+    }
+    drop(csv);
+    match &args.output {
+        Some(path) => WholeFile::write(path, &bytes).map_err(io(path)),
+        None => {
+            let text = String::from_utf8_lossy(&bytes);
+            output::line(text.trim_end())
+        }
+    }
+}
+
+fn sum_up(args: &ClassifyArgs, vote: &Vote) {
+    let labelled = vote.given.iter().flatten().count();
+    let mut lines = vec![format!(
+        "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be guessed right by the others",
+        grouped(vote.guesses.len() - labelled),
+        grouped(labelled),
+        vote.classes.len(),
+        leave_one_out(&vote.given, &vote.guesses) * 100.0
+    )];
+    for (number, name) in vote.classes.iter().enumerate() {
+        let of = |(_, g): &(_, &Guess)| g.class as usize == number;
+        let open = vote.given.iter().zip(&vote.guesses);
+        let open = open.filter(|(given, _)| given.is_none());
+        let count = open.filter(of).count();
+        lines.push(format!("{:>8}  {name}", grouped(count)));
+    }
+    if !args.job.quiet {
+        eprintln!("{}", lines.join("\n"));
+    }
+}
+
+fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
+    let parts = vote.index.parts();
+    let next = label_next(
+        &parts.vectors,
+        parts.dim,
+        &vote.given,
+        &vote.guesses,
+        args.next,
+    );
+    if next.is_empty() {
+        return Ok(());
+    }
+    let guess = |i: usize| &vote.guesses[i];
+    let class = |i: usize| vote.classes[guess(i).class as usize].as_str();
+    if let Some(path) = &args.next_to {
+        let mut file = WholeFile::create(path).map_err(io(path))?;
+        let mut csv = csv::Writer::from_writer(&mut file);
+        let bad = |e: csv::Error| io(path)(e.into());
+        csv.write_record(["path", "label", "guess", "confidence"])
+            .map_err(bad)?;
+        for i in &next {
+            let confidence = format!("{:.4}", guess(*i).confidence);
+            csv.write_record([vote.index.name(*i), "", class(*i), &confidence])
+                .map_err(bad)?;
+        }
+        csv.flush().map_err(io(path))?;
+        drop(csv);
+        file.flush().map_err(io(path))?;
+        file.finish().map_err(io(path))?;
+    }
+    if let Some(path) = &args.next_sheet {
+        let mut sheet = Sheet::new(128);
+        let shown: Vec<_> = next
+            .iter()
+            .map(|i| (*i, Some(guess(*i).confidence)))
+            .collect();
+        warn_of_gone(&sheet.push_indexed(&vote.index, &shown));
+        sheet.save(path)?;
+    }
+    if !args.job.quiet {
+        eprintln!("most would be learnt from labels of");
+        for i in next.iter().take(20) {
+            let (name, share) = (vote.index.name(*i), guess(*i).confidence * 100.0);
+            eprintln!("  {name}  ({}? {share:.0}%)", class(*i));
+        }
+    }
+    Ok(())
+}

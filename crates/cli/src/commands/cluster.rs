@@ -1,0 +1,242 @@
+//! `anchorhood cluster`: the pictures of an index in groups, each with a contact sheet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anchorhood::engine::Device;
+use anchorhood::search::{PictureIndex, Sheet, components, kmeans};
+use clap::{Parser, ValueEnum};
+use serde_json::json;
+
+use crate::args::device;
+use crate::args::model::{MachineArgs, io};
+use crate::commands::neighbours::{open_index, warn_of_gone};
+use crate::terminal::bar::Bar;
+use crate::terminal::failure::Failure;
+use crate::terminal::output::{self, grouped};
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood cluster pictures.index -k 20 -o clusters
+  anchorhood cluster pictures.index --method graph --above 0.8 -o groups
+
+The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for
+each cluster, with its most typical pictures first. kmeans puts every picture into one of k
+clusters; graph finds groups of pictures that are each other's neighbours, however many there
+are, and leaves the rest alone.")]
+pub struct ClusterArgs {
+    /// The index, made by `anchorhood index`.
+    pub index: PathBuf,
+    /// The folder to write; it must not be there yet.
+    #[arg(long, short, value_name = "FOLDER")]
+    pub output: PathBuf,
+    /// How many clusters (kmeans).
+    #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: u32,
+    /// How clusters are found.
+    #[arg(long, value_enum, default_value_t = Method::Kmeans)]
+    pub method: Method,
+    /// Neighbours of each picture in the graph.
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub neighbours: u32,
+    /// Pictures are joined where they are at least so similar (graph).
+    #[arg(long, default_value_t = 0.8, value_name = "SIMILARITY")]
+    pub above: f32,
+    /// Smaller groups are left out (graph).
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    pub least: usize,
+    /// Decides where kmeans begins.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Pictures on a sheet.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    pub shown: usize,
+    /// A JSON object for each cluster on stdout.
+    #[arg(long)]
+    pub json: bool,
+    /// Where the pictures are now, if the folder was moved.
+    #[arg(long)]
+    pub folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// How clusters are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// k clusters around centres.
+    Kmeans,
+    /// Connected groups of mutual neighbours.
+    Graph,
+}
+
+/// A cluster: its pictures, the most typical first, each with its similarity to the centre.
+type Group = Vec<(usize, f32)>;
+
+/// Runs the command.
+pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
+    if args.output.exists() {
+        return Err(Failure::usage(format!(
+            "{}: exists already; choose another folder",
+            args.output.display()
+        )));
+    }
+    let index = open_index(&args.index, args.folder.as_deref())?;
+    let device = device::open(&args.machine.machine()?)?;
+    let found = divide(args, &index, &device)?;
+    if found.is_empty() {
+        return Err(Failure::failed(format!(
+            "no {} pictures are each other's neighbours at {} or above; lower --above or --least",
+            args.least, args.above
+        )));
+    }
+    let gone = write(args, &index, &found)?;
+    warn_of_gone(&gone);
+    print(args, &index, &found)
+}
+
+fn divide(
+    args: &ClusterArgs,
+    index: &PictureIndex,
+    device: &Device,
+) -> Result<Vec<Group>, Failure> {
+    let parts = index.parts();
+    let (vectors, dim) = (&parts.vectors, parts.dim);
+    if args.method == Method::Graph {
+        let bar = Bar::new("comparing", false);
+        let k = (args.neighbours as usize).min(index.len().saturating_sub(1));
+        let progress = |done| bar.at(done, index.len());
+        let found = components(device, vectors, dim, k, args.above, args.least, &progress);
+        drop(bar);
+        let groups = found?.into_iter();
+        return Ok(groups
+            .map(|group| around_centre(vectors, dim, group))
+            .collect());
+    }
+    let found = kmeans(
+        device,
+        vectors,
+        dim,
+        args.k as usize,
+        args.seed,
+        &mut |_| {},
+    )?;
+    let mut groups: Vec<Group> = found
+        .members()
+        .into_iter()
+        .filter(|group| !group.is_empty())
+        .map(|group| group.iter().map(|i| (*i, found.similarity[*i])).collect())
+        .collect();
+    groups.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
+    Ok(groups)
+}
+
+/// A group's members by their similarity to its mean.
+fn around_centre(vectors: &[f32], dim: usize, group: Vec<usize>) -> Group {
+    let mut centre = vec![0.0; dim];
+    let row = |i: usize| &vectors[i * dim..][..dim];
+    for i in &group {
+        centre.iter_mut().zip(row(*i)).for_each(|(c, v)| *c += v);
+    }
+    let length = centre.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
+    let similarity = |i: usize| -> f32 {
+        let products = row(i).iter().zip(&centre).map(|(a, b)| a * b);
+        products.sum::<f32>() / length
+    };
+    let mut group: Group = group.into_iter().map(|i| (i, similarity(i))).collect();
+    group.sort_by(|a, b| b.1.total_cmp(&a.1));
+    group
+}
+
+/// Writes the folder aside and puts it in its place when it is whole; gives the pictures that are gone.
+fn write(
+    args: &ClusterArgs,
+    index: &PictureIndex,
+    groups: &[Group],
+) -> Result<Vec<String>, Failure> {
+    let name = args
+        .output
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let aside = args.output.with_file_name(format!(".{name}.partial"));
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(io(&aside))?; // left by a crash
+    }
+    fs::create_dir_all(&aside).map_err(io(&aside))?;
+    let written = write_into(&aside, args, index, groups);
+    let moved = written.and_then(|gone| {
+        fs::rename(&aside, &args.output).map_err(io(&args.output))?;
+        Ok(gone)
+    });
+    if moved.is_err() {
+        let _ = fs::remove_dir_all(&aside); // the first error is the one to tell
+    }
+    moved
+}
+
+fn write_into(
+    folder: &Path,
+    args: &ClusterArgs,
+    index: &PictureIndex,
+    groups: &[Group],
+) -> Result<Vec<String>, Failure> {
+    let mut gone = vec![];
+    let table = folder.join("clusters.csv");
+    let mut csv = csv::Writer::from_path(&table).map_err(|e| io(&table)(e.into()))?;
+    let mut row = |fields: [&str; 3]| csv.write_record(fields).map_err(|e| io(&table)(e.into()));
+    row(["path", "cluster", "similarity"])?;
+    let bar = Bar::new("drawing sheets", false);
+    for (number, group) in groups.iter().enumerate() {
+        for (i, similarity) in group {
+            let number = (number + 1).to_string();
+            row([index.name(*i), &number, &similarity.to_string()])?;
+        }
+        let shown = group.iter().take(args.shown);
+        let shown: Vec<_> = shown.map(|(i, s)| (*i, Some(*s))).collect();
+        let mut sheet = Sheet::new(96);
+        gone.extend(sheet.push_indexed(index, &shown));
+        sheet.save(&folder.join(sheet_name(number)))?;
+        bar.at(number + 1, groups.len());
+    }
+    drop(bar);
+    csv.flush().map_err(io(&table))?;
+    Ok(gone)
+}
+
+fn sheet_name(number: usize) -> String {
+    format!("cluster-{:03}.png", number + 1)
+}
+
+fn print(args: &ClusterArgs, index: &PictureIndex, groups: &[Group]) -> Result<(), Failure> {
+    for (number, group) in groups.iter().enumerate() {
+        let mean = group.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / group.len() as f64;
+        let typical = index.name(group[0].0);
+        let sheet = args.output.join(sheet_name(number));
+        output::line(&match args.json {
+            true => json!({
+                "cluster": number + 1,
+                "pictures": group.len(),
+                "similarity": mean,
+                "typical": typical,
+                "sheet": sheet.display().to_string(),
+            })
+            .to_string(),
+            false => format!(
+                "{:>4}  {:>8} pictures  similarity {mean:.3}  {typical}",
+                number + 1,
+                grouped(group.len())
+            ),
+        })?;
+    }
+    let inside: usize = groups.iter().map(Vec::len).sum();
+    eprintln!(
+        "{} of {} pictures in {} clusters; sheets and clusters.csv are in {}",
+        grouped(inside),
+        grouped(index.len()),
+        grouped(groups.len()),
+        args.output.display()
+    );
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `anchorhood completions` and `anchorhood man`: what a shell and a reader's `man` want to know, from the arguments
+//! themselves.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::terminal::failure::Failure;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood completions bash > ~/.local/share/bash-completion/completions/anchorhood
+  anchorhood completions zsh > ~/.zfunc/_anchorhood
+  anchorhood completions fish > ~/.config/fish/completions/anchorhood.fish")]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: Shell,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood man | man -l -                        read it
+  anchorhood man -o ~/.local/share/man/man1        a page for the program and one for each command")]
+pub struct ManArgs {
+    /// A folder to write a page for each command to; without one the program's own page goes to stdout.
+    #[arg(long, short, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+}
+
+/// Writes a completion script to stdout.
+pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = vec![];
+    clap_complete::generate(args.shell, &mut Args::command(), "anchorhood", &mut script);
+    to_stdout(&script)
+}
+
+/// Writes manual pages.
+pub fn man(args: &ManArgs) -> Result<(), Failure> {
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |e: io::Error| Failure::failed(format!("{path}: cannot write the manual: {e}"))
+    };
+    match &args.output {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(failed(folder))?;
+            clap_mangen::generate_to(Args::command(), folder).map_err(failed(folder))
+        }
+        None => {
+            let mut page = vec![];
+            let man = clap_mangen::Man::new(Args::command());
+            man.render(&mut page).map_err(failed(Path::new("stdout")))?;
+            to_stdout(&page)
+        }
+    }
+}
+
+fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(|e| match e.kind() {
+        io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
+        _ => Failure::failed(format!("cannot write to stdout: {e}")),
+    })
+}

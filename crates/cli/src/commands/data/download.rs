@@ -1,0 +1,296 @@
+//! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name only when its checksum is
+//! right.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use md5::{Digest, Md5};
+use ureq::Agent;
+use ureq::http::Response;
+
+use crate::terminal::bar::Bar;
+use crate::terminal::failure::Failure;
+
+/// Attempts in a row that bring nothing before it gives up.
+const ATTEMPTS: u32 = 5;
+/// A server that says nothing for so long is taken to be gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A file to get.
+pub struct Download<'a> {
+    /// Where it is.
+    pub url: &'a str,
+    /// What it is to be called.
+    pub to: &'a Path,
+    /// MD5 that its bytes must have, in hexadecimal.
+    pub md5: &'a str,
+    /// Before the first repetition; twice as long before each next.
+    pub pause: Duration,
+    /// How long it is, roughly.
+    pub megabytes: u32,
+}
+
+/// Why an attempt ended.
+enum Trouble {
+    /// Trying again may help.
+    Passing(String),
+    /// It will not.
+    Lasting(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Trouble::Lasting(error.to_string())
+    }
+}
+
+impl Download<'_> {
+    /// Gets the file, unless it is there.
+    pub fn run(&self) -> Result<(), Failure> {
+        if self.to.exists() {
+            return self.check_old();
+        }
+        let part = self.part();
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&part);
+        let mut file = file.map_err(|e| self.failed(&part, &e.to_string()))?;
+        // A file system without locks is no reason to refuse.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(self.failed(
+                &part,
+                "another program is downloading this file; wait for it",
+            ));
+        }
+        let length = |file: &File| file.metadata().map_or(0, |m| m.len());
+        let had = length(&file);
+        if had > 0 {
+            eprintln!(
+                "{}: going on after {} MB",
+                self.to.display(),
+                had / 1_000_000
+            );
+        }
+        if let Err(failure) = self.fill(&mut file) {
+            if length(&file) == 0 {
+                let _ = fs::remove_file(&part); // nothing to go on from
+            }
+            return Err(failure);
+        }
+        let mut sum = md5_of(&mut file).map_err(|e| self.failed(&part, &e.to_string()))?;
+        if sum != self.md5 && had > 0 {
+            // What was there before may have been of another file.
+            eprintln!(
+                "{}: the checksum is wrong; once more from the start",
+                self.to.display()
+            );
+            file.set_len(0)
+                .map_err(|e| self.failed(&part, &e.to_string()))?;
+            self.fill(&mut file)?;
+            sum = md5_of(&mut file).map_err(|e| self.failed(&part, &e.to_string()))?;
+        }
+        if sum != self.md5 {
+            let _ = fs::remove_file(&part); // of no use to anyone
+            return Err(Failure::failed(format!(
+                "{}: expected the MD5 sum {}, found {sum}; what {} gave was thrown away",
+                self.to.display(),
+                self.md5,
+                self.url
+            )));
+        }
+        let finished = file.sync_all().and_then(|()| fs::rename(&part, self.to));
+        finished.map_err(|e| self.failed(self.to, &e.to_string()))
+    }
+
+    fn check_old(&self) -> Result<(), Failure> {
+        let sum = File::open(self.to).and_then(|mut file| md5_of(&mut file));
+        let sum = sum.map_err(|e| self.failed(self.to, &e.to_string()))?;
+        if sum == self.md5 {
+            eprintln!("{}: is there already", self.to.display());
+            return Ok(());
+        }
+        let why = format!(
+            "is there already, but with the MD5 sum {sum} instead of {}; move it away to fetch it again",
+            self.md5
+        );
+        Err(self.failed(self.to, &why))
+    }
+
+    fn part(&self) -> PathBuf {
+        let name = self.to.file_name().unwrap_or_default().to_string_lossy();
+        self.to.with_file_name(format!("{name}.part"))
+    }
+
+    fn failed(&self, path: &Path, why: &str) -> Failure {
+        Failure::failed(format!("{}: {why}", path.display()))
+    }
+
+    /// Appends to the file until it is whole.
+    fn fill(&self, file: &mut File) -> Result<(), Failure> {
+        let agent: Agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_resolve(Some(PATIENCE))
+            .timeout_connect(Some(PATIENCE))
+            .timeout_recv_response(Some(PATIENCE))
+            .timeout_per_read(Some(PATIENCE))
+            .user_agent(concat!("anchorhood/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        let name = self.to.file_name().unwrap_or_default().to_string_lossy();
+        let bar = Bar::of_bytes(&*name);
+        bar.goes_on_from(file.metadata().map_or(0, |m| m.len()) as usize);
+        let (mut vain, mut pause) = (0, self.pause);
+        loop {
+            let before = file.metadata().map_or(0, |m| m.len());
+            let why = match self.attempt(&agent, file, &bar) {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Lasting(why)) => {
+                    return Err(Failure::failed(format!("{}: {why}", self.url)));
+                }
+                Err(Trouble::Passing(why)) => why,
+            };
+            let got = file
+                .metadata()
+                .map_or(0, |m| m.len())
+                .saturating_sub(before);
+            if got > 0 {
+                (vain, pause) = (0, self.pause);
+            }
+            vain += 1;
+            if vain >= ATTEMPTS {
+                return Err(Failure::failed(format!(
+                    "{}: {why}; gave up after {ATTEMPTS} attempts. Is this machine online? The same command goes on where \
+                     it was, and --mirror takes another address",
+                    self.url
+                )));
+            }
+            bar.say(&format!("{name}: {why}; trying again"));
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+    }
+
+    /// Asks for what is missing, and takes what comes.
+    fn attempt(&self, agent: &Agent, file: &mut File, bar: &Bar) -> Result<(), Trouble> {
+        let mut have = file.metadata()?.len();
+        let mut request = agent.get(self.url);
+        if have > 0 {
+            request = request.header("Range", format!("bytes={have}-"));
+        }
+        let mut response = request.call().map_err(trouble)?;
+        let total = match response.status().as_u16() {
+            206 => match content_range(&response) {
+                Some((start, total)) if start == have => total,
+                _ => {
+                    return Err(restart(
+                        file,
+                        "the server answered another range than was asked for",
+                    )?);
+                }
+            },
+            // The server knows no ranges: everything comes again.
+            200 => {
+                file.set_len(0)?;
+                have = 0;
+                response.body().content_length()
+            }
+            416 => {
+                return match content_range(&response) {
+                    Some((_, Some(total))) if total == have => Ok(()),
+                    _ => Err(restart(
+                        file,
+                        "the server has less than was downloaded before",
+                    )?),
+                };
+            }
+            status @ (408 | 425 | 429 | 500..=599) => {
+                return Err(Trouble::Passing(format!("the server answered {status}")));
+            }
+            status => return Err(Trouble::Lasting(refusal(status))),
+        };
+        let shown = total.unwrap_or(u64::from(self.megabytes) * 1_000_000);
+        let mut body = response.body_mut().as_reader();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            bar.at(have as usize, shown.max(have) as usize);
+            let n = match body.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Trouble::Passing(format!("the connection broke ({e})"))),
+            };
+            file.write_all(&buffer[..n])?;
+            have += n as u64;
+        }
+        match total {
+            Some(total) if have < total => Err(Trouble::Passing(format!(
+                "the connection ended after {have} of {total} bytes"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Throws away what was downloaded, to begin again.
+fn restart(file: &File, why: &str) -> Result<Trouble, Trouble> {
+    file.set_len(0)?;
+    Ok(Trouble::Passing(why.into()))
+}
+
+fn refusal(status: u16) -> String {
+    let meaning = match status {
+        401 | 403 => " (not allowed)",
+        404 | 410 => " (not there)",
+        _ => "",
+    };
+    format!(
+        "the server answered {status}{meaning}; the file may have moved: look at the set's page, and try --mirror"
+    )
+}
+
+fn trouble(error: ureq::Error) -> Trouble {
+    use ureq::Error::*;
+    match error {
+        HostNotFound => Trouble::Passing("the server's name cannot be resolved".into()),
+        ConnectionFailed => Trouble::Passing("no connection to the server".into()),
+        Io(e) => Trouble::Passing(format!("no connection to the server ({e})")),
+        Timeout(_) => Trouble::Passing("the server does not answer".into()),
+        BadUri(_) | Http(_) | RequireHttpsOnly(_) => {
+            Trouble::Lasting(format!("this is no address to download from ({error})"))
+        }
+        Tls(_) | Rustls(_) | TooManyRedirects | RedirectFailed => {
+            Trouble::Lasting(error.to_string())
+        }
+        other => Trouble::Passing(other.to_string()),
+    }
+}
+
+/// Start and whole length of `bytes 5-9/10`, `bytes 5-9/*` or `bytes */10`.
+fn content_range<T>(response: &Response<T>) -> Option<(u64, Option<u64>)> {
+    let value = response.headers().get("content-range")?.to_str().ok()?;
+    let (range, total) = value.trim().strip_prefix("bytes")?.trim().split_once('/')?;
+    let start = range.split('-').next()?.trim();
+    let start = match start {
+        "*" => 0,
+        number => number.parse().ok()?,
+    };
+    Some((start, total.trim().parse().ok()))
+}
+
+fn md5_of(file: &mut File) -> io::Result<String> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut hash = Md5::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            n => hash.update(&buffer[..n]),
+        }
+    }
+    let sum = hash.finalize();
+    Ok(sum.iter().map(|byte| format!("{byte:02x}")).collect())
+}

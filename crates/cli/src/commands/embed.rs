@@ -1,0 +1,137 @@
+//! `anchorhood embed`: the vectors of a folder of pictures, as a table for other programs.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::export::{TableFormat, TableInfo, TableWriter, write_npy_names};
+use anchorhood::search::{Journal, Model, WholeFile};
+use clap::Parser;
+
+use crate::args::device;
+use crate::args::model::{MachineArgs, ModelArgs, check_output, io};
+use crate::commands::folder_job::{Done, Job, JobArgs};
+use crate::terminal::failure::Failure;
+use crate::terminal::output::{self, grouped};
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood embed mine ~/pictures -o vectors.parquet    for pandas, polars, DuckDB
+  anchorhood embed mine ~/pictures -o v.npy              for NumPy; paths are in v.paths.csv
+  anchorhood embed mine ~/pictures -o vectors.csv
+  anchorhood embed runs/mine/checkpoints/round-0.safetensors ~/pictures -o early.jsonl
+  anchorhood embed mine ~/pictures -o conv4.parquet --layer conv4
+
+A row has the picture's path relative to the folder, its label where the folder has a sub-folder
+for each class, and its vector: of unit length, so that the product of two is their similarity.
+Interrupted, the same command goes on.")]
+pub struct EmbedArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The folder of pictures.
+    pub folder: PathBuf,
+    /// The table to write; its ending says how: .parquet, .npy, .csv or .jsonl.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Replace the table if there is one.
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
+    let format = TableFormat::of(&args.output).ok_or_else(|| {
+        let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
+        Failure::usage(format!(
+            "{}: its name must end in one of {endings}, which says how it is written",
+            args.output.display()
+        ))
+    })?;
+    check_output(&args.output, args.overwrite)?;
+    // A job that goes on may have written it before it ended.
+    let goes_on = Journal::place(&args.output).exists();
+    if format == TableFormat::Npy && !goes_on {
+        check_output(&names_file(&args.output), args.overwrite)?;
+    }
+    let model = args.model.load()?;
+    let machine = args.machine.machine()?;
+    let job = Job {
+        model: &model,
+        folder: &args.folder,
+        journal: Journal::place(&args.output),
+        thumbnail: None,
+        threads: machine.thread_count(),
+        args: &args.job,
+    };
+    let done = job.run(&device::open(&machine)?)?;
+    let (rows, dim) = (done.readable, done.dim);
+    write_table(format, &args.output, &model, done)?;
+    let beside = match format {
+        TableFormat::Npy => format!(
+            "; their paths are in {}",
+            names_file(&args.output).display()
+        ),
+        _ => String::new(),
+    };
+    output::line(&format!(
+        "{}: {} vectors of {dim}{beside}",
+        args.output.display(),
+        grouped(rows)
+    ))
+}
+
+/// `vectors.paths.csv` beside `vectors.npy`.
+fn names_file(output: &Path) -> PathBuf {
+    output.with_extension("paths.csv")
+}
+
+fn write_table(
+    format: TableFormat,
+    output: &Path,
+    model: &Model,
+    mut done: Done,
+) -> Result<(), Failure> {
+    let files = done.files.iter();
+    let good: Vec<_> = files.filter(|f| done.journal.has_vector(&f.name)).collect();
+    if format == TableFormat::Npy {
+        let names = names_file(output);
+        let rows = good.iter().map(|f| (f.name.as_str(), f.class.as_deref()));
+        let mut file = WholeFile::create(&names).map_err(io(&names))?;
+        let written = write_npy_names(&mut file, rows).and_then(|()| file.finish());
+        written.map_err(io(&names))?;
+    }
+    let info = TableInfo {
+        rows: good.len(),
+        dim: done.dim,
+        notes: vec![
+            ("anchorhood.model".into(), model.fingerprint().into()),
+            (
+                "anchorhood.version".into(),
+                anchorhood::train::VERSION.into(),
+            ),
+        ],
+    };
+    let file = WholeFile::create(output).map_err(io(output))?;
+    let in_table = |e: anchorhood::export::ExportError| {
+        let whole = Failure::from(e);
+        let message = whole.message.unwrap_or_default();
+        Failure::failed(format!(
+            "{}: {message}; what was computed is kept, the same command goes on from there",
+            output.display()
+        ))
+    };
+    let mut table = TableWriter::new(format, file, &info).map_err(in_table)?;
+    for file in good {
+        let entry = done.journal.read(&file.name)?;
+        if let Some(Ok(vector)) = entry.map(|e| e.vector) {
+            let row = table.row(&file.name, file.class.as_deref(), &vector);
+            row.map_err(in_table)?;
+        }
+    }
+    let file = table.finish().map_err(in_table)?;
+    file.finish().map_err(io(output))?;
+    Ok(done.journal.remove()?)
+}

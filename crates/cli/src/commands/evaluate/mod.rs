@@ -1,0 +1,71 @@
+//! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
+
+pub mod layers;
+
+use anchorhood::train::{FeatureSource, TrainingSet, judge};
+use serde_json::json;
+
+use crate::args::EvaluateArgs;
+use crate::args::device;
+use crate::args::run_data;
+use crate::args::subject::{Source, Subject};
+use crate::terminal::draw;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
+    let subject = Subject::resolve(args)?;
+    let checkpoint = match &subject.source {
+        Source::Checkpoint(checkpoint) if !layers::wanted(args, &subject) => checkpoint,
+        _ => return layers::run(args, &subject),
+    };
+    let (path, config) = (&subject.path, &subject.config);
+    let data = run_data::open(config, args.data.as_deref())?;
+    if args.data.is_some() && config.evaluation.features == FeatureSource::Memory {
+        // Its own pictures may have moved; of others the memory knows nothing.
+        let same = checkpoint.check_memory(&TrainingSet::of(&data), path);
+        same.map_err(|e| {
+            Failure::usage(format!(
+                "--features memory: {e}, or judge with --features recomputed"
+            ))
+        })?;
+    }
+    let device = device::open(&config.machine)?;
+    let found = judge(&device, checkpoint, path, config, &data)?;
+    if args.json {
+        let object = json!({
+            "checkpoint": path.display().to_string(),
+            "data": data.name,
+            "position": checkpoint.standing.position,
+            "features": config.evaluation.features,
+            "raw_pixels": found.raw_pixels,
+            "untrained": found.untrained,
+            "trained": found.trained,
+            "seed": config.seed,
+            "version": anchorhood::train::VERSION,
+        });
+        return output::line(&object.to_string());
+    }
+    let features = match config.evaluation.features {
+        FeatureSource::Memory => "memory",
+        FeatureSource::Recomputed => "recomputed features",
+    };
+    output::line(&format!(
+        "{}; judged on {} with {features}",
+        subject.describe(),
+        data.name,
+    ))?;
+    output::line(&format!(
+        "raw pixels         {}",
+        draw::accuracy(&found.raw_pixels)
+    ))?;
+    output::line(&format!(
+        "untrained network  {}",
+        draw::accuracy(&found.untrained)
+    ))?;
+    output::line(&format!(
+        "this checkpoint    {}",
+        draw::accuracy(&found.trained)
+    ))
+}

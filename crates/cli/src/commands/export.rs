@@ -1,0 +1,184 @@
+//! `anchorhood export`: the model for other programs.
+
+use std::path::PathBuf;
+
+use anchorhood::export::{
+    NamedTensor, OPSET, Preprocessing, onnx_model, timm_config, torchvision_weights,
+};
+use anchorhood::models::Form;
+use anchorhood::search::{Model, WholeFile};
+use clap::Parser;
+
+use crate::args::model::{ModelArgs, check_output, check_outputs, io};
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+#[derive(Debug, Parser)]
+#[command(group = clap::ArgGroup::new("formats").required(true).multiple(true).args(["onnx", "safetensors", "timm"]))]
+#[command(after_help = "\
+Examples:
+  anchorhood export mine --onnx model.onnx
+  anchorhood export mine --safetensors weights.safetensors
+  anchorhood export mine --onnx model.onnx --timm timm-folder
+
+An ONNX model takes float pictures N×3×size×size and gives vectors of unit length; what must be
+done to a picture first (size, mean, std, colour order) stands in its metadata.")]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Write an ONNX model.
+    #[arg(long, value_name = "FILE.onnx")]
+    pub onnx: Option<PathBuf>,
+    /// Write the weights with torchvision's names.
+    #[arg(long, value_name = "FILE")]
+    pub safetensors: Option<PathBuf>,
+    /// Write a folder as timm loads it (ResNets of the published width).
+    #[arg(long, value_name = "FOLDER")]
+    pub timm: Option<PathBuf>,
+    /// Replace what is there.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let files = [&args.onnx, &args.safetensors].into_iter().flatten();
+    check_outputs(files.clone(), args.overwrite)?;
+    let model = args.model.load()?;
+    for file in files.filter(|f| f.exists()) {
+        let same = file.canonicalize().ok() == model.path().canonicalize().ok();
+        if same {
+            return Err(Failure::usage(format!(
+                "{}: is the checkpoint itself, which the run needs; choose another name",
+                file.display()
+            )));
+        }
+    }
+    let export = Export::new(&model);
+    if let Some(folder) = &args.timm {
+        export.timm(folder, args.overwrite)?;
+    }
+    if let Some(path) = &args.onnx {
+        let version = anchorhood::train::VERSION;
+        let bytes = onnx_model(
+            model.graph(),
+            &export.tensors,
+            &export.form,
+            version,
+            &export.notes,
+        )?;
+        WholeFile::write(path, &bytes).map_err(io(path))?;
+        output::line(&format!(
+            "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
+            path.display(),
+            export.form.size,
+            model.network().features
+        ))?;
+    }
+    if let Some(path) = &args.safetensors {
+        let bytes = torchvision_weights(&export.tensors, &export.form, &export.notes)?;
+        WholeFile::write(path, &bytes).map_err(io(path))?;
+        output::line(&export.how_to_load(&path.display().to_string(), "torchvision.models"))?;
+    }
+    Ok(())
+}
+
+struct Export<'a> {
+    model: &'a Model,
+    tensors: Vec<NamedTensor<'a>>,
+    form: Preprocessing,
+    notes: Vec<(&'static str, String)>,
+}
+
+impl<'a> Export<'a> {
+    fn new(model: &'a Model) -> Self {
+        let (network, input) = (model.network(), model.input());
+        let named = |t: &'a anchorhood::train::Tensor| NamedTensor {
+            name: &t.name,
+            shape: &t.shape,
+            values: &t.values,
+        };
+        Export {
+            model,
+            tensors: model.weights().iter().map(named).collect(),
+            form: Preprocessing {
+                size: input.size,
+                mean: input.mean,
+                std: input.std,
+            },
+            notes: vec![
+                ("network", network.architecture.name().into()),
+                ("width", network.width.to_string()),
+                ("features", network.features.to_string()),
+                ("fingerprint", model.fingerprint().into()),
+                (
+                    "output",
+                    "fc, then divided by its length; torchvision and timm stop at fc".into(),
+                ),
+            ],
+        }
+    }
+
+    fn timm(&self, folder: &std::path::Path, overwrite: bool) -> Result<(), Failure> {
+        let architecture = self.model.network().architecture.name();
+        let config = timm_config(architecture, &self.tensors, &self.form)?;
+        let bytes = torchvision_weights(&self.tensors, &self.form, &self.notes)?;
+        let files = [
+            (folder.join("model.safetensors"), bytes.as_slice()),
+            (folder.join("config.json"), config.as_bytes()),
+        ];
+        std::fs::create_dir_all(folder).map_err(io(folder))?;
+        for (path, _) in &files {
+            check_output(path, overwrite)?;
+        }
+        for (path, bytes) in &files {
+            WholeFile::write(path, bytes).map_err(io(path))?;
+        }
+        let shown = folder.display();
+        output::line(&match self.small() {
+            false => format!(
+                "{shown}: load it with\n  timm.create_model('local-dir:{shown}', pretrained=True)"
+            ),
+            true => self.how_to_load(
+                &folder.join("model.safetensors").display().to_string(),
+                "timm",
+            ),
+        })
+    }
+
+    fn small(&self) -> bool {
+        Form::for_size(self.form.size) == Form::Small
+    }
+
+    /// What to type in Python.
+    fn how_to_load(&self, path: &str, library: &str) -> String {
+        let network = self.model.network();
+        let name = network.architecture.name();
+        if !name.starts_with("resnet") {
+            return format!(
+                "{path}: the weights of {name}, by the layers' names; no other library has this network"
+            );
+        }
+        if network.width != network.architecture.default_width() {
+            return format!(
+                "{path}: with torchvision's names; its {name} is {} channels wide, this one {}",
+                network.architecture.default_width(),
+                network.width
+            );
+        }
+        let features = network.features;
+        let make = match library {
+            "timm" => format!("model = timm.create_model('{name}', num_classes={features})"),
+            _ => format!("model = torchvision.models.{name}(num_classes={features})"),
+        };
+        let stem = match self.small() {
+            true => {
+                "\n  model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)\n  model.maxpool = torch.nn.Identity()"
+            }
+            false => "",
+        };
+        format!(
+            "{path}: load it with\n  {make}{stem}\n  model.load_state_dict(safetensors.torch.load_file('{path}'))"
+        )
+    }
+}

@@ -1,0 +1,82 @@
+//! `anchorhood info`: what this machine and this program offer.
+
+use anchorhood::data::{self, LoadOptions};
+use anchorhood::engine::{Device, Library, Precision};
+use anchorhood::models::Architecture;
+use anchorhood::train::VERSION;
+use serde_json::json;
+
+use crate::args::InfoArgs;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let device = Device::cpu(threads).describe();
+    let gpu = look_for_a_gpu();
+    let libraries = Library::ALL.map(Library::open);
+    let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
+    let cifar = ["cifar10", "cifar100"].map(|name| (name, look_for(name)));
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    if args.json {
+        let sets = cifar.iter().map(|(name, place)| {
+            let value = match place {
+                Ok(found) => json!({ "found": found }),
+                Err(why) => json!({ "missing": why }),
+            };
+            (name.to_string(), value)
+        });
+        let sets: serde_json::Map<_, _> = sets.collect();
+        let object = json!({
+            "version": VERSION,
+            "machine": format!("{os} {arch}"),
+            "threads": threads,
+            "devices": [device],
+            "gpu": gpu.as_ref().ok(),
+            "libraries": libraries.iter().flatten().map(|l| l.place.as_str()).collect::<Vec<_>>(),
+            "networks": networks,
+            "data": sets,
+        });
+        return output::line(&object.to_string());
+    }
+    output::line(&format!("anchorhood {VERSION} on {os} {arch}"))?;
+    output::line(&format!("device    {device}"))?;
+    match gpu {
+        Ok(name) => {
+            output::line(&format!("gpu       {name}"))?;
+            for found in libraries.iter().flatten() {
+                output::line(&format!("          {}: {}", found.library, found.place))?;
+            }
+        }
+        Err(why) => output::line(&format!("gpu       none is used: {why}"))?,
+    }
+    output::line(&format!("cores     {threads}"))?;
+    output::line(&format!("networks  {}", networks.join(", ")))?;
+    output::line("data      shapes: drawn by the program, always there")?;
+    for (name, place) in &cifar {
+        let text = match place {
+            Ok(found) => format!("{name}: {found}"),
+            Err(why) => why.clone(),
+        };
+        output::line(&format!("          {text}"))?;
+    }
+    output::line("          or any folder of JPEG, PNG, WebP, BMP or GIF files")
+}
+
+/// The first GPU, or why there is none.
+fn look_for_a_gpu() -> Result<String, String> {
+    let gpu = Device::cuda(0, Precision::Bf16).map_err(|e| e.to_string())?;
+    Ok(gpu.describe())
+}
+
+/// How many pictures of a data set there are where it is usually kept, or why there are none.
+fn look_for(name: &str) -> Result<String, String> {
+    let set = data::open(name, &LoadOptions::default()).map_err(|e| e.to_string())?;
+    let test = set.test.as_ref().map_or(0, |t| t.pictures.len());
+    Ok(format!(
+        "{} pictures to train on, {} to test on",
+        output::grouped(set.train.pictures.len()),
+        output::grouped(test)
+    ))
+}

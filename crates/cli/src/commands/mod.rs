@@ -1,0 +1,22 @@
+//! What does each command do? A module each, named as it is typed; what a user says, and what is printed. The work itself is
+//! the library's.
+
+pub mod attention;
+pub mod bench;
+pub mod classify;
+pub mod cluster;
+pub mod completions;
+pub mod data;
+pub mod duplicates;
+pub mod embed;
+pub mod evaluate;
+pub mod export;
+mod folder_job;
+pub mod index;
+pub mod info;
+pub mod neighbours;
+pub mod report;
+pub mod reproduce;
+pub mod serve;
+mod tensorboard;
+pub mod train;

@@ -1,0 +1,81 @@
+//! `anchorhood report`: one page about a run, to look at and to send.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::data::Dataset;
+use anchorhood::report::{ReportError, RunRecord, write_report};
+use anchorhood::train::RunDir;
+use clap::Parser;
+
+use crate::args::resolve::find_run;
+use crate::args::run_data;
+use crate::commands::tensorboard;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood report shapes-1                    writes runs/shapes-1/report.html
+  anchorhood report mine --data ~/elsewhere     if the pictures have moved
+  anchorhood report mine --tensorboard && tensorboard --logdir runs
+  anchorhood attention mine --pictures 1,5,9 -o runs/mine/attention && anchorhood report mine
+
+The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
+strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
+in the run's folder charts/, as SVG and as PNG.")]
+pub struct ReportArgs {
+    /// A run's name or folder; it may still be training.
+    pub run: String,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Where the data set is now, if it has moved.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Also write the run's figures for TensorBoard, into its folder tensorboard/ (`train --tensorboard` does so live).
+    #[arg(long)]
+    pub tensorboard: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let run = find_run(&args.runs, &args.run)?;
+    let config = RunDir::config_of(&run)?;
+    let opened = match run_data::open(&config, args.data.as_deref()) {
+        Err(failure) if args.data.is_some() => return Err(failure),
+        opened => opened.map_err(|failure| failure.message.unwrap_or_default()),
+    };
+    if let Err(why) = &opened {
+        eprintln!("warning: the report will show no pictures, because {why}");
+    }
+    let path = write(&run, &opened)?;
+    if args.tensorboard {
+        let events = tensorboard::complete(&run)?;
+        output::line(&events.display().to_string())?;
+    }
+    output::line(&path.display().to_string())
+}
+
+/// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
+pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
+    if let Err(why) = write(run, &Ok(data)) {
+        eprintln!("warning: no report was written: {why}");
+    }
+    if for_tensorboard && let Err(Failure { message, .. }) = tensorboard::complete(run) {
+        let why = message.unwrap_or_default();
+        eprintln!("warning: nothing was written for TensorBoard: {why}");
+    }
+}
+
+fn write(
+    run: &Path,
+    data: &Result<impl std::borrow::Borrow<Dataset>, String>,
+) -> Result<PathBuf, ReportError> {
+    let record = RunRecord::read(run)?;
+    let pictures = match data {
+        Ok(data) => Ok(&data.borrow().train),
+        Err(why) => Err(why.clone()),
+    };
+    write_report(run, &record, pictures)
+}

@@ -1,0 +1,215 @@
+//! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the paper's.
+
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use anchorhood::engine::Device;
+use anchorhood::reproduce::{
+    Experiment, Lab, Place, Plot, ReproduceError, Results, Scale, experiments, find,
+};
+use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
+use clap::Parser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::args::device;
+use crate::commands::attention::{self, AttentionArgs};
+use crate::commands::train::stop_on_interrupt;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+use watch::Watcher;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood reproduce --list                      what there is
+  anchorhood reproduce all --scale smoke           everything, tiny: does it run?
+  anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
+  anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
+
+Results go to FOLDER/SCALE/NAME: results.json, results.md, results.html.
+Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
+command again goes on where it was stopped, and does nothing twice. Data sets
+that are not on disk are named, and their rows left out.")]
+pub struct ReproduceArgs {
+    /// Which experiment (see --list), or `all`.
+    #[arg(required_unless_present = "list")]
+    pub name: Option<String>,
+    /// Name the experiments and where they are in the paper.
+    #[arg(long)]
+    pub list: bool,
+    /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of the epochs) or paper.
+    #[arg(long, default_value = "short", value_parser = PossibleValuesParser::new(["smoke", "short", "paper"]).map(|s| scale(&s)))]
+    pub scale: Scale,
+    /// Where data sets lie [default: as for `train`, ./data].
+    #[arg(long, value_name = "FOLDER")]
+    pub data_folder: Option<PathBuf>,
+    /// Repeat with the seeds 0 to N − 1, and give mean ± standard deviation.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Where runs and results are kept.
+    #[arg(long, short = 'o', value_name = "FOLDER", default_value = "reproduced")]
+    pub output: PathBuf,
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    #[arg(long, default_value = "auto")]
+    pub device: DeviceChoice,
+    /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
+    #[arg(long, value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| crate::args::precision(&s)))]
+    pub precision: Option<PrecisionChoice>,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// Neither bars nor lines while it runs.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn scale(name: &str) -> Scale {
+    name.parse().expect("one of the possible values")
+}
+
+/// Runs the command.
+pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.list {
+        return list();
+    }
+    let wanted = find(args.name.as_deref().unwrap_or("all")).map_err(failure)?;
+    let machine = MachineConfig {
+        device: args.device,
+        precision: args.precision.unwrap_or_default(),
+        threads: args.threads,
+    };
+    let mut check = Preset::Quick.config("shapes");
+    check.machine = machine.clone();
+    check.check()?;
+    if let Some(folder) = args.data_folder.as_ref().filter(|f| !f.is_dir()) {
+        return Err(Failure::usage(format!(
+            "--data-folder {}: there is no such folder",
+            folder.display()
+        )));
+    }
+    let place = Place {
+        output: args.output.clone(),
+        data: args.data_folder.clone(),
+        scale: args.scale,
+    };
+    // Found out now, not after hours of training.
+    std::fs::create_dir_all(place.runs()).map_err(|e| {
+        let place = args.output.display();
+        Failure::failed(format!(
+            "{place}: cannot write there: {e}; give another folder with -o"
+        ))
+    })?;
+    let stop = stop_on_interrupt()?;
+    let mut watcher = Watcher::new(args.quiet);
+    let work = Reproducing {
+        args,
+        place: &place,
+        machine: &machine,
+        wanted: &wanted,
+        watcher: &mut watcher,
+        stop: &stop,
+    };
+    let looking = device::open(&machine).and_then(|device| work.on(&device));
+    watcher.finish();
+    // Attention opens the device again, once it is free.
+    for (experiment, results) in looking? {
+        look(args, &place, &results)?;
+        publish(&place, &experiment, &results)?;
+    }
+    Ok(())
+}
+
+fn list() -> Result<(), Failure> {
+    for e in experiments() {
+        output::line(&format!("{:<11} {} ({})", e.name, e.title, e.place))?;
+    }
+    Ok(())
+}
+
+struct Reproducing<'a> {
+    args: &'a ReproduceArgs,
+    place: &'a Place,
+    machine: &'a MachineConfig,
+    wanted: &'a [Experiment],
+    watcher: &'a mut Watcher,
+    stop: &'a AtomicBool,
+}
+
+impl Reproducing<'_> {
+    /// Gives the experiments whose pictures are still to be drawn.
+    fn on(self, device: &Device) -> Result<Vec<(Experiment, Results)>, Failure> {
+        let seeds: Vec<u64> = (0..self.args.seeds).collect();
+        let mut later = vec![];
+        for experiment in self.wanted {
+            let mut tell = |told: anchorhood::reproduce::Told| self.watcher.tell(told);
+            let mut lab = Lab::new(device, self.place, self.machine, &mut tell, self.stop);
+            let results = lab.carry_out(experiment, &seeds).map_err(failure)?;
+            self.watcher.clear();
+            match experiment.plot == Plot::Attention && !results.pictures.is_empty() {
+                true => later.push((experiment.clone(), results)),
+                false => publish(self.place, experiment, &results)?,
+            }
+        }
+        Ok(later)
+    }
+}
+
+/// Draws the strips that are not there yet.
+fn look(args: &ReproduceArgs, place: &Place, results: &Results) -> Result<(), Failure> {
+    let folder = place.results(&results.experiment);
+    let missing = results.pictures.iter();
+    let missing = missing.filter(|p| !folder.join(&p.file).is_file());
+    let pictures: Vec<usize> = missing.map(|p| p.chosen.number).collect();
+    let run = results.cells.first().and_then(|c| c.runs.first());
+    let (false, Some(run)) = (pictures.is_empty(), run) else {
+        return Ok(());
+    };
+    let record = results.runs.iter().find(|r| r.name == *run);
+    attention::run(&AttentionArgs {
+        run: run.clone(),
+        pictures,
+        output: folder,
+        runs: place.runs(),
+        data: record.map(|r| place.spec(&r.config.data.set)),
+        layer: "conv5".into(),
+        tau: None,
+        device: Some(args.device),
+        threads: args.threads,
+    })
+}
+
+/// Writes the results and shows the table.
+fn publish(place: &Place, experiment: &Experiment, results: &Results) -> Result<(), Failure> {
+    let folder = place.results(experiment.name);
+    results.write(experiment, &folder).map_err(failure)?;
+    output::line(&format!(
+        "{}: {} ({} scale)\n\n{}",
+        results.paper,
+        results.title,
+        results.scale,
+        results.table()
+    ))?;
+    for why in results.reasons() {
+        output::line(&format!("not run: {why}"))?;
+    }
+    for smaller in &results.smaller_than_the_paper {
+        output::line(&format!("smaller than the paper: {smaller}"))?;
+    }
+    output::line(&format!(
+        "written to {}\n",
+        folder.join("results.html").display()
+    ))
+}
+
+fn failure(error: ReproduceError) -> Failure {
+    match error {
+        ReproduceError::Stopped => {
+            eprintln!("stopped and saved; the same command goes on");
+            Failure::interrupted()
+        }
+        error if error.is_usage() => Failure::usage(error.to_string()),
+        error => Failure::failed(error.to_string()),
+    }
+}

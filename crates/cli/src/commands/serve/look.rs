@@ -1,0 +1,92 @@
+//! Where a run's network looks in one of its training pictures, on demand: a picture under the heat of its attention.
+
+use anchorhood::data::{Pictures, normalise};
+use anchorhood::discover::MemoryBank;
+use anchorhood::engine::{Device, Network, NetworkOptions, NodeId, Positives, Tensors};
+use anchorhood::evaluate::overlay::{overlay, picture, png};
+use anchorhood::evaluate::{Memory, attention};
+use anchorhood::report::Findings;
+use anchorhood::search::Model;
+use anchorhood::train::InputForm;
+
+use crate::terminal::failure::Failure;
+
+/// The layer whose places are weighed, as `attention` takes it by default.
+const LAYER: &str = "conv5";
+
+/// What is needed to look.
+pub struct LookFrom {
+    /// The training pictures.
+    pub pictures: Pictures,
+    /// The memory bank.
+    pub memory: Vec<f32>,
+    /// τ of the softmax over it.
+    pub temperature: f32,
+}
+
+/// A network that can be asked where it looks.
+pub struct Looker<'a> {
+    device: &'a Device,
+    network: Network,
+    node: NodeId,
+    bank: MemoryBank,
+    from: LookFrom,
+    input: InputForm,
+}
+
+impl<'a> Looker<'a> {
+    /// The model on a device, with its memory.
+    pub fn new(device: &'a Device, model: &Model, from: LookFrom) -> Result<Self, Failure> {
+        let node = model.graph().find(LAYER)?;
+        let options = NetworkOptions {
+            keep: vec![node],
+            ..NetworkOptions::new(1)
+        };
+        let mut network = device.network(model.graph(), &options)?;
+        for (i, tensor) in model.weights().iter().enumerate() {
+            network.write(Tensors::Values, i, &tensor.values)?;
+        }
+        let bank = MemoryBank::from_values(device, &from.memory, model.network().features)?;
+        Ok(Looker {
+            device,
+            network,
+            node,
+            bank,
+            from,
+            input: *model.input(),
+        })
+    }
+
+    /// Picture `i` as PNG, under the heat of what places it near its neighbourhood: that of `found` where it is an anchor.
+    pub fn look(&mut self, i: usize, found: Option<&Findings>) -> Result<Vec<u8>, String> {
+        let pictures = &self.from.pictures;
+        let mut scratch = vec![];
+        let bytes = pictures.picture_in(i, &mut scratch);
+        let input = &self.input;
+        let mut pixels = vec![0.0; bytes.len()];
+        normalise(bytes, input.mean, input.std, &mut pixels);
+        let shown = picture(bytes, pictures.height(), pictures.width());
+        let neighbours = match found {
+            Some(found) if found.anchors.get(i) == Some(&true) => found.neighbours_of(i),
+            _ => &[],
+        };
+        let mut positives = Positives::with_capacity(1, 1 + neighbours.len());
+        positives.push(std::iter::once(i as u32).chain(neighbours.iter().copied()));
+        let memory = Memory {
+            bank: self.bank.buffer(),
+            dim: self.bank.dim(),
+            temperature: self.from.temperature,
+        };
+        let maps = attention(
+            self.device,
+            &mut self.network,
+            self.node,
+            &pixels,
+            &positives,
+            &memory,
+        );
+        let maps = maps.map_err(|e| e.to_string())?;
+        let map = maps.first().ok_or("the network gave no map")?;
+        Ok(png(&overlay(&shown, map)))
+    }
+}

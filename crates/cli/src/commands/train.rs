@@ -1,0 +1,303 @@
+//! `anchorhood train`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood::data::{self, Dataset};
+use anchorhood::engine::Device;
+use anchorhood::report::{Summary, read_metrics, write_curve};
+use anchorhood::train::{Event, Outcome, Preset, RunDir, RunEnded, train};
+
+use crate::args::TrainArgs;
+use crate::args::device;
+use crate::args::resolve::{Plan, plan};
+use crate::args::run_data;
+use crate::commands::tensorboard::Follower;
+use crate::terminal::draw::{Drawer, Style};
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &TrainArgs) -> Result<(), Failure> {
+    let style = match (args.json, args.quiet) {
+        (true, _) => Style::Json,
+        (_, true) => Style::Quiet,
+        _ => Style::Human,
+    };
+    let stop = stop_on_interrupt()?;
+    let mut plan = plan(args)?;
+    let mut drawer = Drawer::new(style, stop.clone());
+    let data = open(&plan, args.moved.as_deref(), &mut drawer)?;
+    if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
+        config.training.epochs = enough_epochs(&data);
+    }
+    let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
+    let machine = config.machine.clone();
+    let work = Training {
+        args,
+        plan,
+        data: &data,
+        observer: &mut |event: &Event| drawer.event(event),
+        stop: &stop,
+    };
+    let outcome = device::open(&machine).and_then(|device| work.on(&device));
+    drawer.finish();
+    let (run, outcome) = outcome?;
+    match outcome {
+        Outcome::Finished(ended) => finished(args, &run, &ended, &data),
+        Outcome::Stopped(position) => {
+            eprintln!(
+                "stopped at {position}, saved in {}; go on with\n  {}",
+                run.display(),
+                resume_command(&args.runs, &run)
+            );
+            Err(match drawer.closed() {
+                true => Failure::closed_pipe(),
+                false => Failure::interrupted(),
+            })
+        }
+    }
+}
+
+/// Pixels that a round looks at where nobody says how long it is to be: 110,000 pictures of 32×32, two minutes on two cores at
+/// the quick preset's width.
+const A_ROUND: usize = 110_000 * 32 * 32;
+
+/// Whether the quick preset decides about the epochs; `shapes` have their own.
+fn epochs_are_open(args: &TrainArgs) -> bool {
+    let quick = args.preset.is_none_or(|p| p == Preset::Quick);
+    let shapes = args.data.as_deref().is_none_or(|d| d == "shapes");
+    quick && !shapes && args.config.is_none() && args.settings.epochs.is_none()
+}
+
+/// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs a
+/// network does not pass raw pixels, with 3 × 30 it does.
+fn enough_epochs(data: &Dataset) -> usize {
+    let pictures = &data.train.pictures;
+    let pixels = pictures.len() * pictures.height() * pictures.width();
+    (A_ROUND / pixels.max(1)).clamp(10, 100)
+}
+
+/// Training, once there are pictures and a device: a run that cannot begin leaves no folder behind.
+struct Training<'a> {
+    args: &'a TrainArgs,
+    plan: Plan,
+    data: &'a Dataset,
+    observer: &'a mut (dyn FnMut(&Event) + Send),
+    stop: &'a AtomicBool,
+}
+
+impl Training<'_> {
+    fn folder(&self) -> Result<RunDir, Failure> {
+        match &self.plan {
+            Plan::New(config) => {
+                anchorhood::train::check_data(config, self.data)?;
+                Ok(match &self.args.name {
+                    Some(name) => RunDir::create(&self.args.runs, name, config)?,
+                    None => RunDir::create_numbered(&self.args.runs, &self.data.name, config)?,
+                })
+            }
+            Plan::Resume(path, config) => {
+                let mut dir = RunDir::open(path)?;
+                dir.set_machine(config.machine.clone());
+                Ok(dir)
+            }
+        }
+    }
+
+    fn on(self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
+        let mut dir = self.folder()?;
+        let mut follower = Follower::new(dir.path(), self.args.tensorboard);
+        let observer = self.observer;
+        let mut observer = |event: &Event| {
+            observer(event);
+            if let Some(message) = follower.event(event) {
+                observer(&Event::Warning { message });
+            }
+        };
+        let outcome = train(device, &mut dir, self.data, &mut observer, self.stop)?;
+        Ok((dir.path().into(), outcome))
+    }
+}
+
+/// The first Ctrl-C asks training to save and end, the second ends the program.
+pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nsaving after this step … (once more to end at once)");
+    })
+    .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    Ok(stop)
+}
+
+fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset, Failure> {
+    let data = {
+        let drawer = std::sync::Mutex::new(&mut *drawer);
+        let progress = |done, total| {
+            if let Ok(drawer) = drawer.try_lock() {
+                drawer.loading(done, total);
+            }
+        };
+        match plan {
+            Plan::New(config) => {
+                let options = config.data.load_options(config.seed);
+                data::open_with_progress(&config.data.place(), &options, &progress)?
+            }
+            Plan::Resume(_, config) => run_data::open_with_progress(config, moved, &progress)?,
+        }
+    };
+    for (path, why) in &data.skipped {
+        drawer.event(&Event::Warning {
+            message: format!("{path}: skipped: {why}"),
+        });
+    }
+    if !data.skipped.is_empty() {
+        let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
+        drawer.event(&Event::Warning {
+            message: format!(
+                "{} of {} pictures could not be read and were skipped",
+                data.skipped.len(),
+                data.skipped.len() + read
+            ),
+        });
+    }
+    Ok(data)
+}
+
+fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> Result<(), Failure> {
+    let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?);
+    let curve = run.join("curve.svg");
+    write_curve(&summary, &curve)?;
+    crate::commands::report::after_training(run, data, args.tensorboard);
+    let text = format!(
+        "{}\n\n{}\n{}",
+        summary.table(),
+        headline(ended),
+        whereabouts(args, run, ended.last.is_some())
+    );
+    if args.json {
+        eprintln!("{text}");
+        return Ok(());
+    }
+    output::line(&text)
+}
+
+fn headline(ended: &RunEnded) -> String {
+    let took = output::duration(ended.seconds);
+    match (ended.last, ended.best) {
+        (Some(last), Some(best)) => format!(
+            "kNN after the last epoch {:.1}%; best of any epoch {:.1}% (chosen by test accuracy). {took}.",
+            last.top1 * 100.0,
+            best.top1 * 100.0
+        ),
+        _ => format!(
+            "No kNN is reported, because these pictures have no labels to judge by; loss {:.4} after the last epoch. {took}.",
+            ended.loss
+        ),
+    }
+}
+
+fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
+    let next = match judged {
+        true => "Judge it again with\n  anchorhood evaluate",
+        false => "See what it found with\n  anchorhood serve",
+    };
+    format!(
+        "The model is {}, the report {}.\n{next} {}",
+        run.join("checkpoints").join("last.safetensors").display(),
+        run.join("report.html").display(),
+        run_and_place(&args.runs, run)
+    )
+}
+
+/// What to type to go on with a run.
+fn resume_command(runs: &Path, run: &Path) -> String {
+    format!("anchorhood train --resume {}", run_and_place(runs, run))
+}
+
+/// A run by name where that is enough, by folder otherwise, and where the name would be taken for a flag.
+fn run_and_place(runs: &Path, run: &Path) -> String {
+    let name = run.file_name().map(|n| n.to_string_lossy().into_owned());
+    match name {
+        Some(name)
+            if runs == Path::new("runs") && run == runs.join(&name) && !name.starts_with('-') =>
+        {
+            quoted(&name)
+        }
+        _ => quoted(&run.display().to_string()),
+    }
+}
+
+/// As a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    match text.chars().all(plain) {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use anchorhood::data::{Pictures, Split};
+    use clap::Parser;
+
+    #[test]
+    fn epochs_are_decided_once() {
+        let open = |line: &str| {
+            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+            match Args::try_parse_from(words).unwrap().command {
+                Command::Train(args) => epochs_are_open(&args),
+                _ => panic!("not train"),
+            }
+        };
+        assert!(open("train folder") && open("train cifar10 --preset quick"));
+        for line in [
+            "train",
+            "train shapes",
+            "train folder --epochs 10",
+            "train folder --preset paper",
+            "train folder --config mine.toml",
+        ] {
+            assert!(!open(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_typed_can_be_typed() {
+        let said = |name: &str| run_and_place(Path::new("runs"), &Path::new("runs").join(name));
+        assert_eq!(said("mine"), "mine");
+        assert_eq!(said("it's mine"), r"'it'\''s mine'");
+        assert_eq!(said("-x"), "runs/-x");
+    }
+
+    #[test]
+    fn few_small_pictures_are_looked_at_more_often() {
+        let epochs = |n: usize, side: usize| {
+            let pictures = Pictures::new(side, side, vec![0; n * side * side * 3]).unwrap();
+            enough_epochs(&Dataset {
+                name: "a test".into(),
+                train: Split {
+                    pictures,
+                    labels: None,
+                    names: vec![],
+                },
+                test: None,
+                mean: [0.0; 3],
+                std: [1.0; 3],
+                skipped: vec![],
+            })
+        };
+        assert_eq!(epochs(20, 32), 100);
+        assert_eq!(epochs(3600, 32), 30);
+        assert_eq!(epochs(900, 64), 30);
+        assert_eq!(epochs(20_000, 32), 10);
+    }
+}

@@ -1,0 +1,64 @@
+//! What does the user type?
+//!
+//! Arguments are parsed purely (`args`), resolved once (`args::resolve`), and handed to the library by a command each
+//! (`commands`). What happens is drawn (`terminal`) as a person or a program wants to see it. Errors are one sentence on
+//! stderr; the exit code is 2 for something that cannot be asked for, 1 for something that failed, 130 for a run that was
+//! interrupted and saved.
+
+/// As std's, but without a panic where nobody reads stderr any more: that is no reason to end a run of weeks.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*); // nobody is there to be told
+    }};
+}
+
+mod args;
+mod commands;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use terminal::failure::Failure;
+
+/// Runs a command line, whose first word is the program's name, and says how it ended.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args = Args::try_parse_from(words).unwrap_or_else(|e| e.exit());
+    match command(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = &failure.message {
+                eprintln!("error: {message}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn command(command: Command) -> Result<(), Failure> {
+    use commands::*;
+    match command {
+        Command::Train(args) => train::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Attention(args) => attention::run(&args),
+        Command::Embed(args) => embed::run(&args),
+        Command::Index(args) => index::run(&args),
+        Command::Neighbours(args) => neighbours::run(&args),
+        Command::Duplicates(args) => duplicates::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
+        Command::Classify(args) => classify::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Data(args) => data::run(&args),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
+    }
+}

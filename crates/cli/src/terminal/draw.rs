@@ -1,0 +1,222 @@
+//! Events as someone sees them: bars on a terminal, lines in a log, JSON for a program.
+//!
+//! Progress goes to stderr, so that stdout holds results alone: the table, or with `--json` the events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood::train::{Accuracy, Discovered, Event, Progress, RunStarted, Subject};
+use indicatif::ProgressBar;
+
+use crate::terminal::bar::styled;
+use crate::terminal::output::{self, duration, grouped};
+
+/// How to show events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Bars on a terminal, lines otherwise.
+    Human,
+    /// Events on stdout.
+    Json,
+    /// Warnings only.
+    Quiet,
+}
+
+/// Shows events.
+pub struct Drawer {
+    style: Style,
+    bar: ProgressBar,
+    stop: Arc<AtomicBool>,
+    closed: bool,
+}
+
+impl Drawer {
+    /// `stop` is set when nobody reads stdout any more.
+    pub fn new(style: Style, stop: Arc<AtomicBool>) -> Self {
+        let bar = styled(style != Style::Human);
+        bar.set_prefix("getting ready");
+        Drawer {
+            style,
+            bar,
+            stop,
+            closed: false,
+        }
+    }
+
+    /// Whether stdout was closed under it.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Shows one event.
+    pub fn event(&mut self, event: &Event) {
+        match self.style {
+            Style::Json => self.json(event),
+            Style::Quiet => {
+                if let Event::Warning { message } = event {
+                    eprintln!("warning: {message}");
+                }
+            }
+            Style::Human => self.human(event),
+        }
+    }
+
+    /// Pictures read so far.
+    pub fn loading(&self, done: usize, total: usize) {
+        if self.style == Style::Human && total > 0 {
+            self.bar.set_length(total as u64);
+            self.bar.set_position(done as u64);
+            self.bar.set_prefix("reading pictures");
+            self.bar.set_message(format!("{done}/{total}"));
+        }
+    }
+
+    /// Says something beside the bar.
+    pub fn say(&self, text: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn json(&mut self, event: &Event) {
+        if self.closed {
+            return;
+        }
+        let text = serde_json::to_string(event).expect("events are plain values");
+        if output::line(&text).is_err() {
+            self.closed = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn human(&mut self, event: &Event) {
+        match event {
+            Event::Progress(p) => self.progress(p),
+            Event::Discovering {
+                round,
+                done,
+                pictures,
+            } => self.discovering(*round, *done, *pictures),
+            other => {
+                if let Some(text) = sentence(other) {
+                    self.say(&text);
+                }
+            }
+        }
+    }
+
+    fn progress(&self, p: &Progress) {
+        self.bar.set_length(p.batches as u64);
+        self.bar.set_position(p.batch as u64);
+        self.bar
+            .set_prefix(format!("round {} epoch {}", p.round, p.epoch + 1));
+        self.bar.set_message(format!(
+            "loss {:.4}, {:.0} pictures/s, {} left",
+            p.loss,
+            p.pictures_per_second,
+            duration(p.seconds_left)
+        ));
+    }
+
+    fn discovering(&self, round: usize, done: usize, pictures: usize) {
+        self.bar.set_length(pictures as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_prefix(format!("round {round} discovery"));
+        self.bar.set_message(format!("{done}/{pictures}"));
+    }
+}
+
+/// An event as a line, if it is worth one.
+fn sentence(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::RunStarted(s) => started(s),
+        Event::Warning { message } => format!("warning: {message}"),
+        Event::RoundStarted { round: 0, .. } => "round 0: every picture on its own".into(),
+        Event::Discovered(d) => discovered(d),
+        Event::EpochEnded(e) => format!(
+            "round {} epoch {}/{}: loss {:.4}, learning rate {:.2e}, {:.0} pictures/s, {:.1} s",
+            e.round,
+            e.epoch + 1,
+            e.epochs,
+            e.loss,
+            e.rate,
+            e.pictures_per_second,
+            e.seconds
+        ),
+        Event::Evaluated(e) => {
+            let what = match e.subject {
+                Subject::RawPixels => "raw pixels".into(),
+                Subject::Untrained => "untrained network".into(),
+                Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
+            };
+            format!("{what}: {}", accuracy(&e.accuracy))
+        }
+        _ => return None,
+    })
+}
+
+fn started(s: &RunStarted) -> String {
+    let test = match s.test_pictures {
+        0 => "no labels".into(),
+        n => format!("{} to test on", grouped(n)),
+    };
+    let mut text = format!(
+        "{}: {} pictures of {}×{}, {test}; {}, {} weights; {} + 1 rounds of {} epochs, batch {}, seed {}; {}",
+        s.data,
+        grouped(s.pictures),
+        s.size,
+        s.size,
+        s.network,
+        grouped(s.weights),
+        s.rounds,
+        s.epochs,
+        s.batch,
+        s.seed,
+        s.device
+    );
+    if let Some(position) = s.resumed {
+        text.push_str(&format!("; resumed at {position}"));
+    }
+    text
+}
+
+fn discovered(d: &Discovered) -> String {
+    let mut text = format!(
+        "round {}: {} of {} pictures are anchors",
+        d.round,
+        grouped(d.anchors),
+        grouped(d.pictures)
+    );
+    if let Some(c) = d.consistency
+        && let Some(share) = c.share()
+    {
+        text.push_str(&format!(
+            ", {:.1}% of them with neighbours of their own class",
+            share * 100.0
+        ));
+    }
+    text + &format!(
+        "; entropy {:.3}, of anchors {:.3}; {:.2} s",
+        d.mean_entropy, d.anchor_entropy, d.seconds
+    )
+}
+
+/// An accuracy in words.
+pub fn accuracy(a: &Accuracy) -> String {
+    let top5 = a.top5.map(|t| format!(", top-5 {:.1}%", t * 100.0));
+    format!(
+        "kNN top-1 {:.1}%{} ({} pictures, k {}, τ {})",
+        a.top1 * 100.0,
+        top5.unwrap_or_default(),
+        grouped(a.n),
+        a.k,
+        a.temperature
+    )
+}
