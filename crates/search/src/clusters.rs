@@ -17,6 +17,8 @@ const MOST_ROUNDS: usize = 50;
 const SEEDS_FROM: usize = 200;
 /// Candidates for each first centre, as in scikit-learn.
 const CANDIDATES: usize = 4;
+/// A sum of vectors shorter than this has no direction.
+const LEAST_LENGTH: f64 = 1e-12;
 
 /// A division of vectors into clusters.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +146,8 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     });
 }
 
+/// The mean of each cluster's vectors at unit length; clusters without one, empty or cancelling out, are given the vectors
+/// that their centres represent worst.
 fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) -> Vec<f32> {
     let mut sums = vec![0.0_f64; k * dim];
     let mut counts = vec![0_usize; k];
@@ -154,22 +158,33 @@ fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) 
             *sum += f64::from(*v);
         }
     }
-    // The worst represented vectors, for clusters that have none.
-    let empty = counts.iter().filter(|c| **c == 0).count();
-    let mut worst: Vec<usize> = (0..of.len()).collect();
-    if empty > 0 {
-        worst.sort_by(|a, b| similarity[*a].total_cmp(&similarity[*b]));
-    }
-    let mut worst = worst.into_iter();
+    let lengths: Vec<f64> = sums
+        .chunks_exact(dim)
+        .map(|sum| sum.iter().map(|v| v * v).sum::<f64>().sqrt())
+        .collect();
+    let has_mean = |cluster: usize| counts[cluster] > 0 && lengths[cluster] >= LEAST_LENGTH;
+    let without = (0..k).filter(|cluster| !has_mean(*cluster)).count();
+    let mut worst = worst_represented(similarity, without).into_iter();
     let mut centres = Vec::with_capacity(k * dim);
-    for (sum, count) in sums.chunks_exact(dim).zip(counts) {
-        let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
-        match worst.next().filter(|_| count == 0 || length < 1e-12) {
+    for (cluster, sum) in sums.chunks_exact(dim).enumerate() {
+        let given = if has_mean(cluster) { None } else { worst.next() };
+        match given {
             Some(i) => centres.extend_from_slice(&vectors[i * dim..][..dim]),
-            None => centres.extend(sum.iter().map(|v| (v / length.max(1e-12)) as f32)),
+            None => centres.extend(sum.iter().map(|v| (v / lengths[cluster]) as f32)),
         }
     }
     centres
+}
+
+/// The `count` vectors least similar to their centres, the worst first.
+fn worst_represented(similarity: &[f32], count: usize) -> Vec<usize> {
+    if count == 0 {
+        return vec![];
+    }
+    let mut order: Vec<usize> = (0..similarity.len()).collect();
+    order.sort_by(|a, b| similarity[*a].total_cmp(&similarity[*b]));
+    order.truncate(count);
+    order
 }
 
 #[cfg(test)]
@@ -216,6 +231,28 @@ mod tests {
             error.to_string().contains("7 clusters of 6 pictures"),
             "{error}"
         );
+    }
+
+    /// Cluster 0 has two vectors, clusters 1 and 3 none, and cluster 2 two that cancel out: those three are given the worst
+    /// represented vectors, the worst first, and no other cluster takes one away.
+    #[test]
+    fn clusters_without_a_mean_are_given_the_worst_vectors() {
+        let vectors = [1.0, 0.0, 0.8, 0.6, 0.0, 1.0, 0.0, -1.0];
+        let (of, similarity) = ([0, 0, 2, 2], [0.9, 0.2, 0.4, 0.3]);
+        let centres = means(&vectors, 2, 4, &of, &similarity);
+        let length = (1.8_f32 * 1.8 + 0.6 * 0.6).sqrt();
+        for (got, want) in centres[..2].iter().zip([1.8 / length, 0.6 / length]) {
+            assert!((got - want).abs() < 1e-6, "{centres:?}");
+        }
+        assert_eq!(centres[2..], [0.8, 0.6, 0.0, -1.0, 0.0, 1.0]);
+    }
+
+    /// Nothing is empty, but one cluster's vectors cancel out.
+    #[test]
+    fn a_cluster_that_cancels_out_is_given_the_worst_vector() {
+        let vectors = [1.0, 0.0, 0.0, 1.0, 0.0, -1.0];
+        let centres = means(&vectors, 2, 2, &[0, 1, 1], &[0.9, 0.5, 0.1]);
+        assert_eq!(centres, [1.0, 0.0, 0.0, -1.0]);
     }
 
     #[test]
