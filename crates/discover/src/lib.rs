@@ -6,6 +6,8 @@
 //! many as the [`Curriculum`] says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood
 //! and every other picture towards itself.
 //!
+//! [`kmeans`] divides pictures into clusters instead, each picture in one.
+//!
 //! ```
 //! use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
 //! use anchorhood_engine::{Device, Loss};
@@ -28,11 +30,15 @@
 //! ```
 
 mod curriculum;
+mod dot;
+mod kmeans;
 mod loss;
 mod memory_bank;
 mod neighbourhoods;
 
 pub use curriculum::{Curriculum, lowest_entropy};
+pub use dot::{dot, dot_products};
+pub use kmeans::{Clusters, KmeansError, kmeans};
 pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;
 pub use neighbourhoods::{Neighbourhoods, PartsError};

@@ -4,11 +4,11 @@
 //! is its class's share of the votes. To label next are the pictures whose vote was closest, as long as each is unlike the
 //! labelled ones and unlike those chosen before it: ten copies of one puzzle teach no more than one.
 
+use anchorhood_discover::dot_products;
 use anchorhood_engine::{Device, Scan};
 use rayon::prelude::*;
 
 use crate::SearchError;
-use crate::exact::products;
 
 /// Of the pictures to choose the next label from, so many for each that is wanted are looked at.
 const CONSIDERED: usize = 20;
@@ -149,7 +149,7 @@ pub fn label_next(
         let best = (0..open.len()).max_by(|a, b| score(*a).total_cmp(&score(*b)).then(b.cmp(a)));
         let Some(best) = best else { break };
         chosen.push(open[best]);
-        products(&rows, dim, &rows[best * dim..][..dim], &mut similar);
+        dot_products(&rows, dim, &rows[best * dim..][..dim], &mut similar);
         for (apart, similar) in apart.iter_mut().zip(&similar) {
             *apart = apart.min((1.0 - similar).max(0.0));
         }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::DataError;
+use anchorhood_discover::KmeansError;
 use anchorhood_train::CheckpointError;
 
 /// An error of searching.
@@ -103,6 +104,15 @@ pub enum SearchError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<KmeansError> for SearchError {
+    fn from(error: KmeansError) -> Self {
+        match error {
+            KmeansError::Count { .. } => SearchError::Impossible(error.to_string()),
+            KmeansError::Engine(error) => SearchError::Engine(error),
+        }
+    }
 }
 
 impl SearchError {

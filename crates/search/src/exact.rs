@@ -3,13 +3,12 @@
 //! A device's `scan` is made for many queries at once; for one, reading the vectors is all the work, so they are read once,
 //! in blocks, by all threads of the current rayon pool.
 
+use anchorhood_discover::{dot, dot_products};
 use pulp::Arch;
 use rayon::prelude::*;
 
 /// Vectors a thread looks at before it takes more.
 const BLOCK: usize = 2048;
-/// Sums kept side by side, so that a sum need not wait for the one before.
-const LANES: usize = 32;
 
 /// A neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +26,7 @@ pub fn nearest(vectors: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<Hit>
     let blocks = vectors.par_chunks(BLOCK * dim).enumerate();
     let best = blocks.map(|(block, rows)| {
         let mut similarities = vec![0.0; rows.len() / dim];
-        products(rows, dim, query, &mut similarities);
+        dot_products(rows, dim, query, &mut similarities);
         let hits = (block * BLOCK..).zip(similarities);
         best_of(hits.map(|(index, similarity)| Hit { index, similarity }), k)
     });
@@ -80,30 +79,6 @@ fn shrink(best: &mut Vec<Hit>, k: usize) {
     };
     best.sort_unstable_by(order);
     best.truncate(k);
-}
-
-/// The product of every row with the query.
-pub(crate) fn products(rows: &[f32], dim: usize, query: &[f32], out: &mut [f32]) {
-    Arch::new().dispatch(|| {
-        for (row, out) in rows.chunks_exact(dim).zip(out) {
-            *out = dot(row, query);
-        }
-    });
-}
-
-/// Inlined into whatever instructions the caller was dispatched for.
-#[inline(always)]
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a, rest_a) = a.as_chunks::<LANES>();
-    let (b, rest_b) = b.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
 //! [`Embedder`] runs it on a device; [`embed_files`] takes a folder of any size through it, and goes on where it was
 //! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
-//! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](kmeans) or
+//! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](anchorhood_discover::kmeans) or
 //! [groups](components) do they form, and, given [`Labels`] for a few, what are the others ([`classify`]) and which should
 //! be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
@@ -25,7 +25,6 @@
 
 mod ahead;
 mod classify;
-mod clusters;
 mod duplicates;
 mod embedder;
 mod error;
@@ -42,7 +41,6 @@ mod vectors;
 mod whole_file;
 
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
-pub use clusters::{Clusters, kmeans};
 pub use duplicates::{Pair, duplicates, groups};
 pub use embedder::Embedder;
 pub use error::SearchError;

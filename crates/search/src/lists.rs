@@ -4,12 +4,13 @@
 //! Chosen over graphs (HNSW) by measurement, see `docs/benchmarks.md`: it is built in a small fraction of the time, keeps
 //! nothing but the centres and an order beside the vectors, and what it misses is told beforehand.
 
+use anchorhood_discover::kmeans;
 use anchorhood_engine::Device;
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
 use crate::exact::{nearest, nearest_among};
-use crate::{Hit, SearchError, kmeans};
+use crate::{Hit, SearchError};
 
 /// Clusters are made from so many vectors for each; more change little.
 const LEARN_FROM: usize = 64;

@@ -4,12 +4,11 @@
 //! nothing moves. The first centres are drawn as k-means++ draws them: each with a probability that grows with its squared
 //! distance from those before, the best of a few draws. A cluster that runs empty is given the vector that its own centre represents worst.
 
-use anchorhood_engine::{Device, Scan};
+use anchorhood_engine::{Device, Error, Scan};
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
-use crate::SearchError;
-use crate::exact::products;
+use crate::dot::dot_products;
 
 /// Beyond this, vectors hardly move any more.
 const MOST_ROUNDS: usize = 50;
@@ -19,6 +18,22 @@ const SEEDS_FROM: usize = 200;
 const CANDIDATES: usize = 4;
 /// A sum of vectors shorter than this has no direction.
 const LEAST_LENGTH: f64 = 1e-12;
+
+/// Why there are no clusters.
+#[derive(Debug, thiserror::Error)]
+pub enum KmeansError {
+    /// So many clusters of so many vectors cannot be.
+    #[error("{clusters} clusters of {vectors} pictures cannot be; give between 1 and {vectors}")]
+    Count {
+        /// Clusters that were asked for.
+        clusters: usize,
+        /// Vectors, one for each picture.
+        vectors: usize,
+    },
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] Error),
+}
 
 /// A division of vectors into clusters.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +71,13 @@ pub fn kmeans(
     k: usize,
     seed: u64,
     progress: &mut dyn FnMut(usize),
-) -> Result<Clusters, SearchError> {
+) -> Result<Clusters, KmeansError> {
     let n = vectors.len() / dim;
     if k == 0 || k > n {
-        return Err(SearchError::Impossible(format!(
-            "{k} clusters of {n} pictures cannot be; give between 1 and {n}"
-        )));
+        return Err(KmeansError::Count {
+            clusters: k,
+            vectors: n,
+        });
     }
     let mut centres = first_centres(vectors, dim, k, seed);
     let queries = device.upload(vectors)?;
@@ -139,7 +155,7 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     let blocks = apart.par_chunks_mut(1024).zip(rows.par_chunks(1024 * dim));
     blocks.for_each(|(apart, rows)| {
         let mut similar = vec![0.0; apart.len()];
-        products(rows, dim, centre, &mut similar);
+        dot_products(rows, dim, centre, &mut similar);
         for (a, s) in apart.iter_mut().zip(similar) {
             *a = a.min((1.0 - s).max(0.0));
         }
@@ -164,13 +180,13 @@ fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) 
         .collect();
     let has_mean = |cluster: usize| counts[cluster] > 0 && lengths[cluster] >= LEAST_LENGTH;
     let without = (0..k).filter(|cluster| !has_mean(*cluster)).count();
+    let row = |i: usize| vectors[i * dim..][..dim].iter().copied();
     let mut worst = worst_represented(similarity, without).into_iter();
     let mut centres = Vec::with_capacity(k * dim);
     for (cluster, sum) in sums.chunks_exact(dim).enumerate() {
-        let given = if has_mean(cluster) { None } else { worst.next() };
-        match given {
-            Some(i) => centres.extend_from_slice(&vectors[i * dim..][..dim]),
-            None => centres.extend(sum.iter().map(|v| (v / lengths[cluster]) as f32)),
+        match has_mean(cluster) {
+            true => centres.extend(sum.iter().map(|v| (v / lengths[cluster]) as f32)),
+            false => centres.extend(worst.next().into_iter().flat_map(row)),
         }
     }
     centres

@@ -1,0 +1,52 @@
+//! Dot products of many vectors with one, by whatever vector instructions the machine has.
+
+use pulp::Arch;
+
+/// Sums kept side by side, so that a sum need not wait for the one before.
+const LANES: usize = 32;
+
+/// The dot product of every row of `dim` values with the query (`out`, `=`).
+pub fn dot_products(rows: &[f32], dim: usize, query: &[f32], out: &mut [f32]) {
+    Arch::new().dispatch(|| {
+        for (row, out) in rows.chunks_exact(dim).zip(out) {
+            *out = dot(row, query);
+        }
+    });
+}
+
+/// The dot product of two vectors. Inlined into whatever instructions the caller was dispatched for.
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let (a, rest_a) = a.as_chunks::<LANES>();
+    let (b, rest_b) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_random::{Draws, Stream};
+
+    #[test]
+    fn as_plain_sums() {
+        for dim in [1, 31, 32, 100] {
+            let mut values = vec![0.0; 4 * dim];
+            Draws::new(2, Stream::Test, 0, dim as u64).fill_symmetric(&mut values, 1.0);
+            let (rows, query) = values.split_at(3 * dim);
+            let mut got = [f32::NAN; 3];
+            dot_products(rows, dim, query, &mut got);
+            for (row, got) in rows.chunks_exact(dim).zip(got) {
+                let products = row.iter().zip(query).map(|(a, b)| f64::from(a * b));
+                let expected: f64 = products.sum();
+                assert!((f64::from(got) - expected).abs() < 1e-5, "{got} {expected}");
+            }
+        }
+    }
+}
