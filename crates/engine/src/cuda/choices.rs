@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::cache;
-use super::cudnn::{self, Algorithm};
+use super::cudnn::{self, Algorithm, Direction};
 use super::plans::PlanName;
 use super::ways::Task;
 
@@ -61,16 +61,7 @@ impl Choices {
         if self.saved {
             return;
         }
-        let line = |(task, choice): (&String, &Choice)| {
-            let choice = match choice {
-                Choice::None => "none".into(),
-                Choice::Ours => "ours".into(),
-                Choice::Algorithm(a) => format!("algorithm {}", a.to_words()),
-                Choice::Plan(name) => format!("plan {}", name.to_words()),
-            };
-            format!("{task} = {choice}\n")
-        };
-        let text: String = self.made.iter().map(line).collect();
+        let text = written(&self.made);
         cache::write(&self.file, text.as_bytes());
         self.saved = true;
     }
@@ -89,13 +80,30 @@ fn words(task: &Task) -> String {
     )
 }
 
+/// A line for each choice.
+fn written(made: &BTreeMap<String, Choice>) -> String {
+    let line = |(task, choice): (&String, &Choice)| {
+        let choice = match choice {
+            Choice::None => "none".into(),
+            Choice::Ours => "ours".into(),
+            Choice::Algorithm(a) => format!("algorithm {}", a.to_words()),
+            Choice::Plan(name) => format!("plan {}", name.to_words()),
+        };
+        format!("{task} = {choice}\n")
+    };
+    made.iter().map(line).collect()
+}
+
+/// The choices in such lines; a line that says none is left out.
 fn parse(text: &str) -> BTreeMap<String, Choice> {
     let line = |line: &str| {
         let (task, choice) = line.split_once(" = ")?;
         let choice = match choice.split_once(' ') {
             None if choice == "none" => Choice::None,
             None if choice == "ours" => Choice::Ours,
-            Some(("algorithm", words)) => Choice::Algorithm(Algorithm::from_words(words)?),
+            Some(("algorithm", words)) => {
+                Choice::Algorithm(Algorithm::from_words(direction_of(task)?, words)?)
+            }
             Some(("plan", words)) => Choice::Plan(PlanName::from_words(words)?),
             _ => return None,
         };
@@ -104,23 +112,61 @@ fn parse(text: &str) -> BTreeMap<String, Choice> {
     text.lines().filter_map(line).collect()
 }
 
+/// The direction of a task in words.
+fn direction_of(task: &str) -> Option<Direction> {
+    let named = task.split(' ').next()?;
+    Direction::ALL
+        .into_iter()
+        .find(|direction| format!("{direction:?}") == named)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cuda::Precision;
-    use crate::cuda::cudnn::{Direction, Problem};
+    use crate::cuda::cudnn::Problem;
     use crate::{Shape, Window};
 
-    #[test]
-    fn choices_are_read_as_they_were_written() {
-        let problem = Problem {
+    fn problem() -> Problem {
+        Problem {
             batch: 128,
             input: Shape::new(32, 32, 8),
             used: 8,
             output: Shape::new(32, 32, 64),
             window: Window::square(3, 1, 1),
             precision: Precision::Bf16,
-        };
+        }
+    }
+
+    /// Whatever cuDNN may choose is found again: in every direction each of its algorithms, Winograd's last of all.
+    #[test]
+    fn every_algorithm_is_read_as_it_was_written() {
+        for (direction, count) in Direction::ALL.into_iter().zip([8, 6, 7]) {
+            assert_eq!(direction.algorithm_count(), count, "{direction:?}");
+            for number in 0..count {
+                for math in 0..4 {
+                    let task = Task {
+                        problem: problem(),
+                        direction,
+                        accumulate: math == 0,
+                    };
+                    let text = format!("{} = algorithm {number} {math} 4096\n", words(&task));
+                    let made = parse(&text);
+                    assert!(
+                        matches!(made.get(&words(&task)), Some(Choice::Algorithm(_))),
+                        "{text} is not found again"
+                    );
+                    assert_eq!(written(&made), text);
+                }
+            }
+            let beyond = format!("{direction:?} = algorithm {count} 0 0\n");
+            assert!(parse(&beyond).is_empty(), "{beyond}");
+        }
+    }
+
+    #[test]
+    fn choices_are_read_as_they_were_written() {
+        let problem = problem();
         let task = |direction, accumulate| Task {
             problem,
             direction,
@@ -140,6 +186,7 @@ mod tests {
         );
         let made = parse(&text);
         assert_eq!(made.len(), 4);
+        assert_eq!(parse(&written(&made)).len(), 4);
         assert!(matches!(made[&words(&few)], Choice::Ours));
         let found = |task| &made[&words(task)];
         assert!(matches!(found(&forward), Choice::Algorithm(a) if a.to_words() == "1 1 4096"));

@@ -34,6 +34,26 @@ pub(super) enum Direction {
     WeightGradient,
 }
 
+impl Direction {
+    pub(super) const ALL: [Direction; 3] = [
+        Direction::Forward,
+        Direction::InputGradient,
+        Direction::WeightGradient,
+    ];
+
+    /// How many algorithms cuDNN has; they are numbered from 0, for each direction by itself.
+    pub(super) fn algorithm_count(self) -> u32 {
+        use sys::cudnnConvolutionBwdDataAlgo_t as Data;
+        use sys::cudnnConvolutionBwdFilterAlgo_t as Filter;
+        use sys::cudnnConvolutionFwdAlgo_t as Forward;
+        match self {
+            Direction::Forward => Forward::CUDNN_CONVOLUTION_FWD_ALGO_COUNT as u32,
+            Direction::InputGradient => Data::CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT as u32,
+            Direction::WeightGradient => Filter::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT as u32,
+        }
+    }
+}
+
 /// One of cuDNN's ways.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Algorithm {
@@ -48,8 +68,8 @@ impl Algorithm {
         format!("{} {} {}", self.number, self.math as u32, self.workspace)
     }
 
-    /// From such a line; nothing if it is none of ours.
-    pub(super) fn from_words(words: &str) -> Option<Self> {
+    /// From such a line; nothing if cuDNN has no such algorithm in this direction.
+    pub(super) fn from_words(direction: Direction, words: &str) -> Option<Self> {
         let mut words = words.split(' ');
         let number = words.next()?.parse().ok()?;
         let math = match words.next()?.parse::<u32>().ok()? {
@@ -60,18 +80,13 @@ impl Algorithm {
             _ => return None,
         };
         let workspace = words.next()?.parse().ok()?;
-        // The least count of cuDNN's three lists: a number beyond it is no algorithm.
-        (number < MOST_ALGORITHMS).then_some(Algorithm {
+        (number < direction.algorithm_count()).then_some(Algorithm {
             number,
             math,
             workspace,
         })
     }
 }
-
-/// Algorithms of the direction that has the fewest.
-const MOST_ALGORITHMS: u32 =
-    sys::cudnnConvolutionBwdDataAlgo_t::CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT as u32;
 
 /// cuDNN's version, as a number.
 pub(super) fn version() -> usize {
@@ -282,7 +297,8 @@ impl Handle {
         let [result, space] = [call.result, call.workspace].map(|p| p as *mut std::ffi::c_void);
         let (h, c, size) = (handle.0, d.convolution, a.workspace);
         // SAFETY: tensors are as large as the descriptors say and the workspace as the algorithm asked for (the
-        // caller's promise); numbers of algorithms came from cuDNN itself, for the same direction.
+        // caller's promise); numbers of algorithms came from cuDNN itself or were found below its count, for the same
+        // direction.
         let status = unsafe {
             sys::cudnnSetConvolutionMathType(c, a.math);
             match direction {
