@@ -1,37 +1,60 @@
 //! Between the server, which has many threads, and the model, which has one: a desk where pictures are handed over.
 //!
 //! Pictures that wait together go through the network together: a batch takes little longer than one of its pictures.
+//! Uploads and attention wait in queues of their own and take turns, one batch and then one map, so that an upload waits for
+//! the map being made and not for all that were asked for before it, and no crowd of uploads keeps a map waiting for ever.
 
 use tokio::sync::{mpsc, oneshot};
 
 const CLOSED: &str = "the model is not there any more";
-/// Questions that may wait; whoever comes later waits before the desk.
+/// Questions of a kind that may wait; whoever comes later waits before the desk.
 const QUEUE: usize = 64;
 
 type Vector = Result<Vec<f32>, String>;
 type Look = Result<Vec<u8>, String>;
 
+/// What is asked, and who waits for the answer.
 #[derive(Debug)]
-enum Question {
-    Vector(Vec<u8>, oneshot::Sender<Vector>),
-    Attention(usize, oneshot::Sender<Look>),
-}
+struct Question<Q, A>(Q, oneshot::Sender<Result<A, String>>);
+
+type Upload = Question<Vec<u8>, Vec<f32>>;
+type Attention = Question<usize, Vec<u8>>;
 
 /// Hands pictures over and gets vectors.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    to: mpsc::Sender<Question>,
+    uploads: mpsc::Sender<Upload>,
+    attention: mpsc::Sender<Attention>,
+    bell: mpsc::UnboundedSender<()>,
     size: usize,
 }
 
 /// Where pictures arrive.
 #[derive(Debug)]
-pub struct Desk(mpsc::Receiver<Question>);
+pub struct Desk {
+    uploads: mpsc::Receiver<Upload>,
+    attention: mpsc::Receiver<Attention>,
+    /// Rung once for each question, after it was put into its queue.
+    bell: mpsc::UnboundedReceiver<()>,
+}
 
 /// Both sides, for a model that is given squares of `size` pixels a side.
 pub fn desk(size: usize) -> (Asker, Desk) {
-    let (to, from) = mpsc::channel(QUEUE);
-    (Asker { to, size }, Desk(from))
+    let (to_uploads, uploads) = mpsc::channel(QUEUE);
+    let (to_attention, attention) = mpsc::channel(QUEUE);
+    let (to_bell, bell) = mpsc::unbounded_channel();
+    let asker = Asker {
+        uploads: to_uploads,
+        attention: to_attention,
+        bell: to_bell,
+        size,
+    };
+    let desk = Desk {
+        uploads,
+        attention,
+        bell,
+    };
+    (asker, desk)
 }
 
 impl Asker {
@@ -42,20 +65,25 @@ impl Asker {
 
     /// The vector of a picture, `size`×`size`×3 bytes.
     pub(crate) async fn ask(&self, square: Vec<u8>) -> Vector {
-        let (send, receive) = oneshot::channel();
-        self.put(Question::Vector(square, send)).await?;
-        receive.await.unwrap_or_else(|_| Err(CLOSED.into()))
+        self.put(&self.uploads, square).await
     }
 
     /// A picture of the shelf under the heat of the model's attention, as PNG.
     pub(crate) async fn look(&self, picture: usize) -> Look {
-        let (send, receive) = oneshot::channel();
-        self.put(Question::Attention(picture, send)).await?;
-        receive.await.unwrap_or_else(|_| Err(CLOSED.into()))
+        self.put(&self.attention, picture).await
     }
 
-    async fn put(&self, question: Question) -> Result<(), String> {
-        self.to.send(question).await.map_err(|_| CLOSED.into())
+    /// Puts a question into its queue, rings, and waits for the answer.
+    async fn put<Q, A>(
+        &self,
+        queue: &mpsc::Sender<Question<Q, A>>,
+        question: Q,
+    ) -> Result<A, String> {
+        let (send, receive) = oneshot::channel();
+        let put = queue.send(Question(question, send)).await;
+        put.map_err(|_| CLOSED)?;
+        self.bell.send(()).map_err(|_| CLOSED)?;
+        receive.await.unwrap_or_else(|_| Err(CLOSED.into()))
     }
 }
 
@@ -68,35 +96,35 @@ impl Desk {
         mut embed: impl FnMut(&[u8]) -> Vector,
         mut look: impl FnMut(usize) -> Look,
     ) {
-        let mut squares = vec![];
-        let mut waiting: Vec<oneshot::Sender<Vector>> = vec![];
-        while let Some(question) = self.0.blocking_recv() {
-            let mut next = Some(question);
-            while let Some(question) = next.take() {
-                match question {
-                    // Nobody may wait any more, here and below: then there is nobody to tell.
-                    Question::Attention(picture, to) => drop(to.send(look(picture))),
-                    Question::Vector(square, to) => {
-                        squares.extend_from_slice(&square);
-                        waiting.push(to);
-                    }
-                }
-                if waiting.len() < batch {
-                    next = self.0.try_recv().ok();
-                }
+        // A turn answers at least one question where there is one, so there are rings enough for all.
+        while self.bell.blocking_recv().is_some() {
+            self.embed_waiting(batch, &mut embed);
+            if let Ok(Question(picture, to)) = self.attention.try_recv() {
+                // Nobody may wait any more, here and below: then there is nobody to tell.
+                let _ = to.send(look(picture));
             }
-            if !waiting.is_empty() {
-                tell(embed(&squares), &mut waiting);
-                squares.clear();
-            }
+        }
+    }
+
+    /// One batch of those uploads that wait.
+    fn embed_waiting(&mut self, batch: usize, embed: &mut impl FnMut(&[u8]) -> Vector) {
+        let (mut squares, mut waiting) = (vec![], vec![]);
+        while waiting.len() < batch
+            && let Ok(Question(square, to)) = self.uploads.try_recv()
+        {
+            squares.extend_from_slice(&square);
+            waiting.push(to);
+        }
+        if !waiting.is_empty() {
+            tell(embed(&squares), waiting);
         }
     }
 }
 
 /// Gives each its part of the vectors, or all of them the reason why there are none.
-fn tell(vectors: Vector, waiting: &mut Vec<oneshot::Sender<Vector>>) {
+fn tell(vectors: Vector, waiting: Vec<oneshot::Sender<Vector>>) {
     let count = waiting.len();
-    for (i, to) in waiting.drain(..).enumerate() {
+    for (i, to) in waiting.into_iter().enumerate() {
         let part = match &vectors {
             Ok(all) => Ok(all[i * all.len() / count..(i + 1) * all.len() / count].to_vec()),
             Err(why) => Err(why.clone()),
@@ -124,7 +152,7 @@ mod tests {
                 })
             });
             // All six are there before the first is answered.
-            while desk.0.len() < 6 {
+            while desk.bell.len() < 6 {
                 std::thread::yield_now();
             }
             desk.answer(
@@ -146,5 +174,64 @@ mod tests {
             assert_eq!(look.unwrap(), [7]);
         });
         assert_eq!(batches, [4, 1]);
+    }
+
+    /// In which order so many uploads and looks are answered that all wait: `u` for a batch of two uploads, `l` for a look.
+    fn order(uploads: usize, looks: usize) -> String {
+        let (asker, desk) = desk(1);
+        let order = std::cell::RefCell::new(String::new());
+        let done = |what| order.borrow_mut().push(what);
+        std::thread::scope(|threads| {
+            threads.spawn(move || ask_all(asker, uploads, looks));
+            // Those beyond the queues wait before the desk.
+            let full = |n: usize| n.min(QUEUE);
+            while desk.bell.len() < full(uploads) + full(looks) {
+                std::thread::yield_now();
+            }
+            let embed = |squares: &[u8]| {
+                done('u');
+                Ok(vec![0.0; squares.len()])
+            };
+            let look = |_| {
+                done('l');
+                Ok(vec![])
+            };
+            desk.answer(2, embed, look);
+        });
+        order.into_inner()
+    }
+
+    /// Asks for everything at once, the looks first, until all is answered.
+    fn ask_all(asker: Asker, uploads: usize, looks: usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut asked = tokio::task::JoinSet::new();
+            for i in 0..looks {
+                let asker = asker.clone();
+                asked.spawn(async move { asker.look(i).await.map(drop) });
+            }
+            for _ in 0..uploads {
+                let asker = asker.clone();
+                asked.spawn(async move { asker.ask(vec![1, 2, 3]).await.map(drop) });
+            }
+            while let Some(answered) = asked.join_next().await {
+                answered.unwrap().unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn an_upload_does_not_wait_behind_attention() {
+        assert_eq!(order(1, 5), "ulllll");
+        let looks = 2 * QUEUE;
+        assert_eq!(order(1, looks), format!("u{}", "l".repeat(looks)));
+    }
+
+    #[test]
+    fn uploads_and_attention_take_turns() {
+        assert_eq!(order(6, 2), "ululu");
+        assert_eq!(order(0, 3), "lll");
     }
 }
