@@ -1,0 +1,251 @@
+//! ARCHITECTURE.md says which crate stands on which, and the crates' Cargo.toml files agree: no edge is missing, none is
+//! superfluous, none goes round in a circle. And no crate asks for a dependency that its sources never mention.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+/// The heading of the list in ARCHITECTURE.md.
+const HEADING: &str = "## Who stands on whom";
+/// Packages whose library has a name of its own.
+const LIBRARIES: [(&str, &str); 1] = [("md-5", "md5")];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn toml_of(path: &Path) -> Table {
+    let text = fs::read_to_string(path.join("Cargo.toml")).unwrap();
+    text.parse().unwrap()
+}
+
+/// The folders of all crates, by name.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(root().join("crates")).unwrap();
+    let named = entries.map(|entry| {
+        let entry = entry.unwrap();
+        (entry.file_name().into_string().unwrap(), entry.path())
+    });
+    named.collect()
+}
+
+/// The packages that a table of a Cargo.toml names.
+fn packages(manifest: &Table, table: &str) -> Vec<String> {
+    let table = manifest.get(table).and_then(|t| t.as_table());
+    table.map_or(vec![], |t| t.keys().cloned().collect())
+}
+
+// ---- who stands on whom ----
+
+/// A crate, and the crates it stands on.
+type Edges = Vec<(String, BTreeSet<String>)>;
+
+/// The lines `crate: crates it stands on` of the first fenced block under the heading.
+fn said(document: &str) -> Edges {
+    let (_, after) = document.split_once(HEADING).expect(HEADING);
+    let block = after.split("```").nth(1).expect("a block under it");
+    let lines = block.lines().skip(1).filter(|line| !line.trim().is_empty());
+    let edge = |line: &str| {
+        let (name, on) = line.split_once(':').unwrap_or((line, ""));
+        let on = on.split_whitespace().map(String::from).collect();
+        (name.trim().to_string(), on)
+    };
+    lines.map(edge).collect()
+}
+
+/// What the Cargo.toml files say: the short names of the workspace's crates among `[dependencies]`.
+fn found() -> Edges {
+    let short = |package: &String| match package.strip_prefix("anchorhood") {
+        Some("") => Some("anchorhood".to_string()),
+        Some(name) => name.strip_prefix('-').map(String::from),
+        None => None,
+    };
+    let on = |folder: &PathBuf| {
+        let packages = packages(&toml_of(folder), "dependencies");
+        packages.iter().filter_map(short).collect()
+    };
+    let all = crates();
+    all.iter()
+        .map(|(name, folder)| (name.clone(), on(folder)))
+        .collect()
+}
+
+/// What is wrong with what is said, a sentence each.
+fn complaints(said: &Edges, found: &Edges) -> Vec<String> {
+    let mut wrong = vec![];
+    for (name, on) in found {
+        let Some((_, told)) = said.iter().find(|(told, _)| told == name) else {
+            wrong.push(format!("{name} is not in the list"));
+            continue;
+        };
+        let missing = on.difference(told);
+        wrong.extend(missing.map(|o| format!("{name} stands on {o}, which is not said")));
+        let superfluous = told.difference(on);
+        wrong.extend(superfluous.map(|o| format!("{name} is said to stand on {o}, and does not")));
+    }
+    let mut above = BTreeSet::new();
+    for (name, on) in said {
+        if !found.iter().any(|(there, _)| there == name) {
+            wrong.push(format!("{name} is in the list, and is no crate"));
+        }
+        let not_above = on.iter().filter(|o| !above.contains(*o));
+        wrong.extend(not_above.map(|o| format!("{name} stands on {o}, which is not above it")));
+        if !above.insert(name) {
+            wrong.push(format!("{name} is in the list twice"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn the_document_says_who_stands_on_whom() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (said, found) = (said(&document), found());
+    assert!(found.len() > 10, "{found:?}");
+    let wrong = complaints(&said, &found);
+    assert!(wrong.is_empty(), "ARCHITECTURE.md: {}", wrong.join("\n"));
+}
+
+#[test]
+fn missing_superfluous_and_circular_edges_are_noticed() {
+    let list = |lines: &str| {
+        said(&format!(
+            "{HEADING}\n\nIn words.\n\n```text\n{lines}\n```\n"
+        ))
+    };
+    let crates = list("a:\nb: a\nc: a b");
+    let wrong = |lines| complaints(&list(lines), &crates);
+    assert_eq!(crates[2].1.len(), 2);
+    assert!(wrong("a:\nb: a\nc: a b").is_empty());
+    let told = |lines, what: &str| {
+        let wrong = wrong(lines);
+        assert!(wrong.iter().any(|w| w == what), "{wrong:?}");
+    };
+    told("a\nb: a\nc: a", "c stands on b, which is not said");
+    told("a\nb: a\nc: a b\nd: a", "d is in the list, and is no crate");
+    told("a\nb: a", "c is not in the list");
+    told("a\nc: a b\nb: a", "c stands on b, which is not above it");
+    told("a\na\nb: a\nc: a b", "a is in the list twice");
+    let circle = "a: c\nb: a\nc: a b";
+    told(circle, "a is said to stand on c, and does not");
+    told(circle, "a stands on c, which is not above it");
+    assert_eq!(complaints(&list(circle), &list(circle)).len(), 1);
+}
+
+// ---- dependencies nobody uses ----
+
+/// The Rust sources under a folder of a crate.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The text of all sources in some folders of a crate.
+fn text_of(krate: &Path, folders: &[&str], part: fn(&Path, String) -> String) -> String {
+    let mut files = vec![];
+    for folder in folders {
+        sources(&krate.join(folder), &mut files);
+    }
+    let text = |file: &PathBuf| part(file, fs::read_to_string(file).unwrap());
+    files.iter().map(text).collect()
+}
+
+/// What a user's build compiles of a source: no tests, and no comments, whose examples are tests too.
+fn without_tests(file: &Path, text: String) -> String {
+    if file.file_name().is_some_and(|name| name == "tests.rs") {
+        return String::new();
+    }
+    let mut code = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let inline_module = |next: &&str| next.contains("mod ") && next.ends_with('{');
+        // Modules of tests are the last thing in a file.
+        if line == "#[cfg(test)]" && lines.peek().is_some_and(inline_module) {
+            break;
+        }
+        if !line.trim_start().starts_with("//") {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// Whether code names a library: `library::…`, `use library;` or `use library as …`, and not as a part of another path.
+fn mentions(code: &str, library: &str) -> bool {
+    code.match_indices(library).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + library.len()..]);
+        let inside = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+        let named = after.starts_with("::");
+        let imported = before.ends_with("use ") && (after.starts_with([';', ' ']));
+        !inside && (named || imported)
+    })
+}
+
+fn library(package: &str) -> String {
+    let named = LIBRARIES.iter().find(|(p, _)| *p == package);
+    named.map_or_else(|| package.replace('-', "_"), |(_, l)| l.to_string())
+}
+
+/// Those of a table's packages that code does not name.
+fn unused(manifest: &Table, table: &str, code: &str) -> Vec<String> {
+    let mut packages = packages(manifest, table);
+    packages.retain(|package| !mentions(code, &library(package)));
+    packages
+}
+
+#[test]
+fn no_crate_asks_for_what_it_does_not_use() {
+    let mut wrong = vec![];
+    for (name, folder) in crates() {
+        let manifest = toml_of(&folder);
+        let code = text_of(&folder, &["src"], without_tests);
+        let everything = text_of(&folder, &["src", "tests", "examples"], |_, text| text);
+        for (table, code) in [("dependencies", code), ("dev-dependencies", everything)] {
+            let unused = unused(&manifest, table, &code);
+            wrong.extend(unused.iter().map(|u| format!("{name}: {u} of {table}")));
+        }
+    }
+    assert!(wrong.is_empty(), "nobody uses\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_workspace_offers_nothing_that_no_crate_takes() {
+    let workspace = toml_of(&root());
+    let offered = workspace["workspace"].as_table().unwrap();
+    let all = crates();
+    let taken: BTreeSet<String> = all
+        .values()
+        .map(|folder| toml_of(folder))
+        .flat_map(|m| ["dependencies", "dev-dependencies"].map(|table| packages(&m, table)))
+        .flatten()
+        .collect();
+    let mut left = packages(offered, "dependencies");
+    assert!(left.len() > 20, "{left:?}");
+    left.retain(|package| !taken.contains(package));
+    assert!(left.is_empty(), "no crate takes {left:?}");
+}
+
+#[test]
+fn unused_dependencies_are_noticed() {
+    let manifest: Table = "[dependencies]\nimage = \"1\"\nmd-5 = \"1\"\nserde-json = \"1\""
+        .parse()
+        .unwrap();
+    let unused = |code: &str| {
+        let code = without_tests(Path::new("a.rs"), code.into());
+        unused(&manifest, "dependencies", &code)
+    };
+    assert!(unused("use md5::Md5;\nuse image;\nserde_json::json!({});").is_empty());
+    let tests = "#[cfg(test)]\nmod tests {\n    use md5::Md5;\n}\n";
+    let code =
+        format!("// image::open\nuse crate::image::open;\nlet x = my_serde_json::y;\n{tests}");
+    assert_eq!(unused(&code), ["image", "md-5", "serde-json"]);
+}
