@@ -187,7 +187,7 @@ fn a_gpu_that_is_not_there() {
         .train(&["--device", "gpu"])
         .failed(2, &["gpu", "auto, cpu, cuda, cuda:N"]);
     if anchorhood::engine::Cuda::available() {
-        println!("skipped: this machine has a GPU");
+        anchorhood_testing::skip("this machine has a GPU");
         return;
     }
     let runs = sandbox.train(&["--device", "cuda", "--name", "none"]);

@@ -306,8 +306,7 @@ mod tests {
 
     #[test]
     fn cifar_is_resized_and_cut_when_asked() {
-        let Some(place) = std::env::var_os("ANCHORHOOD_CIFAR10") else {
-            println!("skipped: ANCHORHOOD_CIFAR10 does not say where CIFAR-10 is");
+        let Some(place) = anchorhood_testing::variable("ANCHORHOOD_CIFAR10", "a CIFAR-10") else {
             return;
         };
         let spec = format!("cifar10:{}", place.to_string_lossy());

@@ -3,11 +3,13 @@
 //! Needs a python with torch, torchvision and safetensors: `python3`, or what ANCHORHOOD_PYTHON names. Without one the test
 //! says that it skips.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
 use anchorhood_engine::{Device, Input, Network, NetworkOptions, Tensors};
 use anchorhood_models::{Architecture, Form, Weights};
+use anchorhood_testing::python_with;
 use safetensors::SafeTensors;
 
 const SIZE: usize = 64;
@@ -49,19 +51,13 @@ for name in ["resnet18", "resnet50"]:
         save_file({"features": features(net)}, f"{place}-ours-features.safetensors")
 "#;
 
-/// Runs the script; false where there is no python that can.
-fn run(step: &str, folder: &Path) -> bool {
-    let program = std::env::var_os("ANCHORHOOD_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut python = Command::new(program);
-    let Ok(output) = python.args(["-c", PYTHON, step]).arg(folder).output() else {
-        return false;
-    };
+/// Runs the script.
+fn run(python: &OsStr, step: &str, folder: &Path) {
+    let mut python = Command::new(python);
+    let output = python.args(["-c", PYTHON, step]).arg(folder).output();
+    let output = output.expect("it started a moment ago");
     let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("ModuleNotFoundError") {
-        return false;
-    }
     assert!(output.status.success(), "{step}: {said}");
-    true
 }
 
 fn network(architecture: Architecture, seed: u64) -> Network {
@@ -97,11 +93,11 @@ const TRAVELLERS: [Architecture; 2] = [Architecture::ResNet18, Architecture::Res
 
 #[test]
 fn weights_travel_both_ways() {
-    let folder = tempfile::tempdir().unwrap();
-    if !run("give", folder.path()) {
-        println!("skipped: no python with torch, torchvision and safetensors (ANCHORHOOD_PYTHON)");
+    let Some(python) = python_with(&["torch", "torchvision", "safetensors"]) else {
         return;
-    }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    run(&python, "give", folder.path());
     let at = |a: Architecture, what: &str| folder.path().join(format!("{a}-{what}.safetensors"));
     let mut left = vec![];
     for a in TRAVELLERS {
@@ -124,7 +120,7 @@ fn weights_travel_both_ways() {
         std::fs::write(at(a, "ours"), bytes).unwrap();
         left.push((a, features(&mut ours)));
     }
-    assert!(run("take", folder.path()), "it was there a moment ago");
+    run(&python, "take", folder.path());
     for (a, features) in left {
         compare("ours there", &features, &theirs(&at(a, "ours-features")));
     }

@@ -129,3 +129,18 @@ fn fetch(pictures: &Pictures, which: &[u32], bytes: &mut [u8]) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_engine::{Cuda, Library};
+
+    #[test]
+    fn the_augmentation_compiles_for_hopper() {
+        if let Err(e) = Library::Nvrtc.open() {
+            anchorhood_testing::skip(&format!("the kernel is not compiled: {e}"));
+            return;
+        }
+        assert!(Cuda::try_compile(&augmentation_kernel()).unwrap() > 1000);
+    }
+}

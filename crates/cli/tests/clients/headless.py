@@ -10,7 +10,8 @@ def launch(playwright):
     try:
         return playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
     except Exception as error:  # Playwright without a browser is no failure of the page
-        print(f"skipped: no browser starts: {str(error).splitlines()[0]}")
+        print("skipped: no browser starts")
+        print(str(error).splitlines()[0])
         sys.exit(0)
 
 

@@ -3,17 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies beside this file; says so and
-/// gives nothing where there is none. A script that fails fails the test.
+use anchorhood_testing::{python_with, skip};
+
+/// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies beside this file; skips
+/// and gives nothing where there is none. A script that fails fails the test.
 pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> {
-    let named = std::env::var("ANCHORHOOD_PYTHON").ok();
-    let python = named.unwrap_or_else(|| "python3".into());
-    let import = format!("import {}", modules.join(", "));
-    let tried = Command::new(&python).args(["-c", &import]).output();
-    if !tried.is_ok_and(|t| t.status.success()) {
-        println!("skipped: {python} has not all of {}", modules.join(", "));
-        return None;
-    }
+    let python = python_with(modules)?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/clients");
     let before = std::env::var_os("PYTHONPATH").unwrap_or_default();
@@ -27,5 +22,9 @@ pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> 
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{script}:\n{stdout}\n{stderr}");
     println!("{stdout}");
+    // A script may find that more is missing than a module.
+    for reason in stdout.lines().filter_map(|l| l.strip_prefix("skipped: ")) {
+        skip(reason);
+    }
     Some(stdout)
 }

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood_testing::variable;
+
 use crate::clients;
 use crate::folders::trained;
 use crate::served::{Served, indexed};
@@ -34,8 +36,7 @@ fn a_browser_walks_through_a_run() {
 
 #[test]
 fn pictures_for_the_documents() {
-    let Some(tour) = std::env::var_os("ANCHORHOOD_TOUR") else {
-        println!("skipped: ANCHORHOOD_TOUR does not name the folder of a tour");
+    let Some(tour) = variable("ANCHORHOOD_TOUR", "the folder of a tour") else {
         return;
     };
     let tour = Path::new(&tour);

@@ -288,8 +288,7 @@ fn damaged(bytes: &[u8], item: u64, within: usize) -> Vec<u8> {
 /// The real data set, where there is one.
 #[test]
 fn official_cifar10() {
-    let Some(place) = std::env::var_os("ANCHORHOOD_CIFAR10") else {
-        println!("skipped: ANCHORHOOD_CIFAR10 does not say where CIFAR-10 is");
+    let Some(place) = anchorhood_testing::variable("ANCHORHOOD_CIFAR10", "a CIFAR-10") else {
         return;
     };
     let data = open(Path::new(&place), Some(&crate::sets::CIFAR10))
