@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_augmentation_compiles_for_hopper() {
         if let Err(e) = Library::Nvrtc.open() {
-            anchorhood_testing::skip(&format!("the kernel is not compiled: {e}"));
+            anchorhood_testing::skip(&format!("no NVRTC: {e}"));
             return;
         }
         assert!(Cuda::try_compile(&augmentation_kernel()).unwrap() > 1000);

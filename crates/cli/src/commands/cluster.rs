@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::search::{PictureIndex, Sheet, components, kmeans};
+use anchorhood::discover::kmeans;
+use anchorhood::search::{PictureIndex, Sheet, components};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
