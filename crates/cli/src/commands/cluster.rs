@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
 use anchorhood::discover::kmeans;
-use anchorhood::search::{PictureIndex, Sheet, components};
+use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
@@ -122,7 +122,8 @@ fn divide(
         args.k as usize,
         args.seed,
         &mut |_| {},
-    )?;
+    )
+    .map_err(SearchError::from)?;
     let mut groups: Vec<Group> = found
         .members()
         .into_iter()
