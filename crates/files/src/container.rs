@@ -1,0 +1,132 @@
+//! A safetensors file with checksums: other tools read it as they read any, and this program notices every changed bit.
+//!
+//! Tensors lie sorted by the size of their elements, largest first, then by name, so that all are aligned; the header is
+//! that of `header.rs`. Equal containers make equal files. Nothing is copied to be written: memory is the caller's own.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+
+use safetensors::Dtype;
+
+use crate::header::{self, Info};
+use crate::{AtomicFile, BlockHasher, Checked, FileError, FileSystem, OpenContainer};
+
+/// One tensor: its elements one after the other, little endian, the last dimension fastest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedTensor<'a> {
+    /// What it is called; no two of a file are called the same.
+    pub name: String,
+    /// Type of an element.
+    pub dtype: Dtype,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// Its bytes, borrowed from whoever writes it.
+    pub data: Cow<'a, [u8]>,
+}
+
+impl<'a> NamedTensor<'a> {
+    /// A tensor whose bytes are borrowed.
+    pub fn new(name: &str, dtype: Dtype, shape: &[usize], data: &'a [u8]) -> Self {
+        NamedTensor {
+            name: name.into(),
+            dtype,
+            shape: shape.into(),
+            data: Cow::Borrowed(data),
+        }
+    }
+
+    fn info(&self) -> Info<'_> {
+        Info {
+            name: &self.name,
+            dtype: self.dtype,
+            shape: &self.shape,
+            bytes: self.data.len(),
+        }
+    }
+
+    fn fits(&self) -> bool {
+        let mut shape = self.shape.iter();
+        let bits = shape.try_fold(self.dtype.bitsize(), |bits, n| bits.checked_mul(*n));
+        bits.is_some() && bits == self.data.len().checked_mul(8)
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Container<'a> {
+    /// The program's own fields; `clock`, `checksum`, `blocks` and `version` are the container's.
+    pub metadata: BTreeMap<String, String>,
+    /// The one field that may differ between identical runs: at most 192 printable ASCII characters, neither `"` nor `\`.
+    pub clock: String,
+    /// The tensors, in any order.
+    pub tensors: Vec<NamedTensor<'a>>,
+}
+
+/// Writes the file, whole or not at all.
+pub fn write(container: &Container, path: &Path, disk: &dyn FileSystem) -> Result<(), FileError> {
+    let bad = |reason| FileError::Content {
+        path: path.into(),
+        reason,
+    };
+    let tensors = sorted(&container.tensors).map_err(bad)?;
+    let mut hasher = BlockHasher::new();
+    tensors.iter().for_each(|t| hasher.write(&t.data));
+    let infos: Vec<Info> = tensors.iter().map(|t| t.info()).collect();
+    let blocks = hasher.finish();
+    let header = header::encode(&container.metadata, &container.clock, &infos, &blocks);
+    let header = header.map_err(bad)?;
+    let written = AtomicFile::create_on(disk, path).and_then(|mut file| {
+        file.write_all(&header)?;
+        tensors.iter().try_for_each(|t| file.write_all(&t.data))?;
+        file.finish()
+    });
+    written.map_err(FileError::io(path))
+}
+
+fn sorted<'c, 'a>(tensors: &'c [NamedTensor<'a>]) -> Result<Vec<&'c NamedTensor<'a>>, String> {
+    let mut all: Vec<&NamedTensor> = tensors.iter().collect();
+    all.sort_by(|a, b| {
+        let size = b.dtype.bitsize().cmp(&a.dtype.bitsize());
+        size.then_with(|| a.name.cmp(&b.name))
+    });
+    let mut taken = BTreeSet::from(["__metadata__"]);
+    for tensor in &all {
+        let name = &tensor.name;
+        if !taken.insert(name) {
+            return Err(format!("no tensor can be called {name} here"));
+        }
+        if !tensor.fits() {
+            let (bytes, shape) = (tensor.data.len(), &tensor.shape);
+            return Err(format!(
+                "{name}: {bytes} bytes are no {shape:?} of {:?}",
+                tensor.dtype
+            ));
+        }
+    }
+    Ok(all)
+}
+
+/// Reads a whole file into memory, every byte of it checked where it has checksums. To read tensors one at a time, or
+/// rows of one, see [`OpenContainer`].
+pub fn read(
+    path: &Path,
+    disk: &dyn FileSystem,
+) -> Result<(Container<'static>, Checked), FileError> {
+    let file = OpenContainer::open(path, disk)?;
+    let own = |name: &str| {
+        let tensor = file.tensor(name)?;
+        Ok(NamedTensor {
+            data: Cow::Owned(tensor.data.to_vec()),
+            ..NamedTensor::new(name, tensor.dtype, tensor.shape, &[])
+        })
+    };
+    let tensors: Result<Vec<NamedTensor>, FileError> = file.names().map(own).collect();
+    let container = Container {
+        tensors: tensors?,
+        metadata: file.metadata().clone(),
+        clock: file.clock().into(),
+    };
+    Ok((container, file.checked()))
+}

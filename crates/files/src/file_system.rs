@@ -1,0 +1,70 @@
+//! What is asked of a disk. Small, so that a test can put another in its place: one that fails, or one that forgets what
+//! was not synced.
+
+use std::fmt;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::Bytes;
+
+/// A file open for writing.
+pub trait WriteFile: Write + Seek + Send {
+    /// Comes back when everything written would survive a power cut.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// What lies at a path; links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing, or a link to nothing.
+    Nothing,
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A device, a pipe, a socket: nothing that could be replaced by a file.
+    Other,
+}
+
+/// The operations by which files come, change and go. What a rename or a removal did survives a power cut only after
+/// [`sync_folder`](FileSystem::sync_folder), what was written only after [`WriteFile::sync`].
+pub trait FileSystem: fmt::Debug + Send + Sync {
+    /// A new, empty file; [`io::ErrorKind::AlreadyExists`] where there is one of the name.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// A file to add to, made where there is none; every write goes to its end.
+    fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// Cuts a file to its first `length` bytes.
+    fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
+    /// Gives a file another name in one step; what had that name is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Makes renames and removals within a folder survive a power cut, where the system can.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// All bytes of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// All bytes of a file without reading them all at once, where the system can.
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.read(path).map(Bytes::from)
+    }
+    /// What lies at a path.
+    fn kind(&self, path: &Path) -> io::Result<Kind>;
+    /// How long ago a file was last written to.
+    fn age(&self, path: &Path) -> io::Result<Duration>;
+    /// What lies in a folder, in any order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Whether there is anything at a path.
+    fn exists(&self, path: &Path) -> bool {
+        self.kind(path).is_ok_and(|kind| kind != Kind::Nothing)
+    }
+}
+
+/// The folder that a path lies in; the current one for a bare name.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

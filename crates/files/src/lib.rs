@@ -1,0 +1,31 @@
+//! How does a file get onto a disk whole, and how is damage to it noticed?
+//!
+//! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in programs, [`Failing`] or
+//! another in tests. [`AtomicFile`] is a file that is whole or not there, [`append_line`] adds to one that grows. A
+//! [`Container`] is a safetensors file with checksums over every one of its bytes, in [blocks](BlockSums) that are checked
+//! when they are first touched. `docs/formats.md` has the bytes.
+
+mod append;
+mod atomic_file;
+mod blocks;
+mod bytes;
+mod container;
+mod disk;
+mod error;
+mod failing;
+mod file_system;
+mod header;
+mod leftovers;
+mod open;
+
+pub use append::append_line;
+pub use atomic_file::AtomicFile;
+pub use blocks::{BLOCK, BlockHasher, BlockSums, Checksum, checksum};
+pub use bytes::Bytes;
+pub use container::{Container, NamedTensor, read, write};
+pub use disk::Disk;
+pub use error::FileError;
+pub use failing::Failing;
+pub use file_system::{FileSystem, Kind, WriteFile, folder_of};
+pub use open::{Checked, OpenContainer, Tensor};
+pub use safetensors::Dtype;
