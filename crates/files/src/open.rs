@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensors};
 
 use crate::header::{self, Beginning};
@@ -55,58 +56,28 @@ impl OpenContainer {
     /// Opens a file and checks its header; of the data nothing is read.
     pub fn open(path: &Path, disk: &dyn FileSystem) -> Result<OpenContainer, FileError> {
         let bytes = disk.map(path).map_err(FileError::io(path))?;
-        if bytes.is_empty() {
-            return Err(not_container(path, "the file is empty"));
-        }
-        let beginning = header::check(&bytes);
-        let beginning = beginning.map_err(|place| match begins_like_one(&bytes) {
-            true => FileError::damaged(path, place),
-            false => not_container(path, &place),
-        })?;
-        let (start, right) = match beginning {
-            Beginning::Right { data } => (data, true),
-            Beginning::Unchecked { data } => (data, false),
-        };
+        let (start, right) = beginning(path, &bytes)?;
         check_version(path, &bytes[8..start], right)?;
-        let (_, parsed) = SafeTensors::read_metadata(&bytes).map_err(|e| match right {
-            // The header is right, so what is wrong is how much follows it.
-            true => {
-                let data = bytes.len() - start;
-                FileError::damaged(
-                    path,
-                    format!("its end: {data} bytes of data are too few or too many"),
-                )
-            }
-            false => not_container(path, &format!("its header, bytes 0 to {start}: {e}")),
-        })?;
-        let mut metadata: BTreeMap<String, String> = parsed
-            .metadata()
-            .clone()
-            .unwrap_or_default()
-            .into_iter()
-            .collect();
-        let blocks = match right {
-            true => Some(blocks(path, metadata.get("blocks"), bytes.len() - start)?),
-            false => None,
-        };
-        if right {
-            metadata.retain(|name, _| !header::RESERVED.contains(&name.as_str()));
-        }
-        let tensors = parsed.tensors().into_iter().map(|(name, info)| {
-            let (dtype, shape) = (info.dtype, info.shape.clone());
-            let at = info.data_offsets.0..info.data_offsets.1;
-            (name, Info { dtype, shape, at })
-        });
-        Ok(OpenContainer {
+        let parsed = parse(path, &bytes, start, right)?;
+        let metadata = parsed.metadata().clone().unwrap_or_default();
+        let mut file = OpenContainer {
             path: path.into(),
             start,
-            clock: right.then(|| header::clock(&bytes)).unwrap_or_default(),
-            metadata,
+            metadata: metadata.into_iter().collect(),
+            clock: String::new(),
             order: parsed.offset_keys(),
-            tensors: tensors.collect(),
-            blocks,
+            tensors: tensors(&parsed),
+            blocks: None,
             bytes,
-        })
+        };
+        if right {
+            let (sums, length) = (file.metadata.get("blocks"), file.bytes.len() - start);
+            file.blocks = Some(blocks(path, sums, length)?);
+            file.clock = header::clock(&file.bytes);
+            let own = |name: &str| header::RESERVED.contains(&name);
+            file.metadata.retain(|name, _| !own(name));
+        }
+        Ok(file)
     }
 
     /// Where it lies.
@@ -202,6 +173,42 @@ impl OpenContainer {
         let path = self.path.clone();
         FileError::Content { path, reason }
     }
+}
+
+/// Where the data begins, and whether the header has checksums, all of which are then right.
+fn beginning(path: &Path, bytes: &[u8]) -> Result<(usize, bool), FileError> {
+    if bytes.is_empty() {
+        return Err(not_container(path, "the file is empty"));
+    }
+    match header::check(bytes) {
+        Ok(Beginning::Right { data }) => Ok((data, true)),
+        Ok(Beginning::Unchecked { data }) => Ok((data, false)),
+        Err(place) if begins_like_one(bytes) => Err(FileError::damaged(path, place)),
+        Err(place) => Err(not_container(path, &place)),
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8], start: usize, right: bool) -> Result<Metadata, FileError> {
+    let parsed = SafeTensors::read_metadata(bytes).map_err(|e| match right {
+        // The header is right, so what is wrong is how much follows it.
+        true => {
+            let data = bytes.len() - start;
+            let place = format!("its end: {data} bytes of data are too few or too many");
+            FileError::damaged(path, place)
+        }
+        false => not_container(path, &format!("its header, bytes 0 to {start}: {e}")),
+    });
+    parsed.map(|(_, metadata)| metadata)
+}
+
+fn tensors(parsed: &Metadata) -> BTreeMap<String, Info> {
+    let info = |info: &TensorInfo| Info {
+        dtype: info.dtype,
+        shape: info.shape.clone(),
+        at: info.data_offsets.0..info.data_offsets.1,
+    };
+    let tensors = parsed.tensors().into_iter();
+    tensors.map(|(name, t)| (name, info(t))).collect()
 }
 
 fn not_container(path: &Path, reason: &str) -> FileError {
