@@ -16,6 +16,7 @@
 //! | [`serve`] | how does one walk through pictures in a browser? |
 //! | [`export`] | which other programs can go on with it? |
 //! | [`reproduce`] | what did the paper find, and what do we? |
+//! | [`files`] | how does a file get onto a disk whole, and how is damage to it noticed? |
 //! | [`random`] | the draws that all of them share |
 //!
 //! # Train on your own pictures
@@ -110,6 +111,7 @@ pub use anchorhood_engine as engine;
 pub use anchorhood_evaluate as evaluate;
 pub use anchorhood_export as export;
 pub use anchorhood_methods as methods;
+pub use anchorhood_files as files;
 pub use anchorhood_models as models;
 pub use anchorhood_random as random;
 pub use anchorhood_report as report;

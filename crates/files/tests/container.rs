@@ -12,7 +12,9 @@ use tempfile::TempDir;
 
 /// Three blocks of data.
 fn large() -> Vec<u8> {
-    (0..2 * BLOCK + 4096).map(|i| ((i * 31) >> 3) as u8).collect()
+    (0..2 * BLOCK + 4096)
+        .map(|i| ((i * 31) >> 3) as u8)
+        .collect()
 }
 
 fn example(large: &[u8]) -> Container<'_> {

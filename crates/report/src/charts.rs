@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anchorhood_train::write_whole;
+use anchorhood_files::AtomicFile;
 use plotters::prelude::*;
 use rayon::prelude::*;
 
@@ -60,7 +60,7 @@ pub(crate) fn write_charts(
     all.par_iter().try_for_each(|(name, drawing)| {
         let write = |ending: &str, bytes: &[u8]| {
             let path = folder.join(format!("{name}.{ending}"));
-            write_whole(&path, bytes).map_err(ReportError::io(&path))
+            AtomicFile::write(&path, bytes).map_err(ReportError::io(&path))
         };
         write("svg", drawing.svg()?.as_bytes())?;
         write("png", &drawing.png()?)

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use anchorhood_files::AtomicFile;
 use anchorhood_train::EpochEnded;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -28,7 +29,7 @@ type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf
 /// Writes `curve.svg`.
 pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
     let svg = curve_svg(summary)?;
-    std::fs::write(path, svg).map_err(|source| ReportError::Io {
+    AtomicFile::write(path, svg.as_bytes()).map_err(|source| ReportError::Io {
         path: path.into(),
         source,
     })

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Split;
-use anchorhood_train::{Accuracy, RunStarted, write_whole};
+use anchorhood_files::AtomicFile;
+use anchorhood_train::{Accuracy, RunStarted};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -41,7 +42,7 @@ pub fn write_report(
     std::fs::create_dir_all(&beside).map_err(ReportError::io(&beside))?;
     write_charts(&beside, &Summary::of(&record.events), &record.rounds)?;
     let path = folder.join("report.html");
-    write_whole(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
+    AtomicFile::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
     Ok(path)
 }
 

@@ -11,7 +11,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorhood_train::{Event, Subject, write_whole};
+use anchorhood_files::AtomicFile;
+use anchorhood_train::{Event, Subject};
 
 use crate::ReportError;
 use records::Record;
@@ -201,7 +202,7 @@ fn write_anew(told: &[Record], begun: f64, path: &Path) -> Result<(), ReportErro
     let first = Record::version(begun).bytes();
     let rest = told.iter().flat_map(Record::bytes);
     let bytes: Vec<u8> = first.into_iter().chain(rest).collect();
-    write_whole(path, &bytes).map_err(ReportError::io(path))
+    AtomicFile::write(path, &bytes).map_err(ReportError::io(path))
 }
 
 fn opened(path: &Path) -> Result<File, ReportError> {

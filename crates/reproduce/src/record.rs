@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use anchorhood_train::{Accuracy, RunConfig, write_whole};
+use anchorhood_files::AtomicFile;
+use anchorhood_train::{Accuracy, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -107,5 +108,5 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ReproduceError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(ReproduceError::io(folder))?;
     }
-    write_whole(path, bytes).map_err(ReproduceError::io(path))
+    AtomicFile::write(path, bytes).map_err(ReproduceError::io(path))
 }

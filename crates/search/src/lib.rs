@@ -38,7 +38,6 @@ mod model;
 mod sheet;
 mod stream;
 mod vectors;
-mod whole_file;
 
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
 pub use duplicates::{Pair, duplicates, groups};
@@ -54,4 +53,3 @@ pub use model::Model;
 pub use sheet::{Sheet, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};
 pub use vectors::Vectors;
-pub use whole_file::WholeFile;

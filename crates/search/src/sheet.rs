@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anchorhood_data::Picture;
+use anchorhood_files::AtomicFile;
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use crate::{PictureIndex, SearchError, WholeFile};
+use crate::{PictureIndex, SearchError};
 
 const PAPER: Rgb<u8> = Rgb([250, 250, 248]);
 const MISSING: Rgb<u8> = Rgb([225, 225, 222]);
@@ -143,7 +144,7 @@ impl Sheet {
         let mut bytes = std::io::Cursor::new(vec![]);
         let written = self.draw().write_to(&mut bytes, image::ImageFormat::Png);
         let written = written.map_err(std::io::Error::other);
-        let saved = written.and_then(|()| WholeFile::write(path, bytes.get_ref()));
+        let saved = written.and_then(|()| AtomicFile::write(path, bytes.get_ref()));
         saved.map_err(SearchError::io(path))
     }
 }

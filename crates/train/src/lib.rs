@@ -8,7 +8,6 @@
 //! [`Labelled`] examiner, which sees features and gives back figures to print. Only [`build_method`] hands them on, to the
 //! supervised method alone.
 
-mod atomic_file;
 mod batch_source;
 mod build;
 mod checkpoint;
@@ -27,7 +26,6 @@ mod schedule;
 mod trainer;
 mod training_set;
 
-pub use atomic_file::write as write_whole;
 pub use batch_source::Placement;
 pub use build::{build_method, build_unlabelled, embedding_graph};
 pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor};

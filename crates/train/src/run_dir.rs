@@ -4,8 +4,10 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::{AtomicFile, Disk, FileSystem};
+
 use crate::config::ConfigError;
-use crate::{Checkpoint, Event, Position, RunConfig, TrainError, atomic_file, leftovers};
+use crate::{Checkpoint, Event, Position, RunConfig, TrainError, leftovers};
 
 /// The folder of one run, held by this process.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ impl RunDir {
         });
         let _ = fs::remove_dir_all(&aside);
         placed?;
+        (Disk.sync_folder(runs)).map_err(|e| TrainError::io(runs, e))?;
         RunDir::hold(path, config)
     }
 
@@ -183,7 +186,7 @@ fn furnish(path: &Path, config: &RunConfig) -> Result<(), TrainError> {
     let checkpoints = path.join("checkpoints");
     fs::create_dir_all(&checkpoints).map_err(|e| TrainError::io(&checkpoints, e))?;
     let file = path.join("config.toml");
-    atomic_file::write(&file, config.to_toml().as_bytes()).map_err(|e| TrainError::io(&file, e))
+    AtomicFile::write(&file, config.to_toml().as_bytes()).map_err(|e| TrainError::io(&file, e))
 }
 
 /// Where a checkpoint of a run lies.

@@ -12,9 +12,9 @@ use anchorhood::discover::{MemoryBank, Neighbourhoods};
 use anchorhood::engine::{Device, NetworkOptions, Positives};
 use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
 use anchorhood::evaluate::{HeatMap, Memory, attention};
+use anchorhood::files::AtomicFile;
 use anchorhood::train::{
     Checkpoint, DeviceChoice, MachineConfig, RunConfig, RunDir, TrainingSet, checkpoint_path,
-    write_whole,
 };
 use clap::Parser;
 
@@ -97,7 +97,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         let views: Vec<&View> = seen.iter().map(|round| &round[i]).collect();
         let path = args.output.join(format!("picture-{picture}.png"));
         let drawn = png(&strip(&columns(&data.train, *picture, &views)));
-        write_whole(&path, &drawn)
+        AtomicFile::write(&path, &drawn)
             .map_err(|e| Failure::failed(format!("{}: cannot write it: {e}", path.display())))?;
         let told = sentence(&data.train, *picture, &views);
         output::line(&format!("{}: {told}", path.display()))?;

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
+use anchorhood::files::AtomicFile;
 use anchorhood::search::{
-    Guess, Labels, Model, PictureIndex, Sheet, VoteOptions, WholeFile, classify, label_next,
-    leave_one_out,
+    Guess, Labels, Model, PictureIndex, Sheet, VoteOptions, classify, label_next, leave_one_out,
 };
 use clap::Parser;
 
@@ -223,7 +223,7 @@ fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
     }
     drop(csv);
     match &args.output {
-        Some(path) => WholeFile::write(path, &bytes).map_err(io(path)),
+        Some(path) => AtomicFile::write(path, &bytes).map_err(io(path)),
         None => {
             let text = String::from_utf8_lossy(&bytes);
             output::line(text.trim_end())
@@ -267,7 +267,7 @@ fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
     let guess = |i: usize| &vote.guesses[i];
     let class = |i: usize| vote.classes[guess(i).class as usize].as_str();
     if let Some(path) = &args.next_to {
-        let mut file = WholeFile::create(path).map_err(io(path))?;
+        let mut file = AtomicFile::create(path).map_err(io(path))?;
         let mut csv = csv::Writer::from_writer(&mut file);
         let bad = |e: csv::Error| io(path)(e.into());
         csv.write_record(["path", "label", "guess", "confidence"])

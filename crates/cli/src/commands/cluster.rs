@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::engine::Device;
 use anchorhood::discover::kmeans;
 use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
+use anchorhood::files::{Disk, FileSystem, folder_of};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
@@ -162,7 +163,10 @@ fn write(
         .file_name()
         .unwrap_or_default()
         .to_string_lossy();
-    let aside = args.output.with_file_name(format!(".{name}.partial"));
+    let process = std::process::id(); // two at one name do not meet
+    let aside = args
+        .output
+        .with_file_name(format!(".{name}.{process}.partial"));
     if aside.exists() {
         fs::remove_dir_all(&aside).map_err(io(&aside))?; // left by a crash
     }
@@ -170,6 +174,8 @@ fn write(
     let written = write_into(&aside, args, index, groups);
     let moved = written.and_then(|gone| {
         fs::rename(&aside, &args.output).map_err(io(&args.output))?;
+        let folder = folder_of(&args.output);
+        Disk.sync_folder(folder).map_err(io(folder))?;
         Ok(gone)
     });
     if moved.is_err() {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::export::{TableFormat, TableInfo, TableWriter, write_npy_names};
-use anchorhood::search::{Journal, Model, WholeFile};
+use anchorhood::files::AtomicFile;
+use anchorhood::search::{Journal, Model};
 use clap::Parser;
 
 use crate::args::device;
@@ -99,7 +100,7 @@ fn write_table(
     if format == TableFormat::Npy {
         let names = names_file(output);
         let rows = good.iter().map(|f| (f.name.as_str(), f.class.as_deref()));
-        let mut file = WholeFile::create(&names).map_err(io(&names))?;
+        let mut file = AtomicFile::create(&names).map_err(io(&names))?;
         let written = write_npy_names(&mut file, rows).and_then(|()| file.finish());
         written.map_err(io(&names))?;
     }
@@ -114,7 +115,7 @@ fn write_table(
             ),
         ],
     };
-    let file = WholeFile::create(output).map_err(io(output))?;
+    let file = AtomicFile::create(output).map_err(io(output))?;
     let in_table = |e: anchorhood::export::ExportError| {
         let whole = Failure::from(e);
         let message = whole.message.unwrap_or_default();

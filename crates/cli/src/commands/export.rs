@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anchorhood::export::{
     NamedTensor, OPSET, Preprocessing, onnx_model, timm_config, torchvision_weights,
 };
+use anchorhood::files::AtomicFile;
 use anchorhood::models::Form;
-use anchorhood::search::{Model, WholeFile};
+use anchorhood::search::Model;
 use clap::Parser;
 
 use crate::args::model::{ModelArgs, check_output, check_outputs, io};
@@ -67,7 +68,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             version,
             &export.notes,
         )?;
-        WholeFile::write(path, &bytes).map_err(io(path))?;
+        AtomicFile::write(path, &bytes).map_err(io(path))?;
         output::line(&format!(
             "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
             path.display(),
@@ -77,7 +78,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.safetensors {
         let bytes = torchvision_weights(&export.tensors, &export.form, &export.notes)?;
-        WholeFile::write(path, &bytes).map_err(io(path))?;
+        AtomicFile::write(path, &bytes).map_err(io(path))?;
         output::line(&export.how_to_load(&path.display().to_string(), "torchvision.models"))?;
     }
     Ok(())
@@ -132,7 +133,7 @@ impl<'a> Export<'a> {
             check_output(path, overwrite)?;
         }
         for (path, bytes) in &files {
-            WholeFile::write(path, bytes).map_err(io(path))?;
+            AtomicFile::write(path, bytes).map_err(io(path))?;
         }
         let shown = folder.display();
         output::line(&match self.small() {

@@ -1,13 +1,12 @@
 //! Packing: pictures are decoded by all threads, some megabytes at a time, and written in order.
 //!
-//! The file is written under another name in the same folder, synced, and renamed: under its own name it is whole or not
-//! there.
+//! The file is an [`AtomicFile`]: under its own name it is whole or not there, and two at one name do not meet.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anchorhood_files::AtomicFile;
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 
@@ -79,28 +78,7 @@ pub fn pack(
             }),
         };
     }
-    let partial = beside(to);
-    let written =
-        write(&source, fingerprint, &partial, progress).and_then(|index| {
-            match fs::rename(&partial, to) {
-                Ok(()) => Ok(index),
-                Err(e) => Err(DataError::io(to, e)),
-            }
-        });
-    if written.is_err() {
-        let _ = fs::remove_file(&partial); // it may not be there; the first error is the one to tell
-    }
-    let index = written?;
-    #[cfg(unix)]
-    if let Some(folder) = to.parent() {
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        let synced = File::open(folder).and_then(|f| f.sync_all());
-        synced.map_err(|e| DataError::io(folder, e))?;
-    }
+    let index = write(&source, fingerprint, to, progress)?;
     summary(&index, to, false)
 }
 
@@ -115,12 +93,6 @@ fn summary(index: &Index, to: &Path, unchanged: bool) -> Result<Packed, DataErro
         skipped: skipped.collect(),
         unchanged,
     })
-}
-
-/// A name in the same folder, hence on the same disk.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.partial"))
 }
 
 /// Where the pictures come from.
@@ -279,7 +251,7 @@ fn write(
     let total = parts.iter().map(SourcePart::len).sum();
     let done = AtomicUsize::new(0);
     let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-    let mut file = BufWriter::new(File::create(path).map_err(io)?);
+    let mut file = AtomicFile::create(path).map_err(io)?;
     file.seek(SeekFrom::Start(PIXELS_START)).map_err(io)?;
     let mut index = Index {
         name: source.name.clone(),
@@ -304,8 +276,7 @@ fn write(
         .write_all(&bytes)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| file.write_all(&header(start, &bytes)))
-        .and_then(|()| file.flush())
-        .and_then(|()| file.get_ref().sync_all());
+        .and_then(|()| file.finish());
     finished.map_err(io)?;
     Ok(index)
 }

@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::AtomicFile;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use super::{IndexParts, Thumbnails};
-use crate::{Lists, WholeFile};
+use crate::Lists;
 
 const FORMAT: &str = "anchorhood-index";
 const VERSION: &str = "1";
@@ -67,7 +68,7 @@ pub(super) fn write(parts: &IndexParts, path: &Path) -> std::io::Result<()> {
     });
     let metadata = metadata(parts, &class_names, path);
     let encoded = safetensors::serialize(views, Some(metadata)).map_err(std::io::Error::other)?;
-    let mut file = WholeFile::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     file.write_all(&encoded)?;
     file.finish()
 }

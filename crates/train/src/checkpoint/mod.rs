@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::{Network, Role, Tensors};
+use anchorhood_files::AtomicFile;
 use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunConfig, Standing, TrainingSet, atomic_file};
+use crate::{RunConfig, Standing, TrainingSet};
 
 /// A named tensor in PyTorch's layout.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +127,7 @@ pub enum CheckpointError {
 impl Checkpoint {
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
-        atomic_file::write(path, &format::encode(self)).map_err(|source| CheckpointError::Write {
+        AtomicFile::write(path, &format::encode(self)).map_err(|source| CheckpointError::Write {
             path: path.into(),
             source,
         })

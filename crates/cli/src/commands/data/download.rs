@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anchorhood::files::{Disk, FileSystem, folder_of};
 use md5::{Digest, Md5};
 use ureq::Agent;
 use ureq::http::Response;
@@ -102,7 +103,10 @@ impl Download<'_> {
                 self.url
             )));
         }
-        let finished = file.sync_all().and_then(|()| fs::rename(&part, self.to));
+        let finished = file
+            .sync_all()
+            .and_then(|()| Disk.rename(&part, self.to))
+            .and_then(|()| Disk.sync_folder(folder_of(self.to)));
         finished.map_err(|e| self.failed(self.to, &e.to_string()))
     }
 
