@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
-
-use memmap2::Mmap;
+use std::sync::{Arc, OnceLock};
 
 use crate::files::OnDemand;
+use crate::pack::PackedPixels;
 
 /// Bytes of pictures, all of one length, by their number.
 pub(crate) enum Store {
     /// In memory, one after the other.
     Memory(Vec<u8>),
-    /// In a mapped file, from byte `start` on.
-    Map { map: Mmap, start: usize },
+    /// In a pack, a mapped file.
+    Pack(Arc<PackedPixels>),
     /// In files of their own, decoded whenever one is asked for.
     Files(OnDemand),
     /// Made by somebody else's program whenever one is asked for.
@@ -49,7 +48,7 @@ impl Store {
     pub fn get<'a>(&'a self, i: usize, one: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
             Store::Memory(pixels) => &pixels[i * one..][..one],
-            Store::Map { map, start } => &map[start + i * one..][..one],
+            Store::Pack(pack) => pack.get(i),
             Store::Files(files) => {
                 scratch.resize(one, 0);
                 files.decode(i, scratch);
@@ -67,7 +66,7 @@ impl Store {
     pub fn keep(&self, i: usize, one: usize) -> &[u8] {
         match self {
             Store::Memory(pixels) => &pixels[i * one..][..one],
-            Store::Map { map, start } => &map[start + i * one..][..one],
+            Store::Pack(pack) => pack.get(i),
             Store::Files(files) => files.keep(i, one),
             Store::Made(made) => made.keep(i, one),
         }
@@ -77,7 +76,7 @@ impl Store {
     pub fn range(&self, start: usize, n: usize, one: usize) -> Option<&[u8]> {
         match self {
             Store::Memory(pixels) => Some(&pixels[start * one..][..n * one]),
-            Store::Map { map, start: at } => Some(&map[at + start * one..][..n * one]),
+            Store::Pack(pack) => pack.range(start, n),
             Store::Files(_) | Store::Made(_) => None,
         }
     }
@@ -86,7 +85,8 @@ impl Store {
     pub fn failures(&self) -> Cow<'static, [(String, String)]> {
         match self {
             Store::Files(files) => Cow::Owned(files.failures()),
-            _ => Cow::Borrowed(&[]),
+            Store::Pack(pack) => Cow::Owned(pack.failures()),
+            Store::Memory(_) | Store::Made(_) => Cow::Borrowed(&[]),
         }
     }
 
@@ -100,7 +100,7 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Store::Memory(_) => "in memory",
-            Store::Map { .. } => "in a mapped file",
+            Store::Pack(_) => "in a mapped file",
             Store::Files(_) => "decoded on demand",
             Store::Made(_) => "made on demand",
         })

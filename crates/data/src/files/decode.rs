@@ -70,6 +70,21 @@ impl Picture {
         caught(|| read_from(Cursor::new(bytes)))
     }
 
+    /// Rows and columns of the whole picture, the right way up.
+    pub fn height_and_width(&self) -> [u32; 2] {
+        let (height, width) = (self.rgb.height(), self.rgb.width());
+        match self.orientation {
+            Orientation::NoTransforms
+            | Orientation::Rotate180
+            | Orientation::FlipHorizontal
+            | Orientation::FlipVertical => [height, width],
+            Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH => [width, height],
+        }
+    }
+
     /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a
     /// network of that size sees.
     pub fn square(&self, size: usize, out: &mut [u8]) -> Result<(), String> {

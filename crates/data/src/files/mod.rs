@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
 pub use named::picture_named;
-pub(crate) use on_demand::OnDemand;
+pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;
 #[cfg(test)]
 pub(crate) use read::open_within;

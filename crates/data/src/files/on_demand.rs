@@ -7,7 +7,7 @@ use super::decode::decode;
 use super::scan::Candidate;
 
 /// What stands for a picture whose file can no longer be read.
-const GREY: u8 = 128;
+pub(crate) const GREY: u8 = 128;
 /// More failures than anyone reads; beyond it they are no longer noted.
 const MOST_NOTED: usize = 1000;
 

@@ -2,28 +2,43 @@
 //!
 //! ```text
 //! 0     magic, 8 bytes
-//! 8     version, u32
-//! 12    CRC-32 of the header from byte 16 and of the index, u32
+//! 8     version, u32: 2
+//! 12    zeros
 //! 16    where the index begins, u64
 //! 24    its length, u64
+//! 32    XXH3-128 of the index, u128
+//! 48    zeros
+//! 4080  XXH3-128 of bytes 0–4079, u128
 //! 4096  the pictures of the first part, then of the second: size × size × 3 bytes each, HWC
 //! …     the index: name, size, what it was made from, and for each part its classes and pictures
 //! ```
 //!
-//! Numbers are little-endian, texts a u32 length and UTF-8. The index is checked whole when a pack is opened; a picture
-//! has a CRC-32 of its own, which `data check` compares. A picture that could not be read keeps its place in the index,
-//! with the reason, so that what a seed chooses stays the same.
+//! Numbers are little-endian, texts a u32 length and UTF-8. Header and index are checked whole when a pack is opened; a
+//! picture has a CRC-32 of its own in the index, compared when the picture is first touched. A picture that could not be
+//! read keeps its place in the index, with the reason, so that what a seed chooses stays the same. `docs/formats.md` has
+//! every field.
+//!
+//! Version 1 has at byte 12 a CRC-32 of bytes 16–31 and the index, at bytes 32–4095 anything, and an index without element
+//! type, preprocessing, row ranges and pictures' own sizes.
+
+use anchorhood_files::checksum;
 
 use crate::statistics::Sums;
 
 /// How a packed set begins.
 pub(super) const MAGIC: [u8; 8] = *b"ANHPACK\n";
 /// Raised when the layout changes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Where pictures begin: a page, so that they can be mapped by themselves.
 pub(super) const PIXELS_START: u64 = 4096;
 /// Bytes of the header.
-pub(super) const HEADER: usize = 32;
+pub(super) const HEADER: usize = PIXELS_START as usize;
+/// Where the header's own checksum lies.
+pub(super) const HEADER_SUM: usize = HEADER - 16;
+/// How pictures become squares: the shorter side whole, the centre cut out. Raised when other pixels come out.
+pub(super) const PREPROCESSING: u32 = 1;
+/// Elements of pictures: bytes.
+const U8: u8 = 0;
 
 /// All but the pixels.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +55,8 @@ pub(crate) struct Index {
     pub shuffled: bool,
     /// MD5 of what it was made from.
     pub fingerprint: [u8; 16],
+    /// Which way of making squares of pictures it was made by.
+    pub preprocessing: u32,
     /// The pictures to train on, then those to test on.
     pub parts: Vec<PartIndex>,
 }
@@ -49,6 +66,8 @@ pub(crate) struct Index {
 pub(crate) struct PartIndex {
     /// Names of the classes, where there are classes.
     pub classes: Option<Vec<String>>,
+    /// Which pictures of how many they are, where the part is a shard: the first, and the number of all.
+    pub rows: [u64; 2],
     /// The pictures.
     pub entries: Vec<Entry>,
 }
@@ -60,6 +79,8 @@ pub(crate) struct Entry {
     pub name: String,
     /// Its class.
     pub class: u32,
+    /// Rows and columns that it had before it was made a square, the right way up; zeros where nobody knows.
+    pub height_and_width: [u32; 2],
     /// CRC-32 and channel sums of its pixels, or why it could not be read.
     pub pixels: Result<(u32, Sums), String>,
 }
@@ -72,21 +93,22 @@ impl PartIndex {
 }
 
 /// The header of a pack whose index lies at `start`.
-pub(super) fn header(start: u64, index: &[u8]) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
+pub(super) fn header(start: u64, index: &[u8]) -> Vec<u8> {
+    let mut header = vec![0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[16..24].copy_from_slice(&start.to_le_bytes());
     header[24..32].copy_from_slice(&(index.len() as u64).to_le_bytes());
-    let sum = checksum(&header, index);
-    header[12..16].copy_from_slice(&sum.to_le_bytes());
+    header[32..48].copy_from_slice(&checksum(index).to_le_bytes());
+    let sum = checksum(&header[..HEADER_SUM]);
+    header[HEADER_SUM..].copy_from_slice(&sum.to_le_bytes());
     header
 }
 
-/// Of the header's positions and the index.
-pub(super) fn checksum(header: &[u8; HEADER], index: &[u8]) -> u32 {
+/// Of version 1: of the header's positions and the index.
+pub(super) fn crc_of_1(header: &[u8], index: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
-    sum.update(&header[16..]);
+    sum.update(&header[16..32]);
     sum.update(index);
     sum.finalize()
 }
@@ -100,6 +122,8 @@ impl Index {
         put_u32(&mut out, self.size as u32);
         out.extend([u8::from(self.holds_out), u8::from(self.shuffled)]);
         out.extend(self.fingerprint);
+        out.push(U8);
+        put_u32(&mut out, self.preprocessing);
         out.push(self.parts.len() as u8);
         for part in &self.parts {
             part.encode(&mut out);
@@ -107,9 +131,9 @@ impl Index {
         out
     }
 
-    /// What is written, or none where it makes no sense.
-    pub fn decode(bytes: &[u8]) -> Option<Index> {
-        let mut input = Cursor(bytes);
+    /// What is written by this version or version 1, or none where it makes no sense.
+    pub fn decode(bytes: &[u8], version: u32) -> Option<Index> {
+        let mut input = Cursor(bytes, version >= 2);
         let mut index = Index {
             name: input.text()?,
             set: input.text()?,
@@ -117,8 +141,14 @@ impl Index {
             holds_out: input.flag()?,
             shuffled: input.flag()?,
             fingerprint: input.array()?,
+            preprocessing: 1,
             parts: Vec::new(),
         };
+        if input.1 {
+            let ([dtype], preprocessing) = (input.array()?, input.u32()?);
+            index.preprocessing = preprocessing;
+            (dtype == U8 && preprocessing > 0).then_some(())?;
+        }
         let [parts] = input.array()?;
         for _ in 0..parts {
             let part = PartIndex::decode(&mut input, index.size)?;
@@ -137,10 +167,12 @@ impl PartIndex {
         for class in classes {
             put_text(out, class);
         }
+        self.rows.iter().for_each(|n| out.extend(n.to_le_bytes()));
         put_u32(out, self.entries.len() as u32);
         for entry in &self.entries {
             put_text(out, &entry.name);
             put_u32(out, entry.class);
+            entry.height_and_width.iter().for_each(|n| put_u32(out, *n));
             out.push(u8::from(entry.pixels.is_ok()));
             match &entry.pixels {
                 Ok((crc, sums)) => {
@@ -164,10 +196,18 @@ impl PartIndex {
         }
         let mut part = PartIndex {
             classes: has_classes.then_some(classes),
+            rows: match input.1 {
+                true => [input.u64()?, input.u64()?],
+                false => [0; 2],
+            },
             entries: Vec::new(),
         };
         for _ in 0..input.u32()? {
             let (name, class) = (input.text()?, input.u32()?);
+            let height_and_width = match input.1 {
+                true => [input.u32()?, input.u32()?],
+                false => [0; 2],
+            };
             let classes = part.classes.as_ref();
             if classes.is_some_and(|c| class as usize >= c.len()) {
                 return None;
@@ -177,7 +217,7 @@ impl PartIndex {
                     let crc = input.u32()?;
                     let mut numbers = [0; 6];
                     for number in &mut numbers {
-                        *number = u64::from_le_bytes(input.array()?);
+                        *number = input.u64()?;
                     }
                     let [a, b, c, squares @ ..] = numbers;
                     let sums = Sums {
@@ -192,10 +232,19 @@ impl PartIndex {
             part.entries.push(Entry {
                 name,
                 class,
+                height_and_width,
                 pixels,
             });
         }
-        Some(part)
+        let [first, total] = &mut part.rows;
+        let here = part.entries.len() as u64;
+        match input.1 {
+            true => (first.checked_add(here)? <= *total).then_some(part),
+            false => {
+                *total = here;
+                Some(part)
+            }
+        }
     }
 }
 
@@ -208,8 +257,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// What is still to be decoded.
-struct Cursor<'a>(&'a [u8]);
+/// What is still to be decoded, and whether by version 2.
+struct Cursor<'a>(&'a [u8], bool);
 
 impl Cursor<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -220,6 +269,10 @@ impl Cursor<'_> {
 
     fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
     }
 
     fn flag(&mut self) -> Option<bool> {

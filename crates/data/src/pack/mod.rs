@@ -4,6 +4,7 @@
 //! the same held-out share. The layout is that of [`mod@format`].
 
 mod format;
+mod pixels;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+pub(crate) use pixels::PackedPixels;
 pub(crate) use read::{Pack, open};
 pub use write::{Packed, pack};
 

@@ -1,14 +1,13 @@
 //! Opening a packed set: the index is read and checked, the pictures are mapped and stay where they are.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use anchorhood_files::{Disk, FileSystem, checksum};
 use rayon::prelude::*;
 
-use super::format::{self, HEADER, Index, MAGIC, PIXELS_START, PartIndex, VERSION};
+use super::PackedPixels;
+use super::format::{self, HEADER, HEADER_SUM, Index, MAGIC, PIXELS_START, PartIndex, VERSION};
 use crate::files::choose::Offer;
 use crate::sets::{SetFacts, facts_of};
 use crate::statistics::Sums;
@@ -18,9 +17,8 @@ use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Split};
 /// An opened pack.
 pub(crate) struct Pack {
     path: PathBuf,
-    pub index: Index,
-    store: Arc<Store>,
-    pictures: usize,
+    pub index: Arc<Index>,
+    pixels: Arc<PackedPixels>,
 }
 
 /// The data set in a pack, as the options choose it.
@@ -29,62 +27,18 @@ pub(crate) fn open(path: &Path, options: &LoadOptions) -> Result<Dataset, DataEr
 }
 
 impl Pack {
-    /// Maps the file at `path` and checks its index and its length.
+    /// Maps the file at `path` and checks its header, its index and its length.
     pub fn open(path: &Path) -> Result<Pack, DataError> {
+        let bytes = Disk.map(path).map_err(|e| DataError::io(path, e))?;
         let bad = |reason: String| DataError::BadPack {
             path: path.into(),
             reason,
         };
-        let io = |e| DataError::io(path, e);
-        let mut file = File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        let mut header = [0; HEADER];
-        if file.read_exact(&mut header).is_err() || header[..8] != MAGIC {
-            return Err(bad("this is not a packed set".into()));
-        }
-        let number =
-            |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-        if word(8) != VERSION {
-            return Err(bad(format!(
-                "packed in layout {}, and this program reads layout {VERSION}",
-                word(8)
-            )));
-        }
-        let (start, bytes) = (number(16), number(24));
-        if start < PIXELS_START || start.checked_add(bytes) != Some(length) {
-            return Err(bad("the file is cut or damaged".into()));
-        }
-        let mut index = Vec::new();
-        file.seek(SeekFrom::Start(start)).map_err(io)?;
-        file.by_ref()
-            .take(bytes)
-            .read_to_end(&mut index)
-            .map_err(io)?;
-        if format::checksum(&header, &index) != word(12) {
-            return Err(bad("its index is damaged (its checksum is another)".into()));
-        }
-        let index = Index::decode(&index);
-        let index = index.ok_or_else(|| bad("its index makes no sense".into()))?;
-        let pictures = index.parts.iter().map(PartIndex::readable).sum::<usize>();
-        let one = (index.size * index.size * 3) as u64;
-        if (pictures as u64).checked_mul(one) != Some(start - PIXELS_START) {
-            return Err(bad("its index does not match its pictures".into()));
-        }
-        // SAFETY: the map is only read. Another program that shortens or rewrites the file meanwhile could end this one
-        // or change pixels, as with any mapped file; packs are written aside and renamed, never changed in place.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        if (map.len() as u64) < start {
-            return Err(bad("the file is cut or damaged".into()));
-        }
+        let index = Arc::new(read_index(&bytes).map_err(bad)?);
         Ok(Pack {
             path: path.into(),
+            pixels: Arc::new(PackedPixels::new(bytes, Arc::clone(&index))),
             index,
-            store: Arc::new(Store::Map {
-                map,
-                start: PIXELS_START as usize,
-            }),
-            pictures,
         })
     }
 
@@ -96,7 +50,8 @@ impl Pack {
     /// All pictures of the pack, those of the first part first.
     fn pictures(&self) -> Pictures {
         let size = self.index.size;
-        Pictures::stored(size, size, self.pictures, Arc::clone(&self.store))
+        let store = Arc::new(Store::Pack(Arc::clone(&self.pixels)));
+        Pictures::stored(size, size, self.pixels.len(), store)
     }
 
     /// The data set, as the options choose it.
@@ -187,22 +142,52 @@ impl Pack {
 
     /// Names of pictures whose pixels are not what was packed.
     pub fn damaged(&self, step: &(dyn Fn() + Sync)) -> Vec<String> {
-        let pictures = self.pictures();
-        let entries = self.index.parts.iter().flat_map(|part| &part.entries);
-        let entries = entries.filter_map(|e| e.pixels.as_ref().ok().map(|p| (&e.name, p.0)));
-        let entries: Vec<(&String, u32)> = entries.collect();
-        let broken = entries
-            .par_iter()
-            .enumerate()
-            .filter_map(|(i, (name, crc))| {
-                step();
-                let same = crc32fast::hash(pictures.picture(i)) == *crc;
-                let name = match name.is_empty() {
-                    true => format!("picture {i}"),
-                    false => name.to_string(),
-                };
-                (!same).then_some(name)
-            });
-        broken.collect()
+        let all = (0..self.pixels.len()).into_par_iter();
+        let wrong = all.filter(|i| {
+            step();
+            !self.pixels.is_right(*i)
+        });
+        wrong.map(|i| self.pixels.name(i)).collect()
+    }
+}
+
+/// The index of a pack, after everything before and in it was checked, and that its pictures are all there. The error is a
+/// clause.
+fn read_index(bytes: &[u8]) -> Result<Index, String> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err("this is not a packed set".into());
+    }
+    let cut = "the file is cut or damaged";
+    let header = bytes.get(..HEADER).ok_or(cut)?;
+    let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+    let sum = |at: usize| u128::from_le_bytes(header[at..at + 16].try_into().expect("16 bytes"));
+    let version = word(8);
+    if !(1..=VERSION).contains(&version) {
+        return Err(format!(
+            "packed in layout {version}, and this program reads layouts 1 to {VERSION}"
+        ));
+    }
+    if version > 1 && sum(HEADER_SUM) != checksum(&header[..HEADER_SUM]) {
+        return Err("its first 4096 bytes are damaged (their checksum is another)".into());
+    }
+    let (start, length) = (number(16), number(24));
+    if start < PIXELS_START || start.checked_add(length) != Some(bytes.len() as u64) {
+        return Err(cut.into());
+    }
+    let index = &bytes[start as usize..];
+    let right = match version {
+        1 => format::crc_of_1(header, index) == word(12),
+        _ => checksum(index) == sum(32),
+    };
+    if !right {
+        return Err("its index is damaged (its checksum is another)".into());
+    }
+    let index = Index::decode(index, version).ok_or("its index makes no sense")?;
+    let pictures = index.parts.iter().map(PartIndex::readable).sum::<usize>();
+    let one = (index.size * index.size * 3) as u64;
+    match (pictures as u64).checked_mul(one) == Some(start - PIXELS_START) {
+        true => Ok(index),
+        false => Err("its index does not match its pictures".into()),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
-use super::format::Index;
+use super::format::{Index, PartIndex};
 use super::*;
 use crate::{DataError, Dataset, LoadOptions, Split};
 
@@ -186,7 +186,10 @@ fn damage_is_noticed() {
         fs::write(&file, bytes).unwrap();
         Pack::open(&file).is_err()
     };
-    for at in (0..32).chain((start..whole.len()).step_by(5)) {
+    for at in (0..64)
+        .chain((64..4096).step_by(7))
+        .chain((start..whole.len()).step_by(5))
+    {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x11;
         assert!(refused(&damaged), "byte {at}");
@@ -199,6 +202,19 @@ fn damage_is_noticed() {
     fs::write(&file, &damaged).unwrap();
     let broken = Pack::open(&file).unwrap().damaged(&|| ());
     assert_eq!(broken, ["a/15.png"]);
+    let options = LoadOptions {
+        held_out: 0.0,
+        ..LoadOptions::default()
+    };
+    let data = open_at(&file, &options).unwrap();
+    assert!(data.train.pictures.failures().is_empty(), "not touched yet");
+    let all = data.train.pictures.raw();
+    let grey = all.chunks(192).filter(|p| p.iter().all(|v| *v == 128));
+    assert_eq!(grey.count(), 1);
+    let why = "its packed pixels are damaged";
+    let failures = data.train.pictures.failures();
+    assert_eq!(failures, [("a/15.png".into(), why.into())]);
+    drop(data);
     fs::write(&file, &whole).unwrap();
     assert!(Pack::open(&file).unwrap().damaged(&|| ()).is_empty());
 }
@@ -214,7 +230,7 @@ fn another_layout_is_named() {
     fs::write(&file, bytes).unwrap();
     let said = Pack::open(&file).err().unwrap().to_string();
     assert!(
-        said.contains("layout 9") && said.contains("reads layout 1"),
+        said.contains("layout 9") && said.contains("reads layouts 1 to 2"),
         "{said}"
     );
     fs::write(&file, "hello").unwrap();
@@ -232,6 +248,91 @@ fn an_index_of_any_bytes_is_no_panic() {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let mut padded = vec![0; item as usize % 40];
         padded.extend(bytes);
-        let _ = Index::decode(&padded);
+        let _ = (Index::decode(&padded, 1), Index::decode(&padded, 2));
     }
+}
+
+/// Bits anywhere in the file: refused when it is opened, or named when its picture is touched.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    use anchorhood_random::{Draws, Stream};
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder.join("train"));
+    some_folder(&folder.join("test"));
+    packed(&folder, &file, Some(8));
+    let whole = fs::read(&file).unwrap();
+    let noticed = || match open_at(&file, &LoadOptions::default()) {
+        Err(DataError::BadPack { .. }) => true,
+        Err(other) => panic!("{other}"),
+        Ok(data) => {
+            let splits = [Some(&data.train), data.test.as_ref()];
+            splits
+                .into_iter()
+                .flatten()
+                .for_each(|s| _ = s.pictures.raw());
+            !data.train.pictures.failures().is_empty()
+        }
+    };
+    assert!(!noticed());
+    for trial in 0..400 {
+        let [at, bit, ..] = Draws::new(5, Stream::Test, 0, trial).block(0);
+        let (at, bit) = (at as usize % whole.len(), bit % 8);
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << bit;
+        fs::write(&file, bytes).unwrap();
+        assert!(noticed(), "bit {bit} of byte {at}");
+    }
+}
+
+#[test]
+fn what_later_readers_need_is_kept() {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    packed(&folder, &file, Some(8));
+    let pack = Pack::open(&file).unwrap();
+    let part = &pack.index.parts[0];
+    assert_eq!((part.rows, pack.index.preprocessing), ([0, 31], 1));
+    for entry in &part.entries {
+        let expected = match entry.name.as_str() {
+            "b/broken.png" => [0, 0],
+            _ => [30, 20],
+        };
+        assert_eq!(entry.height_and_width, expected, "{}", entry.name);
+    }
+    let beyond = Index {
+        parts: vec![PartIndex {
+            rows: [1, 31],
+            ..part.clone()
+        }],
+        ..Index::clone(&pack.index)
+    };
+    assert_eq!(Index::decode(&beyond.encode(), 2), None, "rows beyond all");
+    assert_eq!(
+        Index::decode(&pack.index.encode(), 2).as_ref(),
+        Some(&*pack.index)
+    );
+}
+
+/// Two programs that pack to one name: the last to finish wins, and its file is whole.
+#[test]
+fn two_at_one_name_leave_a_whole_file() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("mine.pack");
+    let folders = ["x", "y"].map(|name| dir.path().join(name));
+    folders.iter().for_each(|folder| some_folder(folder));
+    for _ in 0..5 {
+        std::thread::scope(|scope| {
+            for folder in &folders {
+                let file = &file;
+                scope.spawn(move || {
+                    pack(folder.to_str().unwrap(), file, Some(16), true, QUIET).unwrap()
+                });
+            }
+        });
+        let whole = Pack::open(&file).unwrap();
+        assert!(whole.damaged(&|| ()).is_empty());
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 }

@@ -10,10 +10,9 @@ use anchorhood_files::AtomicFile;
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 
-use super::format::{Entry, Index, PIXELS_START, PartIndex, header};
+use super::format::{Entry, Index, PIXELS_START, PREPROCESSING, PartIndex, header};
 use super::read::Pack;
-use crate::files::decode::decode;
-use crate::files::{Candidate, Listing};
+use crate::files::{Candidate, Listing, Picture};
 use crate::open::{find, whole};
 use crate::recognise::Place;
 use crate::resize::to_square;
@@ -228,13 +227,19 @@ impl SourcePart<'_> {
         }
     }
 
-    fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<(), String> {
+    /// Picture `i` as a square, and its own height and width.
+    fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<[u32; 2], String> {
         match self {
-            SourcePart::Files(root, part) => decode(&part.files[i].path(root), size, out),
+            SourcePart::Files(root, part) => {
+                let picture = Picture::read(part.files[i].path(root))?;
+                picture.square(size, out)?;
+                Ok(picture.height_and_width())
+            }
             SourcePart::Memory(split) => {
                 let pictures = &split.pictures;
                 let (width, height) = (pictures.width() as u32, pictures.height() as u32);
-                to_square(pictures.picture(i), width, height, size, out)
+                to_square(pictures.picture(i), width, height, size, out)?;
+                Ok([height, width])
             }
         }
     }
@@ -260,12 +265,14 @@ fn write(
         holds_out: matches!(&source.pixels, Pixels::Files(l) if l.holds_out),
         shuffled: matches!(source.pixels, Pixels::Memory(_)),
         fingerprint,
+        preprocessing: PREPROCESSING,
         parts: Vec::new(),
     };
     for part in &parts {
         let entries = write_part(part, source.size, &mut file, &step).map_err(io)?;
         index.parts.push(PartIndex {
             classes: part.classes(),
+            rows: [0, entries.len() as u64],
             entries,
         });
     }
@@ -294,11 +301,11 @@ fn write_part(
     for start in (0..part.len()).step_by(at_once) {
         let count = at_once.min(part.len() - start);
         let chunk = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
-        let results: Vec<Result<(u32, Sums), String>> = chunk
+        let results: Vec<Result<([u32; 2], u32, Sums), String>> = chunk
             .map(|(i, out)| {
                 let filled = part.fill(start + i, size, out);
                 step();
-                filled.map(|()| (crc32fast::hash(out), Sums::of(out)))
+                filled.map(|own| (own, crc32fast::hash(out), Sums::of(out)))
             })
             .collect();
         for (i, result) in results.into_iter().enumerate() {
@@ -309,7 +316,8 @@ fn write_part(
             entries.push(Entry {
                 name,
                 class,
-                pixels: result,
+                height_and_width: result.as_ref().map_or([0; 2], |r| r.0),
+                pixels: result.map(|(_, crc, sums)| (crc, sums)),
             });
         }
     }
