@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let vector = model.embedder(&device, 1, None)?.embed_file(query)?;
 
-    for hit in index.nearest(&vector, 10) {
+    for hit in index.nearest(&vector, 10)? {
         println!(
             "{:.4}  {}",
             hit.similarity,

@@ -94,11 +94,11 @@
 //! let (device, model) = (Device::cpu(2), Model::load(run)?);
 //! let index = PictureIndex::build(&file, &model, &device, &folder)?; // from then on: PictureIndex::load(&file)
 //! let vector = model.embedder(&device, 1, None)?.embed_file(&query)?;
-//! for hit in index.nearest(&vector, 20) {
+//! for hit in index.nearest(&vector, 20)? {
 //!     println!("{:.4}  {}", hit.similarity, index.picture(hit.index).display());
 //! }
-//! # assert_eq!(index.nearest(&vector, 20).len(), 3);
-//! # assert_eq!(PictureIndex::load(&file)?.picture(index.nearest(&vector, 1)[0].index), query);
+//! # assert_eq!(index.nearest(&vector, 20)?.len(), 3);
+//! # assert_eq!(PictureIndex::load(&file)?.picture(index.nearest(&vector, 1)?[0].index), query);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -99,18 +99,23 @@ fn json(
     let mut start = 0;
     for tensor in tensors {
         let end = start + tensor.bytes;
-        let info = serde_json::json!({
-            "dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [start, end],
-        });
-        json += &format!(",{}:{info}", text(tensor.name));
+        let (dtype, shape) = (plain(&tensor.dtype), plain(&tensor.shape));
+        json += &format!(
+            ",{}:{{\"dtype\":{dtype},\"shape\":{shape},\"data_offsets\":[{start},{end}]}}",
+            text(tensor.name)
+        );
         start = end;
     }
     json.push('}');
     Ok(json)
 }
 
-fn text(text: &str) -> Value {
-    Value::String(text.into())
+fn text(text: &str) -> String {
+    plain(&text)
+}
+
+fn plain(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain values become JSON")
 }
 
 /// Of everything up to the data but the clock and the checksum itself.

@@ -24,6 +24,8 @@ pub(crate) struct Wanted {
 /// One picture, decoded.
 pub(crate) struct Decoded {
     pub square: Vec<u8>,
+    /// Of the whole picture.
+    pub height_and_width: [u32; 2],
     /// As a JPEG file.
     pub thumbnail: Vec<u8>,
 }
@@ -91,7 +93,11 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
         Some(side) => jpeg(&picture, side)?,
         None => vec![],
     };
-    Ok(Decoded { square, thumbnail })
+    Ok(Decoded {
+        square,
+        height_and_width: picture.height_and_width(),
+        thumbnail,
+    })
 }
 
 fn jpeg(picture: &Picture, side: usize) -> Result<Vec<u8>, String> {

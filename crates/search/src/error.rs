@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::DataError;
 use anchorhood_discover::KmeansError;
+use anchorhood_files::FileError;
 use anchorhood_train::CheckpointError;
 
 /// An error of searching.
@@ -112,6 +113,25 @@ impl From<KmeansError> for SearchError {
             KmeansError::Count { .. } => SearchError::Impossible(error.to_string()),
             KmeansError::Engine(error) => SearchError::Engine(error),
         }
+    }
+}
+
+impl From<FileError> for SearchError {
+    fn from(error: FileError) -> Self {
+        let (path, reason) = match error {
+            FileError::Io { path, source } => return SearchError::Io { path, source },
+            FileError::Damaged { path, place } => (path, place),
+            FileError::NotContainer { path, reason } => (
+                path,
+                format!("the file ends early, was damaged, or is no safetensors file ({reason})"),
+            ),
+            FileError::Version { path, found } => (
+                path,
+                format!("it has format version {found}, and this program reads versions 1 and 2"),
+            ),
+            FileError::Content { path, reason } => (path, reason),
+        };
+        SearchError::DamagedIndex { path, reason }
     }
 }
 

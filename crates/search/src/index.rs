@@ -2,21 +2,39 @@
 
 mod build;
 mod format;
+mod stored;
 mod thumbnails;
 
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{PictureFile, picture_named};
 use anchorhood_engine::Device;
+use anchorhood_files::Checked;
+use serde::{Deserialize, Serialize};
 
 use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
 
+pub use stored::StoredVectors;
 pub use thumbnails::Thumbnails;
 
 /// Up to so many vectors a search looks at all of them: some 20 ms on two cores.
 const EXACT_UP_TO: usize = 1_000_000;
 /// Queries by which the recall of an approximate index is measured.
 const TRIED: usize = 200;
+
+/// What was done to pictures before the network saw them. Part of the model's fingerprint: version 1 by itself, so that
+/// fingerprints of 0.1 stay what they are, a later one by its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preprocessing {
+    /// Which way of decoding, cutting and resizing: 1 is the shorter side whole, the centre cut out.
+    pub version: u32,
+    /// Pixels a side.
+    pub size: usize,
+    /// Subtracted from each channel, of values in [0, 1].
+    pub mean: [f32; 3],
+    /// Each channel is divided by it.
+    pub std: [f32; 3],
+}
 
 /// What an index is made of.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,27 +43,34 @@ pub struct IndexParts {
     pub model: String,
     /// The layer, where it is not the last.
     pub layer: Option<String>,
+    /// What the network was given of each picture; unknown of an index of 0.1.
+    pub preprocessing: Option<Preprocessing>,
+    /// Of a shard: the number of its first picture among all, and how many there are of all.
+    pub rows: Option<[u64; 2]>,
     /// The folder of pictures, as it was named when the index was made, from the root of the file system.
     pub folder: PathBuf,
     /// Each picture relative to the folder, parts joined by `/`.
     pub names: Vec<String>,
+    /// Each picture's height and width in its file, the right way up, zeros where unknown; none in an index of 0.1.
+    pub sizes: Option<Vec<[u32; 2]>>,
     /// Each picture's class, where the folder has classes.
     pub classes: Vec<Option<String>>,
     /// Length of a vector.
     pub dim: usize,
     /// The vectors, of unit length, one after the other.
-    pub vectors: Vec<f32>,
+    pub vectors: StoredVectors,
     /// Small copies of the pictures.
     pub thumbnails: Option<Thumbnails>,
     /// Clusters for approximate search, with their recall.
     pub lists: Option<(Lists, f64)>,
 }
 
-/// An index in memory.
+/// An open index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PictureIndex {
     path: PathBuf,
     parts: IndexParts,
+    checked: Checked,
 }
 
 impl PictureIndex {
@@ -63,10 +88,17 @@ impl PictureIndex {
         let mut parts = IndexParts {
             model: model.fingerprint().into(),
             layer: layer.map(str::to_owned),
+            preprocessing: Some(Preprocessing {
+                version: 1,
+                size: model.input().size,
+                mean: model.input().mean,
+                std: model.input().std,
+            }),
             folder: std::path::absolute(folder).map_err(SearchError::io(folder))?,
             dim,
             ..IndexParts::default()
         };
+        let (mut vectors, mut sizes) = (vec![], vec![]);
         let mut thumbnails = Thumbnails::default();
         let mut failed = None;
         for file in files {
@@ -77,7 +109,8 @@ impl PictureIndex {
                 Ok(vector) => {
                     parts.names.push(entry.name);
                     parts.classes.push(file.class.clone());
-                    extend_unit(&mut parts.vectors, &vector);
+                    sizes.push(entry.height_and_width);
+                    extend_unit(&mut vectors, &vector);
                     thumbnails.push(&entry.thumbnail);
                 }
                 Err(why) => {
@@ -93,10 +126,14 @@ impl PictureIndex {
                 why,
             });
         }
+        parts.rows = Some([0, parts.names.len() as u64]);
+        parts.vectors = vectors.into();
+        parts.sizes = Some(sizes);
         parts.thumbnails = thumbnails.non_empty();
         Ok(PictureIndex {
             path: path.into(),
             parts,
+            checked: Checked::Verified,
         })
     }
 
@@ -109,24 +146,26 @@ impl PictureIndex {
         Ok(PictureIndex {
             path: path.into(),
             parts,
+            checked: Checked::Verified,
         })
     }
 
-    /// Reads an index.
+    /// Opens an index. Vectors and thumbnails stay in the file until they are touched, and are checked then.
     pub fn load(path: impl AsRef<Path>) -> Result<PictureIndex, SearchError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(SearchError::io(path))?;
-        let damaged = |reason| SearchError::DamagedIndex {
-            path: path.into(),
-            reason,
-        };
-        let parts = format::decode(&bytes, path).map_err(damaged)?;
-        PictureIndex::from_parts(path, parts)
+        let (parts, checked) = format::open(path)?;
+        let index = PictureIndex::from_parts(path, parts)?;
+        Ok(PictureIndex { checked, ..index })
     }
 
     /// Writes it, whole or not at all.
     pub fn save(&self) -> Result<(), SearchError> {
-        format::write(&self.parts, &self.path).map_err(SearchError::io(&self.path))
+        format::write(&self.parts, &self.path)
+    }
+
+    /// Whether damage would be noticed: an index of 0.1 has no checksums, and cannot be checked.
+    pub fn checked(&self) -> Checked {
+        self.checked
     }
 
     /// Where it is kept.
@@ -160,8 +199,14 @@ impl PictureIndex {
     }
 
     /// A picture's vector.
-    pub fn vector(&self, i: usize) -> &[f32] {
-        &self.parts.vectors[i * self.parts.dim..][..self.parts.dim]
+    pub fn vector(&self, i: usize) -> Result<&[f32], SearchError> {
+        let dim = self.parts.dim;
+        self.parts.vectors.range(i * dim..(i + 1) * dim)
+    }
+
+    /// All vectors, one after the other. In a damaged file they are an error.
+    pub fn vectors(&self) -> Result<&[f32], SearchError> {
+        self.parts.vectors.all()
     }
 
     /// Takes the pictures to be in another folder than when it was made.
@@ -194,9 +239,10 @@ impl PictureIndex {
         progress: &mut dyn FnMut(usize),
     ) -> Result<Recall, SearchError> {
         let parts = &mut self.parts;
-        let lists = Lists::build(device, &parts.vectors, parts.dim, 0, progress)?;
+        let vectors = parts.vectors.all()?;
+        let lists = Lists::build(device, vectors, parts.dim, 0, progress)?;
         let probes = lists.default_probes();
-        let recall = lists.measure(&parts.vectors, parts.dim, 10, TRIED, probes, 0);
+        let recall = lists.measure(vectors, parts.dim, 10, TRIED, probes, 0);
         parts.lists = Some((lists, recall.share));
         Ok(recall)
     }
@@ -208,21 +254,21 @@ impl PictureIndex {
 
     /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer. All are looked at, or
     /// in a divided index the nearest clusters alone.
-    pub fn nearest(&self, vector: &[f32], k: usize) -> Vec<Hit> {
-        let (vectors, dim) = (&self.parts.vectors, self.parts.dim);
+    pub fn nearest(&self, vector: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
+        let (vectors, dim) = (self.vectors()?, self.parts.dim);
         let mut query = vec![];
         extend_unit(&mut query, vector);
-        match &self.parts.lists {
+        Ok(match &self.parts.lists {
             Some((lists, _)) => lists.nearest(vectors, dim, &query, k, lists.default_probes()),
             None => nearest(vectors, dim, &query, k),
-        }
+        })
     }
 
     /// The same with all looked at, in any index.
-    pub fn nearest_exactly(&self, vector: &[f32], k: usize) -> Vec<Hit> {
+    pub fn nearest_exactly(&self, vector: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
         let mut query = vec![];
         extend_unit(&mut query, vector);
-        nearest(&self.parts.vectors, self.parts.dim, &query, k)
+        Ok(nearest(self.vectors()?, self.parts.dim, &query, k))
     }
 }
 

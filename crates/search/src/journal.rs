@@ -78,6 +78,8 @@ pub struct Entry {
     pub name: String,
     /// Changes whenever the file does.
     pub stamp: u64,
+    /// Its height and width, the right way up; zeros where unknown.
+    pub height_and_width: [u32; 2],
     /// Its vector, or why there is none.
     pub vector: Result<Vec<f32>, String>,
     /// A small JPEG of it; empty where none was asked for.
@@ -296,7 +298,7 @@ impl Entry {
     }
 }
 
-/// Stamp, then four pieces with their lengths: name, vector, reason, thumbnail.
+/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width (of which 0.1 knows nothing).
 fn encode(entry: &Entry) -> Vec<u8> {
     let mut body = entry.stamp.to_le_bytes().to_vec();
     let mut piece = |bytes: &[u8]| {
@@ -312,6 +314,8 @@ fn encode(entry: &Entry) -> Vec<u8> {
     piece(&values);
     piece(reason.as_bytes());
     piece(&entry.thumbnail);
+    let sides = entry.height_and_width.map(u32::to_le_bytes);
+    piece(sides.as_flattened());
     body
 }
 
@@ -329,7 +333,13 @@ fn decode(body: &[u8]) -> Option<Entry> {
     let values: Vec<f32> = values.iter().map(|v| f32::from_le_bytes(*v)).collect();
     let reason = String::from_utf8(piece()?.to_vec()).ok()?;
     let thumbnail = piece()?.to_vec();
+    let sides = piece().unwrap_or_default();
+    let height_and_width = match sides.as_chunks::<4>() {
+        ([height, width], []) => [*height, *width].map(u32::from_le_bytes),
+        _ => [0; 2],
+    };
     Some(Entry {
+        height_and_width,
         name,
         stamp: u64::from_le_bytes(stamp.try_into().ok()?),
         vector: match values.is_empty() {
@@ -352,6 +362,7 @@ mod tests {
         Entry {
             name: name.into(),
             stamp: 5,
+            height_and_width: [480, 640],
             vector: Ok(vec![value, -value]),
             thumbnail: vec![1, 2, 3],
         }

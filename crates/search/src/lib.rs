@@ -17,7 +17,7 @@
 //! let model = Model::load("runs/mine")?;
 //! let index = PictureIndex::build("pictures.index", &model, &device, "pictures")?;
 //! let vector = model.embedder(&device, 1, None)?.embed_file("query.jpg")?;
-//! for hit in index.nearest(&vector, 20) {
+//! for hit in index.nearest(&vector, 20)? {
 //!     println!("{:.4}  {}", hit.similarity, index.name(hit.index));
 //! }
 //! # Ok::<(), anchorhood_search::SearchError>(())
@@ -45,7 +45,7 @@ pub use embedder::Embedder;
 pub use error::SearchError;
 pub use exact::{Hit, nearest};
 pub use graph::components;
-pub use index::{IndexParts, PictureIndex, Thumbnails};
+pub use index::{IndexParts, PictureIndex, Preprocessing, StoredVectors, Thumbnails};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use labels::Labels;
 pub use lists::{Lists, Recall};

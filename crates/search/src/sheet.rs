@@ -91,7 +91,7 @@ impl Sheet {
             let file = Picture::read(index.picture(*i)).ok();
             let kept = || {
                 let thumbnails = index.parts().thumbnails.as_ref()?;
-                Picture::from_bytes(thumbnails.get(*i)).ok()
+                Picture::from_bytes(thumbnails.get(*i).ok()?).ok()
             };
             let picture = file.or_else(kept);
             Tile {

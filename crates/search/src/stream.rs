@@ -98,16 +98,17 @@ fn embed_chunk(
     let mut vectors = vectors.chunks_exact(embedder.dim());
     let entry = |((file, stamp), decoded): (&(&PictureFile, u64), _)| {
         let decoded: Result<crate::ahead::Decoded, String> = decoded;
-        let (vector, thumbnail) = match decoded {
+        let (vector, height_and_width, thumbnail) = match decoded {
             Ok(d) => {
                 let vector = vectors.next().expect("a vector for each picture read");
-                (Ok(vector.to_vec()), d.thumbnail)
+                (Ok(vector.to_vec()), d.height_and_width, d.thumbnail)
             }
-            Err(why) => (Err(why), vec![]),
+            Err(why) => (Err(why), [0; 2], vec![]),
         };
         Entry {
             name: file.name.clone(),
             stamp: *stamp,
+            height_and_width,
             vector,
             thumbnail,
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anchorhood_report::{Layout, Summary, chart_figures, layout, read_metrics};
-use anchorhood_search::Hit;
+use anchorhood_search::{Hit, SearchError};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -176,10 +176,12 @@ pub(crate) async fn search_by_id(State(site): Shared, Asked(query): Asked<ById>)
     let _turn = site.turn_to_search().await?;
     let hits = blocking(move || {
         let index = &asked.shelf.index;
-        let hits = index.nearest(index.vector(i), k + 1).into_iter();
-        hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>()
+        let hits = index.nearest(index.vector(i)?, k + 1)?.into_iter();
+        Ok(hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>())
     });
-    Ok(told(&now, Some(i), hits.await?, begun))
+    let hits: Result<_, SearchError> = hits.await?;
+    let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
+    Ok(told(&now, Some(i), hits, begun))
 }
 
 /// Neighbours in words.
@@ -229,7 +231,9 @@ pub(crate) async fn map(State(site): Shared) -> Answer {
 /// The map, made once.
 pub(crate) fn laid_out(now: &Contents) -> &Layout {
     let parts = now.shelf.index.parts();
-    let make = || layout(&parts.vectors, parts.dim, MOST_ON_MAP);
+    // Every block was found right when the shelf was made, and is not looked at again.
+    let vectors = now.shelf.index.vectors().unwrap_or_default();
+    let make = || layout(vectors, parts.dim, MOST_ON_MAP);
     now.map.get_or_init(make)
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Shown {
 impl Shelf {
     /// The pictures of an index.
     pub fn of_index(name: String, index: PictureIndex) -> Result<Shelf, ServeError> {
+        // A damaged index is told of before anybody is served, not in the middle of it.
+        let vectors = index.vectors().map(|_| ());
+        vectors.map_err(|e| ServeError::Shelf(e.to_string()))?;
         let folder = &index.parts().folder;
         // Thumbnails in the index can be shown even when the folder is gone.
         let root = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -83,7 +86,7 @@ impl Shelf {
             names: (0..n).map(file).collect(),
             classes: (0..n).map(class).collect(),
             dim,
-            vectors: units(vectors, dim),
+            vectors: units(vectors, dim).into(),
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new(&name), parts);
@@ -119,7 +122,9 @@ impl Shelf {
     /// A small square copy that is at hand: in the index, or made before.
     pub(crate) fn small_at_hand(&self, i: usize, side: usize) -> Option<Shown> {
         let thumbnails = self.index.parts().thumbnails.as_ref();
-        let thumbnail = thumbnails.map(|t| t.get(i)).filter(|t| !t.is_empty());
+        let thumbnail = thumbnails
+            .and_then(|t| t.get(i).ok())
+            .filter(|t| !t.is_empty());
         let bytes = match thumbnail {
             Some(bytes) => bytes.into(),
             None => self.kept.get((i, side))?,
@@ -220,7 +225,7 @@ mod tests {
             names: names.iter().map(|n| n.to_string()).collect(),
             classes: vec![None; names.len()],
             dim: 2,
-            vectors: vec![1.0; 2 * names.len()],
+            vectors: vec![1.0; 2 * names.len()].into(),
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();

@@ -66,6 +66,7 @@ pub(crate) async fn search_by_upload(
     let asked = now.clone();
     let _turn = site.turn_to_search().await?;
     let hits = blocking(move || asked.shelf.index.nearest(&vector, k)).await?;
+    let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
     Ok(told(&now, None, hits, begun))
 }
 

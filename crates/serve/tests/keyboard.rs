@@ -36,7 +36,7 @@ fn shelf(folder: &Path, labelled: bool) -> Shelf {
         names,
         classes: (0..PICTURES).map(class).collect(),
         dim: DIM,
-        vectors,
+        vectors: vectors.into(),
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("map.index"), parts).unwrap();

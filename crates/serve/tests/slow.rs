@@ -18,7 +18,7 @@ fn shelf() -> Shelf {
         names: vec!["a.png".into(), "b.png".into()],
         classes: vec![None; 2],
         dim: 2,
-        vectors: vec![1.0, 0.0, 0.0, 1.0],
+        vectors: vec![1.0, 0.0, 0.0, 1.0].into(),
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("slow.index"), parts).unwrap();

@@ -113,7 +113,14 @@ impl Voting<'_> {
             k: self.args.k as usize,
             temperature: self.args.tau,
         };
-        let guesses = classify(device, &parts.vectors, parts.dim, &given, &options, &|_| {})?;
+        let guesses = classify(
+            device,
+            index.vectors()?,
+            parts.dim,
+            &given,
+            &options,
+            &|_| {},
+        )?;
         Ok(Vote {
             index,
             classes,
@@ -255,7 +262,7 @@ fn sum_up(args: &ClassifyArgs, vote: &Vote) {
 fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
     let parts = vote.index.parts();
     let next = label_next(
-        &parts.vectors,
+        vote.index.vectors()?,
         parts.dim,
         &vote.given,
         &vote.guesses,

@@ -104,7 +104,7 @@ fn divide(
     device: &Device,
 ) -> Result<Vec<Group>, Failure> {
     let parts = index.parts();
-    let (vectors, dim) = (&parts.vectors, parts.dim);
+    let (vectors, dim) = (index.vectors()?, parts.dim);
     if args.method == Method::Graph {
         let bar = Bar::new("comparing", false);
         let k = (args.neighbours as usize).min(index.len().saturating_sub(1));

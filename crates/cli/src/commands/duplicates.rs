@@ -125,7 +125,7 @@ fn compare(args: &DuplicatesArgs, index: &PictureIndex) -> Result<Vec<Pair>, Fai
     let parts = index.parts();
     let bar = Bar::new("comparing", false);
     let tell = |done| bar.at(done, index.len());
-    let pairs = duplicates(&device, &parts.vectors, parts.dim, args.above, &tell);
+    let pairs = duplicates(&device, index.vectors()?, parts.dim, args.above, &tell);
     drop(bar);
     Ok(pairs?)
 }

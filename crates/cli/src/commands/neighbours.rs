@@ -99,8 +99,8 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
     let vector = embedder.embed_file(&args.query)?;
     let hits = match args.exact {
-        true => index.nearest_exactly(&vector, k),
-        false => index.nearest(&vector, k),
+        true => index.nearest_exactly(&vector, k)?,
+        false => index.nearest(&vector, k)?,
     };
     if let Some(path) = &args.sheet {
         let mut sheet = Sheet::new(args.tile.into());

@@ -1,76 +1,92 @@
-//! The bytes of an index: safetensors, format version 1.
+//! The bytes of an index: a container of [`anchorhood_files`], that is safetensors with checksums, format version 2.
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
 //! | `vectors` | F32, unit length | pictures × dim |
 //! | `names`, `name_ends` | U8 (UTF-8, one after the other), U64 | bytes; pictures |
+//! | `sizes` | U32, each picture's height and width in its file, zeros where unknown | pictures × 2 (where known) |
 //! | `classes` | U32, place in the metadata's `classes`, or the largest number for none | pictures (where there are classes) |
 //! | `thumbnails`, `thumbnail_ends` | U8 (JPEG files one after the other), U64 | bytes; pictures (where asked for) |
 //! | `centres`, `list_starts`, `list_members` | F32, U32, U32 | clusters × dim; clusters + 1; pictures (where divided) |
 //!
-//! Metadata: `format` (anchorhood-index), `version`, `model` (fingerprint), `layer` (where it is not the last), `folder`,
-//! `folder_from_here` (the same relative to the index's own folder, for when both were moved together),
-//! `classes` (JSON), `recall` (where divided).
+//! Metadata: `format` (anchorhood-index), `model` (fingerprint), `layer` (where it is not the last), `preprocessing` (JSON),
+//! `dtype` (of the vectors), `rows` (JSON: first row and number of all, of which these are a shard), `folder`,
+//! `folder_from_here` (the same relative to the index's own folder, for when both were moved together), `classes` (JSON),
+//! `recall` (where divided).
+//!
+//! Version 1 is the same without checksums, `sizes`, `preprocessing`, `dtype` and `rows`, and is read for ever.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anchorhood_files::AtomicFile;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use anchorhood_files::{Checked, Container, Disk, Dtype, NamedTensor, OpenContainer, Tensor};
 
-use super::{IndexParts, Thumbnails};
-use crate::Lists;
+use super::stored::VECTORS;
+use super::thumbnails::THUMBNAILS;
+use super::{IndexParts, StoredVectors, Thumbnails};
+use crate::{Lists, SearchError};
 
 const FORMAT: &str = "anchorhood-index";
-const VERSION: &str = "1";
+/// Type of the vectors' numbers.
+const DTYPE: &str = "F32";
 const NO_CLASS: u32 = u32::MAX;
 
 /// Writes the file, whole or not at all.
-pub(super) fn write(parts: &IndexParts, path: &Path) -> std::io::Result<()> {
+pub(super) fn write(parts: &IndexParts, path: &Path) -> Result<(), SearchError> {
     let n = parts.names.len();
     let names: Vec<u8> = parts.names.concat().into_bytes();
-    let mut end = 0;
-    let ends = parts.names.iter().map(|name| {
-        end += name.len() as u64;
-        end
-    });
-    let name_ends: Vec<u64> = ends.collect();
+    let name_ends = ends(&parts.names);
     let (class_names, classes) = numbered(&parts.classes);
-    let mut tensors: Vec<(&str, Dtype, Vec<usize>, &[u8])> = vec![
-        (
-            "vectors",
+    let mut tensors = vec![
+        NamedTensor::new(
+            VECTORS,
             Dtype::F32,
-            vec![n, parts.dim],
-            bytes(&parts.vectors),
+            &[n, parts.dim],
+            bytes(parts.vectors.all()?),
         ),
-        ("names", Dtype::U8, vec![names.len()], &names),
-        ("name_ends", Dtype::U64, vec![n], bytes(&name_ends)),
+        NamedTensor::new("names", Dtype::U8, &[names.len()], &names),
+        NamedTensor::new("name_ends", Dtype::U64, &[n], bytes(&name_ends)),
     ];
+    if let Some(sizes) = &parts.sizes {
+        let sizes = bytes(sizes.as_flattened());
+        tensors.push(NamedTensor::new("sizes", Dtype::U32, &[n, 2], sizes));
+    }
     if !class_names.is_empty() {
-        tensors.push(("classes", Dtype::U32, vec![n], bytes(&classes)));
+        let classes = bytes(&classes);
+        tensors.push(NamedTensor::new("classes", Dtype::U32, &[n], classes));
     }
     if let Some(t) = &parts.thumbnails {
-        tensors.push(("thumbnails", Dtype::U8, vec![t.bytes.len()], &t.bytes));
-        tensors.push(("thumbnail_ends", Dtype::U64, vec![n], bytes(&t.ends)));
+        let (all, ends) = (t.all()?, bytes(&t.ends));
+        tensors.push(NamedTensor::new(THUMBNAILS, Dtype::U8, &[all.len()], all));
+        tensors.push(NamedTensor::new("thumbnail_ends", Dtype::U64, &[n], ends));
     }
     if let Some((lists, _)) = &parts.lists {
-        let shape = vec![lists.len(), parts.dim];
-        tensors.push(("centres", Dtype::F32, shape, bytes(&lists.centres)));
-        let starts = vec![lists.starts.len()];
-        tensors.push(("list_starts", Dtype::U32, starts, bytes(&lists.starts)));
-        tensors.push(("list_members", Dtype::U32, vec![n], bytes(&lists.members)));
+        let mut push = |name, dtype, shape: &[usize], data| {
+            tensors.push(NamedTensor::new(name, dtype, shape, data));
+        };
+        let shape = [lists.len(), parts.dim];
+        push("centres", Dtype::F32, &shape, bytes(&lists.centres));
+        let starts = [lists.starts.len()];
+        push("list_starts", Dtype::U32, &starts, bytes(&lists.starts));
+        push("list_members", Dtype::U32, &[n], bytes(&lists.members));
     }
-    let views = tensors.into_iter().map(|(name, dtype, shape, data)| {
-        let view = TensorView::new(dtype, shape, data);
-        (name, view.expect("the bytes have their shape"))
+    let container = Container {
+        metadata: metadata(parts, &class_names, path),
+        clock: String::new(),
+        tensors,
+    };
+    Ok(anchorhood_files::write(&container, path, &Disk)?)
+}
+
+/// Where each name ends among all of them.
+fn ends(names: &[String]) -> Vec<u64> {
+    let lengths = names.iter().map(|name| name.len() as u64);
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
     });
-    let metadata = metadata(parts, &class_names, path);
-    let encoded = safetensors::serialize(views, Some(metadata)).map_err(std::io::Error::other)?;
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(&encoded)?;
-    file.finish()
+    ends.collect()
 }
 
 /// Files are little endian, as every machine this runs on is.
@@ -90,15 +106,22 @@ fn numbered(classes: &[Option<String>]) -> (Vec<&String>, Vec<u32>) {
     (numbers.keys().copied().collect(), of)
 }
 
-fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> HashMap<String, String> {
+fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<String, String> {
+    let json = |v: serde_json::Result<String>| v.expect("plain values become JSON");
+    let rows = parts.rows.unwrap_or([0, parts.names.len() as u64]);
     let mut fields = vec![
         ("format", FORMAT.into()),
-        ("version", VERSION.into()),
         ("model", parts.model.clone()),
+        ("dtype", DTYPE.into()),
+        ("rows", json(serde_json::to_string(&rows))),
         ("folder", parts.folder.display().to_string()),
     ];
     if let Some(layer) = &parts.layer {
         fields.push(("layer", layer.clone()));
+    }
+    if let Some(preprocessing) = &parts.preprocessing {
+        let preprocessing = json(serde_json::to_string(preprocessing));
+        fields.push(("preprocessing", preprocessing));
     }
     let here = std::path::absolute(path).ok();
     let here = here.as_deref().and_then(Path::parent);
@@ -106,8 +129,7 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> HashMap<Str
         fields.push(("folder_from_here", from_here));
     }
     if !classes.is_empty() {
-        let names = serde_json::to_string(classes).expect("plain values become JSON");
-        fields.push(("classes", names));
+        fields.push(("classes", json(serde_json::to_string(classes))));
     }
     if let Some((_, recall)) = &parts.lists {
         fields.push(("recall", recall.to_string()));
@@ -128,42 +150,75 @@ fn from_to(from: &Path, to: &Path) -> Option<String> {
     way.to_str().map(str::to_owned)
 }
 
-/// The reason is a clause: "the file ends early".
-pub(super) fn decode(data: &[u8], path: &Path) -> Result<IndexParts, String> {
-    let broken = |e| match data.len() {
-        0 => "the file is empty".to_string(),
-        _ => format!("the file ends early, was damaged, or is no safetensors file ({e})"),
+/// Opens the file: what is small is read, what is large stays where it is.
+pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
+    let file = Arc::new(OpenContainer::open(path, &Disk)?);
+    let damaged = |reason: String| SearchError::DamagedIndex {
+        path: path.into(),
+        reason,
     };
-    let (_, header) = SafeTensors::read_metadata(data).map_err(broken)?;
-    let file = SafeTensors::deserialize(data).map_err(broken)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let field = |name: &str| metadata.get(name).cloned();
+    let field = |name: &str| file.metadata().get(name).cloned();
+    let need = |name: &str| field(name).ok_or_else(|| damaged(format!("it has no `{name}`")));
     if field("format").as_deref() != Some(FORMAT) {
-        return Err("it is of another program, or a checkpoint".into());
+        return Err(damaged("it is of another program, or a checkpoint".into()));
     }
-    let version = field("version").unwrap_or_default();
-    if version != VERSION {
-        return Err(format!(
-            "it has format version {version}, and this program reads version {VERSION}"
-        ));
+    if let Some(dtype) = field("dtype").filter(|dtype| dtype != DTYPE) {
+        return Err(damaged(format!("its vectors are {dtype}, not {DTYPE}")));
     }
-    let need = |name: &str| field(name).ok_or(format!("it has no `{name}`"));
-    let vectors = raw(&file, "vectors", Dtype::F32)?;
-    let &[n, dim] = vectors.shape() else {
-        return Err("its vectors are no table".into());
+    let Some((Dtype::F32, &[n, dim])) = file.shape(VECTORS) else {
+        return Err(damaged("its vectors are no table of numbers".into()));
     };
     let folder = PathBuf::from(need("folder")?);
-    Ok(IndexParts {
+    let parts = IndexParts {
         model: need("model")?,
         layer: field("layer"),
+        preprocessing: json(field("preprocessing")).map_err(damaged)?,
+        rows: json(field("rows")).map_err(damaged)?,
         folder: folder_now(path, field("folder_from_here"), folder),
-        names: names(&file)?,
-        classes: classes(&file, field("classes"), n)?,
+        names: names(&file).map_err(|e| e.in_file(path))?,
+        sizes: sizes(&file)?,
+        classes: classes(&file, field("classes"), n).map_err(|e| e.in_file(path))?,
         dim,
-        vectors: numbers(&vectors, f32::from_le_bytes),
+        vectors: StoredVectors::of(&file)?,
         thumbnails: thumbnails(&file)?,
-        lists: lists(&file, field("recall"))?,
-    })
+        lists: lists(&file, field("recall")).map_err(|e| e.in_file(path))?,
+    };
+    Ok((parts, file.checked()))
+}
+
+/// Why a part cannot be read.
+enum Wrong {
+    File(SearchError),
+    Reason(String),
+}
+
+impl Wrong {
+    fn in_file(self, path: &Path) -> SearchError {
+        match self {
+            Wrong::File(error) => error,
+            Wrong::Reason(reason) => SearchError::DamagedIndex {
+                path: path.into(),
+                reason,
+            },
+        }
+    }
+}
+
+impl From<SearchError> for Wrong {
+    fn from(error: SearchError) -> Self {
+        Wrong::File(error)
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(reason: String) -> Self {
+        Wrong::Reason(reason)
+    }
+}
+
+fn json<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, String> {
+    let value = text.map(|text| serde_json::from_str(&text)).transpose();
+    value.map_err(|e| format!("its metadata: {e}"))
 }
 
 /// Where the pictures are now: where they were, else where they lie as seen from the index.
@@ -196,6 +251,13 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     if parts.thumbnails.as_ref().is_some_and(|t| !t.fits(n)) {
         return Err("its thumbnails are not those of its pictures".into());
     }
+    if parts.sizes.as_ref().is_some_and(|sizes| sizes.len() != n) {
+        return Err("its sizes are not those of its pictures".into());
+    }
+    let within = |[first, total]: [u64; 2]| first.checked_add(n as u64).is_some_and(|e| e <= total);
+    if !parts.rows.is_none_or(within) {
+        return Err("its rows are not some of all".into());
+    }
     let fit = |(lists, _): &(Lists, f64)| lists.fits(n, parts.dim);
     if !parts.lists.as_ref().is_none_or(fit) {
         return Err("its clusters are not those of its pictures".into());
@@ -203,67 +265,81 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     Ok(())
 }
 
-fn raw<'a>(file: &SafeTensors<'a>, name: &str, dtype: Dtype) -> Result<TensorView<'a>, String> {
-    let view = file.tensor(name).map_err(|_| format!("it has no {name}"))?;
-    if view.dtype() != dtype {
-        return Err(format!("its {name} is {:?}, not {dtype:?}", view.dtype()));
+/// A tensor of that type, checked.
+pub(super) fn raw<'a>(
+    file: &'a OpenContainer,
+    name: &str,
+    dtype: Dtype,
+) -> Result<Tensor<'a>, SearchError> {
+    let tensor = file.tensor(name)?;
+    if tensor.dtype != dtype {
+        return Err(SearchError::DamagedIndex {
+            path: file.path().into(),
+            reason: format!("its {name} is {:?}, not {dtype:?}", tensor.dtype),
+        });
     }
-    Ok(view)
+    Ok(tensor)
 }
 
-fn numbers<T, const N: usize>(view: &TensorView, from: fn([u8; N]) -> T) -> Vec<T> {
-    let (values, _) = view.data().as_chunks::<N>();
+fn numbers<T, const N: usize>(tensor: &Tensor, from: fn([u8; N]) -> T) -> Vec<T> {
+    let (values, _) = tensor.data.as_chunks::<N>();
     values.iter().map(|v| from(*v)).collect()
 }
 
-fn names(file: &SafeTensors) -> Result<Vec<String>, String> {
+fn names(file: &OpenContainer) -> Result<Vec<String>, Wrong> {
     let bytes = raw(file, "names", Dtype::U8)?;
     let ends = numbers(&raw(file, "name_ends", Dtype::U64)?, u64::from_le_bytes);
     let mut start = 0;
     let name = |end: &u64| {
         let end = *end as usize;
-        let piece = bytes.data().get(start..end);
+        let piece = bytes.data.get(start..end);
         start = end;
         let text = piece.and_then(|p| std::str::from_utf8(p).ok());
         text.map(str::to_owned)
-            .ok_or("its names are damaged".into())
+            .ok_or(Wrong::Reason("its names are damaged".into()))
     };
     ends.iter().map(name).collect()
 }
 
+fn sizes(file: &OpenContainer) -> Result<Option<Vec<[u32; 2]>>, SearchError> {
+    if file.shape("sizes").is_none() {
+        return Ok(None);
+    }
+    let sizes = numbers(&raw(file, "sizes", Dtype::U32)?, u32::from_le_bytes);
+    Ok(Some(sizes.as_chunks().0.to_vec()))
+}
+
 fn classes(
-    file: &SafeTensors,
+    file: &OpenContainer,
     names: Option<String>,
     n: usize,
-) -> Result<Vec<Option<String>>, String> {
-    let Some(names) = names else {
+) -> Result<Vec<Option<String>>, Wrong> {
+    let Some(names) = json::<Vec<String>>(names)? else {
         return Ok(vec![None; n]);
     };
-    let names: Vec<String> =
-        serde_json::from_str(&names).map_err(|e| format!("its classes: {e}"))?;
     let of = numbers(&raw(file, "classes", Dtype::U32)?, u32::from_le_bytes);
     let name = |number: &u32| match (*number, names.get(*number as usize)) {
         (NO_CLASS, _) => Ok(None),
         (_, Some(name)) => Ok(Some(name.clone())),
-        _ => Err(format!("a picture of its class {number}, which it has not")),
+        _ => Err(format!("a picture of its class {number}, which it has not").into()),
     };
     of.iter().map(name).collect()
 }
 
-fn thumbnails(file: &SafeTensors) -> Result<Option<Thumbnails>, String> {
-    if file.tensor("thumbnails").is_err() {
+fn thumbnails(file: &Arc<OpenContainer>) -> Result<Option<Thumbnails>, SearchError> {
+    if file.shape(THUMBNAILS).is_none() {
         return Ok(None);
     }
-    let bytes = raw(file, "thumbnails", Dtype::U8)?.data().to_vec();
-    let ends = numbers(
-        &raw(file, "thumbnail_ends", Dtype::U64)?,
-        u64::from_le_bytes,
-    );
-    Ok(Some(Thumbnails { bytes, ends }))
+    let ends = raw(file, "thumbnail_ends", Dtype::U64)?;
+    Ok(Some(Thumbnails {
+        bytes: Vec::new(),
+        file: Some(Arc::clone(file)),
+        ends: numbers(&ends, u64::from_le_bytes),
+    }))
 }
 
-fn lists(file: &SafeTensors, recall: Option<String>) -> Result<Option<(Lists, f64)>, String> {
-    if file.tensor("centres").is_err() {
+fn lists(file: &OpenContainer, recall: Option<String>) -> Result<Option<(Lists, f64)>, Wrong> {
+    if file.shape("centres").is_none() {
         return Ok(None);
     }
     let lists = Lists {
@@ -272,11 +348,13 @@ fn lists(file: &SafeTensors, recall: Option<String>) -> Result<Option<(Lists, f6
         members: numbers(&raw(file, "list_members", Dtype::U32)?, u32::from_le_bytes),
     };
     let recall = recall.and_then(|r| r.parse().ok());
-    Ok(Some((lists, recall.ok_or("its recall is no number")?)))
+    let recall = recall.ok_or_else(|| "its recall is no number".to_string())?;
+    Ok(Some((lists, recall)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Preprocessing;
     use super::*;
     use anchorhood_random::{Draws, Stream};
 
@@ -289,10 +367,18 @@ mod tests {
             model: "0123".into(),
             layer: Some("conv5".into()),
             folder: "/somewhere/pictures".into(),
+            preprocessing: Some(Preprocessing {
+                version: 1,
+                size: 32,
+                mean: [0.1, 0.2, 0.3],
+                std: [0.4, 0.5, 0.6],
+            }),
+            rows: Some([2, 10]),
+            sizes: Some(vec![[600, 800], [0, 0], [1, 70_000]]),
             names: ["a.png", "ü/b\n.jpg", "日本.gif"].map(String::from).into(),
             classes: vec![Some("x".into()), None, Some("a".into())],
             dim: 2,
-            vectors: vec![1.0, 0.0, 0.6, 0.8, 0.0, -1.0],
+            vectors: vec![1.0, 0.0, 0.6, 0.8, 0.0, -1.0].into(),
             thumbnails: Some(thumbnails),
             lists: Some((
                 Lists {
@@ -313,12 +399,32 @@ mod tests {
         (folder, path, bytes)
     }
 
+    /// Everything in a file that can be touched; the error says what is wrong.
+    fn touched(path: &Path) -> Result<IndexParts, String> {
+        let (parts, _) = open(path).map_err(|e| e.to_string())?;
+        check(&parts)?;
+        parts.vectors.all().map_err(|e| e.to_string())?;
+        if let Some(t) = &parts.thumbnails {
+            for i in 0..parts.names.len() {
+                t.get(i).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(parts)
+    }
+
+    fn touched_as(path: &Path, bytes: &[u8]) -> Result<IndexParts, String> {
+        std::fs::write(path, bytes).unwrap();
+        touched(path)
+    }
+
     #[test]
     fn what_was_written_is_read() {
         for parts in [
             small(),
             IndexParts {
                 layer: None,
+                preprocessing: None,
+                sizes: None,
                 classes: vec![None; 3],
                 thumbnails: None,
                 lists: None,
@@ -326,14 +432,15 @@ mod tests {
             },
         ] {
             let (_folder, path, bytes) = written(&parts);
-            let back = decode(&bytes, &path).unwrap();
-            check(&back).unwrap();
+            let back = touched(&path).unwrap();
             assert_eq!(back, parts);
+            write(&back, &path).unwrap();
+            assert!(std::fs::read(&path).unwrap() == bytes, "the same bytes");
         }
         let thumbnails = small().thumbnails.unwrap();
-        assert_eq!(thumbnails.get(0), b"jpeg");
-        assert_eq!(thumbnails.get(1), b"");
-        assert_eq!(thumbnails.get(2), b"another");
+        assert_eq!(thumbnails.get(0).unwrap(), b"jpeg");
+        assert_eq!(thumbnails.get(1).unwrap(), b"");
+        assert_eq!(thumbnails.get(2).unwrap(), b"another");
     }
 
     #[test]
@@ -348,8 +455,8 @@ mod tests {
         };
         write(&parts, &before.join("kept/a.index")).unwrap();
         std::fs::rename(&before, &after).unwrap();
-        let path = after.join("kept/a.index");
-        let moved = decode(&std::fs::read(&path).unwrap(), &path).unwrap();
+        let (moved, checked) = open(&after.join("kept/a.index")).unwrap();
+        assert_eq!(checked, Checked::Verified);
         let (now, expected) = (moved.folder, after.join("pictures"));
         assert_eq!(
             now.canonicalize().unwrap(),
@@ -361,52 +468,91 @@ mod tests {
     fn every_truncation_is_an_error() {
         let (_folder, path, bytes) = written(&small());
         for length in 0..bytes.len() {
-            assert!(decode(&bytes[..length], &path).is_err(), "{length} bytes");
+            let cut = touched_as(&path, &bytes[..length]);
+            assert!(cut.is_err(), "{length} bytes");
         }
     }
 
     #[test]
-    fn damaged_files_never_panic() {
+    fn every_flipped_bit_is_noticed() {
         let (_folder, path, good) = written(&small());
         let draws = Draws::new(0, Stream::Test, 0, 0);
-        let mut errors = 0;
-        for trial in 0..4000_u64 {
+        for trial in 0..1000 {
+            let word = draws.word(trial) as usize;
+            let (at, bit) = (word % good.len(), word >> 29);
             let mut bytes = good.clone();
-            for flip in 0..1 + trial % 8 {
-                let word = draws.word(trial * 8 + flip) as usize;
-                let at = word % bytes.len();
-                bytes[at] ^= 1 << (word >> 29);
-            }
-            let parts = decode(&bytes, &path).and_then(|p| check(&p).map(|()| p));
-            match parts {
-                Err(_) => errors += 1,
-                Ok(parts) => {
-                    if let Some(t) = &parts.thumbnails {
-                        (0..parts.names.len()).for_each(|i| _ = t.get(i));
-                    }
-                }
-            }
+            bytes[at] ^= 1 << bit;
+            let said = touched_as(&path, &bytes).map(|_| ());
+            let said = said.expect_err(&format!("bit {bit} of byte {at}"));
+            assert!(said.contains("a.index"), "{said}");
         }
-        assert!(errors > 1500, "most damage is noticed: {errors}");
+    }
+
+    /// Opening reads no vector; a block that is damaged is met by whoever touches it, and nobody else.
+    #[test]
+    fn vectors_are_checked_when_they_are_touched() {
+        let (n, dim) = (5000, 128);
+        let one = [1.0].into_iter().chain([0.0; 127]);
+        let parts = IndexParts {
+            names: (0..n).map(|i| format!("{i}.png")).collect(),
+            classes: vec![None; n],
+            dim,
+            vectors: one.cycle().take(n * dim).collect(),
+            ..IndexParts::default()
+        };
+        let (_folder, path, mut bytes) = written(&parts);
+        let place = bytes.len() - 200_000; // in the third block, past the names
+        bytes[place] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let index = crate::PictureIndex::load(&path).unwrap();
+        assert_eq!(index.vector(0).unwrap()[0], 1.0);
+        let said = index.nearest(&[1.0; 128], 3).unwrap_err().to_string();
+        assert!(said.contains("met in vectors"), "{said}");
+        assert!(index.vectors().is_err());
+    }
+
+    /// Behind right checksums too, nothing that a file claims is believed.
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let container = |change: fn(&mut Container)| {
+            let (_folder, path, _) = written(&small());
+            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            change(&mut content);
+            anchorhood_files::write(&content, &path, &Disk).unwrap();
+            touched(&path).unwrap_err()
+        };
+        let said = container(|c| _ = c.metadata.insert("rows".into(), "[1,3]".into()));
+        assert!(said.contains("rows are not some of all"), "{said}");
+        let said = container(|c| _ = c.metadata.insert("dtype".into(), "F16".into()));
+        assert!(said.contains("vectors are F16"), "{said}");
+        let said = container(|c| _ = c.metadata.remove("model"));
+        assert!(said.contains("has no `model`"), "{said}");
+        let said = container(|c| c.tensors.retain(|t| t.name != "names"));
+        assert!(said.contains("no names"), "{said}");
+        let said = container(|c| {
+            let sizes = c.tensors.iter_mut().find(|t| t.name == "sizes").unwrap();
+            sizes.shape = vec![1, 2];
+            sizes.data.to_mut().truncate(8);
+        });
+        assert!(said.contains("sizes are not those"), "{said}");
+        let said = container(|c| {
+            let ends = c.tensors.iter_mut().find(|t| t.name == "name_ends");
+            ends.unwrap().data.to_mut()[0] = 200;
+        });
+        assert!(said.contains("names are damaged"), "{said}");
     }
 
     #[test]
     fn other_files_are_refused_with_a_reason() {
-        let path = Path::new("x");
-        assert_eq!(decode(b"", path).unwrap_err(), "the file is empty");
-        assert!(
-            decode(b"PK\x03\x04 a zip", path)
-                .unwrap_err()
-                .contains("no safetensors")
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let reason = |bytes: &[u8]| touched_as(&path, bytes).unwrap_err();
+        assert!(reason(b"").contains("the file is empty"));
+        assert!(reason(b"PK\x03\x04 a zip").contains("no safetensors"));
         let data = [0; 4];
-        let view = TensorView::new(Dtype::F32, vec![1], &data).unwrap();
+        let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &data).unwrap();
         let other = safetensors::serialize([("weight", view)], None).unwrap();
-        assert!(
-            decode(&other, path)
-                .unwrap_err()
-                .contains("another program")
-        );
+        assert!(reason(&other).contains("another program"));
         let empty = IndexParts {
             dim: 4,
             ..IndexParts::default()
