@@ -501,8 +501,7 @@ mod tests {
             ..IndexParts::default()
         };
         let (_folder, path, mut bytes) = written(&parts);
-        let place = bytes.len() - 200_000; // in the third block, past the names
-        bytes[place] ^= 1;
+        bytes[1_500_000] ^= 1; // in the second block of three; the names are in the third
         std::fs::write(&path, &bytes).unwrap();
         let index = crate::PictureIndex::load(&path).unwrap();
         assert_eq!(index.vector(0).unwrap()[0], 1.0);
