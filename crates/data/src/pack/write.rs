@@ -301,7 +301,7 @@ fn write_part(
     for start in (0..part.len()).step_by(at_once) {
         let count = at_once.min(part.len() - start);
         let chunk = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
-        let results: Vec<Result<([u32; 2], u32, Sums), String>> = chunk
+        let results: Vec<Result<_, String>> = chunk
             .map(|(i, out)| {
                 let filled = part.fill(start + i, size, out);
                 step();
