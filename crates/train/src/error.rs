@@ -144,6 +144,14 @@ pub enum TrainError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
+    /// Another program's weights are not this network's.
+    #[error("{}: {source}", .path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: anchorhood_models::WeightsError,
+    },
 }
 
 impl TrainError {
@@ -165,7 +173,8 @@ impl TrainError {
             | TrainError::NotSquare { .. }
             | TrainError::RunExists { .. }
             | TrainError::NoSuchRun { .. }
-            | TrainError::OtherSettings { .. } => true,
+            | TrainError::OtherSettings { .. }
+            | TrainError::Weights { .. } => true,
             TrainError::Data(e) => e.is_usage(),
             _ => false,
         }

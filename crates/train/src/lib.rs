@@ -12,10 +12,12 @@ mod batch_source;
 mod build;
 mod checkpoint;
 pub mod config;
+mod encoder;
 mod error;
 mod events;
 mod examiner;
 mod judge;
+mod judge_layers;
 mod leftovers;
 mod position;
 mod progress;
@@ -34,6 +36,7 @@ pub use config::{
     DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
     PrecisionChoice, Preset, RunConfig, TrainingConfig,
 };
+pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{
     Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, Progress, RunEnded,
@@ -41,6 +44,9 @@ pub use events::{
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
 pub use judge::{Judgement, judge};
+pub use judge_layers::{
+    LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
+};
 pub use position::{Position, Standing};
 pub use run::{Outcome, train};
 pub use run_dir::{RunDir, checkpoint_path};

@@ -1,12 +1,12 @@
 //! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
 //! decided by the modules below: which run ([`resolve`]), which pictures ([`run_data`]), which model ([`model`]), which
-//! network ([`subject`]), which device ([`device`]).
+//! network ([`encoder`]), which device ([`device`]).
 
 pub mod device;
+pub mod encoder;
 pub mod model;
 pub mod resolve;
 pub mod run_data;
-pub mod subject;
 
 use std::path::PathBuf;
 
@@ -298,7 +298,7 @@ pub struct EvaluateArgs {
     #[command(flatten)]
     pub layers: crate::commands::evaluate::layers::LayerArgs,
     #[command(flatten)]
-    pub subject: subject::SubjectArgs,
+    pub encoder: encoder::EncoderArgs,
 }
 
 #[derive(Debug, Parser)]

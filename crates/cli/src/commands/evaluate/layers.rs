@@ -1,18 +1,19 @@
 //! `anchorhood evaluate` on layers: linear classifiers, and kNN where the memory cannot vote.
 
-use std::time::Instant;
+use std::sync::Mutex;
 
-use anchorhood::data::Dataset;
-use anchorhood::engine::{Device, Graph, NodeId};
-use anchorhood::evaluate::{LinearOptions, LinearSet, Rows, Spread, extract_layer, weighted_knn};
-use anchorhood::train::FeatureSource;
+use anchorhood::engine::{Graph, NodeId};
+use anchorhood::evaluate::{LinearOptions, Spread};
+use anchorhood::train::{
+    Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
+    LayerProtocol, judge_layers, labelled_for,
+};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::run_data;
-use crate::args::subject::{Judged, Source, Subject, labelled};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -48,76 +49,60 @@ pub struct LayerArgs {
 }
 
 impl LayerArgs {
-    fn options(&self, seed: u64) -> LinearOptions {
+    fn options(&self) -> LinearOptions {
         LinearOptions {
             epochs: self.linear_epochs,
             batch: self.linear_batch,
             rate: self.linear_lr,
             decay: self.linear_decay,
-            seed,
             ..LinearOptions::default()
         }
     }
 }
 
-/// What came of one layer.
-#[derive(Default)]
-struct Figures {
-    layer: String,
-    values: usize,
-    pictures: usize,
-    /// Of each seed.
-    top1: Vec<f64>,
-    /// Of each seed; none where there are no more than five classes.
-    top5: Vec<f64>,
-    seconds: f64,
+fn as_json(figures: &LayerFigures) -> Value {
+    let spread = |values: &[f64]| {
+        let object = |s: Spread| json!({"mean": s.mean, "std": s.std, "n": s.n});
+        Spread::of(values).map_or(Value::Null, object)
+    };
+    json!({
+        "layer": figures.layer,
+        "values": figures.values,
+        "pictures": figures.pictures,
+        "top1": spread(&figures.top1),
+        "top5": spread(&figures.top5),
+        "top1_of_each_seed": figures.top1,
+        "seconds": figures.seconds,
+    })
 }
 
-impl Figures {
-    fn json(&self) -> Value {
-        let spread = |values: &[f64]| {
-            let object = |s: Spread| json!({"mean": s.mean, "std": s.std, "n": s.n});
-            Spread::of(values).map_or(Value::Null, object)
-        };
-        json!({
-            "layer": self.layer,
-            "values": self.values,
-            "pictures": self.pictures,
-            "top1": spread(&self.top1),
-            "top5": spread(&self.top5),
-            "top1_of_each_seed": self.top1,
-            "seconds": self.seconds,
-        })
-    }
-
-    fn sentence(&self, protocol: &str) -> String {
-        let top1 = Spread::of(&self.top1).map(|s| format!("top-1 {s}"));
-        let top5 = Spread::of(&self.top5).map(|s| format!(", top-5 {s}"));
-        format!(
-            "{:<12} {protocol} {}{} ({} pictures, {} values, {:.1} s)",
-            self.layer,
-            top1.unwrap_or_default(),
-            top5.unwrap_or_default(),
-            grouped(self.pictures),
-            grouped(self.values),
-            self.seconds
-        )
-    }
+fn sentence(figures: &LayerFigures, protocol: &str) -> String {
+    let top1 = Spread::of(&figures.top1).map(|s| format!("top-1 {s}"));
+    let top5 = Spread::of(&figures.top5).map(|s| format!(", top-5 {s}"));
+    format!(
+        "{:<12} {protocol} {}{} ({} pictures, {} values, {:.1} s)",
+        figures.layer,
+        top1.unwrap_or_default(),
+        top5.unwrap_or_default(),
+        grouped(figures.pictures),
+        grouped(figures.values),
+        figures.seconds
+    )
 }
 
 /// Whether layers are asked for, or there is no memory that could vote.
-pub fn wanted(args: &EvaluateArgs, subject: &Subject) -> bool {
-    let trained = matches!(subject.source, Source::Checkpoint(_));
+pub fn wanted(args: &EvaluateArgs, subject: &Encoder) -> bool {
+    let trained = matches!(subject.source, EncoderSource::Checkpoint(_));
     args.layers.linear || !args.layers.layer.is_empty() || !trained
 }
 
 /// Runs the command on layers.
-pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
+pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     let config = &subject.config;
     if args.layers.seeds == 0 || args.layers.values == 0 {
         return Err(Failure::usage("--seeds and --values must be at least 1"));
     }
-    let options = args.layers.options(config.seed).check();
+    let options = args.layers.options().check();
     options.map_err(|e| Failure::usage(e.to_string()))?;
     if args.features == Some(FeatureSource::Memory) {
         return Err(Failure::usage(
@@ -133,16 +118,25 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
         )));
     }
     let graph = subject.graph(height)?;
-    let work = Layers {
-        args,
-        subject,
-        data: &data,
-        judged: labelled(&data)?,
-        layers: &chosen(args, subject, &graph)?,
-        graph: &graph,
+    labelled_for(subject, &data)?; // found out before a device is asked for
+    let layers = chosen(args, subject, &graph)?;
+    let options = LayerOptions {
+        protocol: match args.layers.linear {
+            true => LayerProtocol::Linear(args.layers.options()),
+            false => LayerProtocol::Knn,
+        },
+        values: args.layers.values,
+        seeds: args.layers.seeds,
     };
     let device = device::open(&config.machine)?;
-    let (note, figures) = work.on(&device)?;
+    let bars = Bars {
+        quiet: args.json,
+        now: Mutex::new(None),
+    };
+    let tell = |progress: LayerProgress| bars.tell(progress);
+    let judged = judge_layers(&device, subject, &graph, &layers, &options, &data, &tell);
+    drop(bars);
+    let (figures, note) = judged?;
     let protocol = if args.layers.linear { "linear" } else { "kNN" };
     if args.json {
         let object = json!({
@@ -151,7 +145,7 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
             "width": config.network.width,
             "data": data.name,
             "protocol": protocol,
-            "layers": figures.iter().map(Figures::json).collect::<Vec<_>>(),
+            "layers": figures.iter().map(as_json).collect::<Vec<_>>(),
             "training_pictures": data.train.pictures.len(),
             "settings": settings(args, subject),
             "note": note,
@@ -165,10 +159,10 @@ pub fn run(args: &EvaluateArgs, subject: &Subject) -> Result<(), Failure> {
     if let Some(note) = note {
         output::line(&note)?;
     }
-    (figures.iter()).try_for_each(|f| output::line(&f.sentence(protocol)))
+    (figures.iter()).try_for_each(|f| output::line(&sentence(f, protocol)))
 }
 
-fn settings(args: &EvaluateArgs, subject: &Subject) -> Value {
+fn settings(args: &EvaluateArgs, subject: &Encoder) -> Value {
     let l = &args.layers;
     let e = &subject.config.evaluation;
     match l.linear {
@@ -185,7 +179,7 @@ fn settings(args: &EvaluateArgs, subject: &Subject) -> Value {
 /// The layers asked for, by name.
 fn chosen(
     args: &EvaluateArgs,
-    subject: &Subject,
+    subject: &Encoder,
     graph: &Graph,
 ) -> Result<Vec<(String, NodeId)>, Failure> {
     let known = || graph.taps().iter().map(|(name, _)| name.as_str());
@@ -199,12 +193,7 @@ fn chosen(
     match &args.layers.layer[..] {
         [] if args.layers.linear => Ok(vec![find(&"conv5".into())?]),
         [] => {
-            // A last layer that was not in the file says nothing: what it would have been given says more.
-            let fc = graph.find("fc")?;
-            let id = match subject.lacks_fc(graph) {
-                true => graph.node(fc).inputs[0],
-                false => graph.output_node(),
-            };
+            let id = subject.embedding_layer(graph)?;
             Ok(vec![(graph.node(id).name.clone(), id)])
         }
         [all] if all == "all" => Ok(graph.taps().to_vec()),
@@ -212,132 +201,37 @@ fn chosen(
     }
 }
 
-struct Layers<'a> {
-    args: &'a EvaluateArgs,
-    subject: &'a Subject,
-    data: &'a Dataset,
-    judged: Judged<'a>,
-    layers: &'a [(String, NodeId)],
-    graph: &'a Graph,
+/// A bar for each part of the work, one at a time.
+struct Bars {
+    quiet: bool,
+    now: Mutex<Option<(String, Bar)>>,
 }
 
-/// Rows as a protocol takes them.
-enum Prepared {
-    Linear(LinearSet),
-    Votes([Rows; 2]),
-}
-
-impl Layers<'_> {
-    /// What there is to say of the network, and the figures of each layer.
-    fn on(&self, device: &Device) -> Result<(Option<String>, Vec<Figures>), Failure> {
-        let (mut note, mut figures) = (None, vec![]);
-        for (name, node) in self.layers {
-            figures.push(self.layer(device, name, *node, &mut note)?);
-        }
-        Ok((note, figures))
-    }
-
-    fn layer(
-        &self,
-        device: &Device,
-        name: &str,
-        node: NodeId,
-        note: &mut Option<String>,
-    ) -> Result<Figures, Failure> {
-        let started = Instant::now();
-        // Another seed draws another network where nobody trained it; a vote over one network has nothing to draw.
-        let untrained = matches!(self.subject.source, Source::Untrained);
-        let seeds = match self.args.layers.linear || untrained {
-            true => self.args.layers.seeds,
-            false => 1,
+impl Bars {
+    fn tell(&self, progress: LayerProgress) {
+        let what = match progress {
+            LayerProgress::Extracting { layer, .. } => format!("extracting {layer}"),
+            LayerProgress::Probing { layer, seed, .. } => {
+                format!("linear classifier on {layer}, seed {seed}")
+            }
         };
-        let mut figures = Figures {
-            layer: name.into(),
-            ..Figures::default()
+        // Told from whichever thread gets there; what would have to wait is left out.
+        let Ok(mut now) = self.now.try_lock() else {
+            return;
         };
-        let first = self.subject.config.seed;
-        let mut prepared = None;
-        for seed in first..first.saturating_add(seeds) {
-            let ready = match prepared.take().filter(|_| !untrained) {
-                Some(ready) => ready,
-                None => self.prepare(device, name, node, seed, note, &mut figures.values)?,
-            };
-            let (top1, top5) = match &ready {
-                Prepared::Linear(set) => self.classify(name, set, seed)?,
-                Prepared::Votes(rows) => self.vote(device, rows)?,
-            };
-            figures.top1.push(top1);
-            figures.top5.extend(top5);
-            prepared = Some(ready);
+        if now.as_ref().is_none_or(|(shown, _)| *shown != what) {
+            *now = None; // the one before goes first
+            *now = Some((what.clone(), Bar::new(what, self.quiet)));
         }
-        figures.pictures = self.judged.test.len();
-        figures.seconds = started.elapsed().as_secs_f64();
-        Ok(figures)
-    }
-
-    fn prepare(
-        &self,
-        device: &Device,
-        name: &str,
-        node: NodeId,
-        seed: u64,
-        note: &mut Option<String>,
-        values: &mut usize,
-    ) -> Result<Prepared, Failure> {
-        let made = self.subject.network(device, self.graph, vec![node], seed)?;
-        let (mut network, said) = made;
-        *note = note.take().or(said);
-        let (mean, std) = self.subject.normalisation(self.data);
-        let judged = &self.judged;
-        let (train, test) = (judged.train.len(), judged.test.len());
-        let bar = Bar::new(format!("extracting {name}"), self.args.json);
-        let most = self.args.layers.values;
-        let mut rows = |of, before: usize| {
-            let tell = |done| bar.at(before + done, judged.train.len() + test);
-            device.within(|| extract_layer(&mut network, node, of, mean, std, most, &tell))
-        };
-        let [mut train, mut test] = [rows(judged.train, 0)?, rows(judged.test, train)?];
-        *values = train.dim;
-        if self.args.layers.linear {
-            let (truth, test_truth) = (judged.train_labels, judged.test_labels);
-            let set = LinearSet::new(device, train, truth, test, test_truth)?;
-            return Ok(Prepared::Linear(set));
+        let Some((_, bar)) = &*now else { return };
+        match progress {
+            LayerProgress::Extracting { done, total, .. } => bar.at(done, total),
+            LayerProgress::Probing {
+                epoch,
+                epochs,
+                loss,
+                ..
+            } => bar.with(epoch, epochs, &format!("loss {loss:.4}")),
         }
-        train.to_unit_length();
-        test.to_unit_length();
-        Ok(Prepared::Votes([train, test]))
-    }
-
-    fn classify(
-        &self,
-        name: &str,
-        set: &LinearSet,
-        seed: u64,
-    ) -> Result<(f64, Option<f64>), Failure> {
-        let options = self.args.layers.options(seed);
-        let what = format!("linear classifier on {name}, seed {seed}");
-        let bar = Bar::new(what, self.args.json);
-        let all = options.epochs;
-        let tell = |epoch, loss: f64| bar.with(epoch, all, &format!("loss {loss:.4}"));
-        let result = set.classify(&options, &tell)?;
-        Ok((result.top1, result.top5))
-    }
-
-    fn vote(
-        &self,
-        device: &Device,
-        [train, test]: &[Rows; 2],
-    ) -> Result<(f64, Option<f64>), Failure> {
-        let options = self.subject.config.evaluation.knn();
-        let result = weighted_knn(
-            device,
-            &options,
-            &device.upload(&train.values)?,
-            train.dim,
-            self.judged.train_labels,
-            &device.upload(&test.values)?,
-            self.judged.test_labels,
-        )?;
-        Ok((result.top1, result.top5))
     }
 }

@@ -2,22 +2,22 @@
 
 pub mod layers;
 
-use anchorhood::train::{FeatureSource, TrainingSet, judge};
+use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, judge};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
+use crate::args::encoder;
 use crate::args::run_data;
-use crate::args::subject::{Source, Subject};
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
-    let subject = Subject::resolve(args)?;
+    let subject = encoder::resolve(args)?;
     let checkpoint = match &subject.source {
-        Source::Checkpoint(checkpoint) if !layers::wanted(args, &subject) => checkpoint,
+        EncoderSource::Checkpoint(checkpoint) if !layers::wanted(args, &subject) => checkpoint,
         _ => return layers::run(args, &subject),
     };
     let (path, config) = (&subject.path, &subject.config);

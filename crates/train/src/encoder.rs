@@ -1,0 +1,165 @@
+//! A network that embeds, wherever its weights come from: a checkpoint of a run, a file of another program, or a seed.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
+use anchorhood_models::{Form, Weights, WeightsError};
+
+use crate::{Checkpoint, RunConfig, TrainError};
+
+/// ImageNet's mean and standard deviation of each channel, which torchvision's models expect.
+pub const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+
+/// Where an encoder's weights come from.
+#[derive(Clone, Debug)]
+pub enum EncoderSource {
+    /// A run.
+    Checkpoint(Box<Checkpoint>),
+    /// Another program's file, of a form that it says itself.
+    Weights(Weights, Form),
+    /// The seed: nobody trained it.
+    Untrained,
+}
+
+/// Whose mean and standard deviation pictures are normalised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalisation {
+    /// The data set at hand; of a checkpoint, the one it was trained on.
+    Data,
+    /// ImageNet, as torchvision's models expect.
+    ImageNet,
+}
+
+/// A network that embeds, on no device yet.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    /// Where its weights come from.
+    pub source: EncoderSource,
+    /// Its file, where it has one; errors name it.
+    pub path: PathBuf,
+    /// Its network and batch, and how it is judged.
+    pub config: RunConfig,
+    /// How its pictures are normalised.
+    pub normalisation: Normalisation,
+}
+
+impl Encoder {
+    /// The network of a run at one moment; `path` names the file in errors.
+    pub fn of_checkpoint(checkpoint: Checkpoint, path: &Path) -> Encoder {
+        Encoder {
+            config: checkpoint.config.clone(),
+            source: EncoderSource::Checkpoint(Box::new(checkpoint)),
+            path: path.into(),
+            normalisation: Normalisation::Data,
+        }
+    }
+
+    /// A network as its seed draws it.
+    pub fn untrained(config: RunConfig) -> Encoder {
+        Encoder {
+            source: EncoderSource::Untrained,
+            path: PathBuf::from("untrained"),
+            config,
+            normalisation: Normalisation::Data,
+        }
+    }
+
+    /// Whether nobody trained it.
+    pub fn is_untrained(&self) -> bool {
+        matches!(self.source, EncoderSource::Untrained)
+    }
+
+    /// The graph for pictures of a size, with features of unit length.
+    pub fn graph(&self, size: usize) -> Result<Graph, TrainError> {
+        let n = &self.config.network;
+        let form = match &self.source {
+            EncoderSource::Weights(_, form) => *form,
+            EncoderSource::Checkpoint(_) | EncoderSource::Untrained => Form::for_size(size),
+        };
+        Ok(n.architecture.graph_of(form, size, n.width, n.features)?)
+    }
+
+    /// The network with its weights, and what there is to say of it; one that nobody trained is drawn from `seed`.
+    pub fn network(
+        &self,
+        device: &Device,
+        graph: &Graph,
+        keep: Vec<NodeId>,
+        seed: u64,
+    ) -> Result<(Network, Option<String>), TrainError> {
+        let options = NetworkOptions {
+            keep,
+            ..NetworkOptions::new(self.config.training.batch)
+        };
+        let mut network = device.network(graph, &options)?;
+        network.initialise(seed);
+        let mut note = None;
+        match &self.source {
+            EncoderSource::Checkpoint(c) => c.restore(&mut network, false, &self.path)?,
+            EncoderSource::Weights(weights, _) => {
+                let loaded = weights.load_into(&mut network);
+                note = loaded.map_err(|e| self.misfit(e))?.fc_left;
+            }
+            EncoderSource::Untrained => {}
+        }
+        Ok((network, note))
+    }
+
+    fn misfit(&self, source: WeightsError) -> TrainError {
+        TrainError::Weights {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    /// Whether its weights have no last layer of the size that is wanted.
+    pub fn lacks_fc(&self, graph: &Graph) -> bool {
+        let wanted = graph.parameters().iter().find(|p| p.name == "fc.weight");
+        match &self.source {
+            EncoderSource::Weights(weights, _) => {
+                weights.shape("fc.weight") != wanted.map(|p| &p.shape[..])
+            }
+            EncoderSource::Checkpoint(_) | EncoderSource::Untrained => false,
+        }
+    }
+
+    /// The layer that embeds: the result, or, where the last layer's weights were not in the file and say nothing, what it
+    /// would have been given.
+    pub fn embedding_layer(&self, graph: &Graph) -> Result<NodeId, TrainError> {
+        Ok(match self.lacks_fc(graph) {
+            true => graph.node(graph.find("fc")?).inputs[0],
+            false => graph.output_node(),
+        })
+    }
+
+    /// Mean and standard deviation by which its pictures are normalised.
+    pub fn mean_and_std(&self, data: &Dataset) -> ([f32; 3], [f32; 3]) {
+        let own = (data.mean, data.std);
+        match (self.normalisation, &self.source) {
+            (Normalisation::ImageNet, _) => IMAGENET,
+            (Normalisation::Data, EncoderSource::Checkpoint(c)) => {
+                c.input.as_ref().map_or(own, |i| (i.mean, i.std))
+            }
+            (Normalisation::Data, EncoderSource::Weights(..) | EncoderSource::Untrained) => own,
+        }
+    }
+
+    /// What it is, in words.
+    pub fn describe(&self) -> String {
+        let n = &self.config.network;
+        let network = format!("{} width {}", n.architecture, n.width);
+        match &self.source {
+            EncoderSource::Checkpoint(c) => {
+                let position = c.standing.position;
+                let standing = match position.round > c.config.training.rounds {
+                    true => "trained to the end".into(),
+                    false => format!("up to {position}"),
+                };
+                format!("{}: {}, {standing}", self.path.display(), c.network())
+            }
+            EncoderSource::Weights(..) => format!("{}: {network}", self.path.display()),
+            EncoderSource::Untrained => format!("{network}, untrained, seed {}", self.config.seed),
+        }
+    }
+}

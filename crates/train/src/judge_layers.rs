@@ -1,0 +1,236 @@
+//! An encoder's layers judged, with one or several seeds: a linear probe on each, or a vote of nearest neighbours.
+
+use std::time::Instant;
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::{Device, Graph, NodeId};
+use anchorhood_evaluate::{LabelledPictures, LayerRows, LinearOptions, LinearSet};
+
+use crate::{Encoder, TrainError};
+
+/// How layers are judged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LayerProtocol {
+    /// Weighted kNN by cosines, with the encoder's settings of evaluation.
+    Knn,
+    /// A linear probe; its seed is given with each repetition.
+    Linear(LinearOptions),
+}
+
+/// Which layers are judged, and how often.
+#[derive(Clone, Debug)]
+pub struct LayerOptions {
+    /// How.
+    pub protocol: LayerProtocol,
+    /// Values of a picture, at most; maps are averaged to no more.
+    pub values: usize,
+    /// Repetitions, from the encoder's own seed on. A vote over one trained network has nothing to draw, and is held once.
+    pub seeds: u64,
+}
+
+/// What came of one layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerFigures {
+    /// Its name.
+    pub layer: String,
+    /// Values of a picture.
+    pub values: usize,
+    /// Test pictures.
+    pub pictures: usize,
+    /// Top-1 accuracy with each seed.
+    pub top1: Vec<f64>,
+    /// Top-5 accuracy with each seed; none where there are no more than five classes.
+    pub top5: Vec<f64>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LayerProgress<'a> {
+    /// Pictures go through the network.
+    Extracting {
+        /// The layer.
+        layer: &'a str,
+        /// Pictures done.
+        done: usize,
+        /// Of so many.
+        total: usize,
+    },
+    /// A linear probe is trained.
+    Probing {
+        /// The layer.
+        layer: &'a str,
+        /// With which seed.
+        seed: u64,
+        /// Epochs done.
+        epoch: usize,
+        /// Of so many.
+        epochs: usize,
+        /// The last one's mean loss.
+        loss: f64,
+    },
+}
+
+/// The labelled pictures of a data set as an encoder sees them, or that there are none.
+pub fn labelled_for<'a>(
+    encoder: &Encoder,
+    data: &'a Dataset,
+) -> Result<LabelledPictures<'a>, TrainError> {
+    let labelled = LabelledPictures::of(data).ok_or_else(|| TrainError::NoLabels {
+        data: data.name.clone(),
+    })?;
+    Ok(labelled.normalised_by(encoder.mean_and_std(data)))
+}
+
+/// Judges layers of an encoder on a data set, whose graph is for pictures of that size. Also gives what there is to say of
+/// the network.
+pub fn judge_layers(
+    device: &Device,
+    encoder: &Encoder,
+    graph: &Graph,
+    layers: &[(String, NodeId)],
+    options: &LayerOptions,
+    data: &Dataset,
+    progress: &(dyn Fn(LayerProgress) + Sync),
+) -> Result<(Vec<LayerFigures>, Option<String>), TrainError> {
+    let mut judge = Judge {
+        device,
+        encoder,
+        graph,
+        options,
+        pictures: labelled_for(encoder, data)?,
+        progress,
+        note: None,
+    };
+    let each = layers.iter().map(|(name, node)| judge.layer(name, *node));
+    let figures: Result<Vec<LayerFigures>, TrainError> = each.collect();
+    Ok((figures?, judge.note))
+}
+
+struct Judge<'a> {
+    device: &'a Device,
+    encoder: &'a Encoder,
+    graph: &'a Graph,
+    options: &'a LayerOptions,
+    pictures: LabelledPictures<'a>,
+    progress: &'a (dyn Fn(LayerProgress) + Sync),
+    note: Option<String>,
+}
+
+type Accuracies = (f64, Option<f64>);
+
+impl Judge<'_> {
+    fn layer(&mut self, name: &str, node: NodeId) -> Result<LayerFigures, TrainError> {
+        let started = Instant::now();
+        let mut figures = LayerFigures {
+            layer: name.into(),
+            pictures: self.pictures.test.len(),
+            ..LayerFigures::default()
+        };
+        let all = match &self.options.protocol {
+            LayerProtocol::Knn => self.votes(name, node, &mut figures.values)?,
+            LayerProtocol::Linear(options) => {
+                self.probes(name, node, options, &mut figures.values)?
+            }
+        };
+        for (top1, top5) in all {
+            figures.top1.push(top1);
+            figures.top5.extend(top5);
+        }
+        figures.seconds = started.elapsed().as_secs_f64();
+        Ok(figures)
+    }
+
+    fn votes(
+        &mut self,
+        name: &str,
+        node: NodeId,
+        values: &mut usize,
+    ) -> Result<Vec<Accuracies>, TrainError> {
+        // Another seed draws another network where nobody trained it.
+        let seeds = match self.encoder.is_untrained() {
+            true => self.options.seeds,
+            false => 1,
+        };
+        let options = self.encoder.config.evaluation.knn();
+        let mut all = vec![];
+        for seed in self.seeds(seeds) {
+            let rows = self.rows(name, node, seed, values)?;
+            let result = rows.knn(self.device, &options, &self.pictures)?;
+            all.push((result.top1, result.top5));
+        }
+        Ok(all)
+    }
+
+    fn probes(
+        &mut self,
+        name: &str,
+        node: NodeId,
+        options: &LinearOptions,
+        values: &mut usize,
+    ) -> Result<Vec<Accuracies>, TrainError> {
+        let mut all = vec![];
+        let mut set: Option<LinearSet> = None;
+        for seed in self.seeds(self.options.seeds) {
+            let ready = match set.take().filter(|_| !self.encoder.is_untrained()) {
+                Some(ready) => ready,
+                None => {
+                    let rows = self.rows(name, node, seed, values)?;
+                    rows.linear(self.device, &self.pictures)?
+                }
+            };
+            all.push(self.probe(name, &ready, options, seed)?);
+            set = Some(ready);
+        }
+        Ok(all)
+    }
+
+    fn probe(
+        &self,
+        layer: &str,
+        set: &LinearSet,
+        options: &LinearOptions,
+        seed: u64,
+    ) -> Result<Accuracies, TrainError> {
+        let options = LinearOptions {
+            seed,
+            ..options.clone()
+        };
+        let epochs = options.epochs;
+        let result = set.classify(&options, &|epoch, loss| {
+            (self.progress)(LayerProgress::Probing {
+                layer,
+                seed,
+                epoch,
+                epochs,
+                loss,
+            });
+        })?;
+        Ok((result.top1, result.top5))
+    }
+
+    fn rows(
+        &mut self,
+        layer: &str,
+        node: NodeId,
+        seed: u64,
+        values: &mut usize,
+    ) -> Result<LayerRows, TrainError> {
+        let made = self
+            .encoder
+            .network(self.device, self.graph, vec![node], seed)?;
+        let (mut network, said) = made;
+        self.note = self.note.take().or(said);
+        let tell = |done, total| (self.progress)(LayerProgress::Extracting { layer, done, total });
+        let (pictures, most) = (&self.pictures, self.options.values);
+        let rows = LayerRows::extract(self.device, &mut network, node, pictures, most, &tell)?;
+        *values = rows.dim();
+        Ok(rows)
+    }
+
+    fn seeds(&self, count: u64) -> std::ops::Range<u64> {
+        let first = self.encoder.config.seed;
+        first..first.saturating_add(count)
+    }
+}
