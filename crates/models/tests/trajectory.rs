@@ -119,7 +119,6 @@ fn cpu_follows_pytorch() {
     }
 }
 
-#[cfg(any())] // until the GPU is back
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn a_gpu_follows_the_cpu_for_fifty_steps() {

@@ -1,7 +1,7 @@
 //! Which pictures are alike?
 //!
 //! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
-//! [`Embedder`] runs it on a device; [`embed_files`] takes a folder of any size through it, and goes on where it was
+//! [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of any size through it, and goes on where it was
 //! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
 //! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](anchorhood_discover::kmeans) or
 //! [groups](components) do they form, and, given [`Labels`] for a few, what are the others ([`classify`]) and which should
@@ -29,6 +29,7 @@ mod duplicates;
 mod embedder;
 mod error;
 mod exact;
+mod folder_job;
 mod graph;
 mod index;
 mod journal;
@@ -44,6 +45,7 @@ pub use duplicates::{Pair, duplicates, groups};
 pub use embedder::Embedder;
 pub use error::SearchError;
 pub use exact::{Hit, nearest};
+pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
 pub use graph::components;
 pub use index::{IndexParts, PictureIndex, Preprocessing, StoredVectors, Thumbnails};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};

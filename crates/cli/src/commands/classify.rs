@@ -13,7 +13,7 @@ use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_outputs, io};
-use crate::commands::folder_job::{Job, JobArgs};
+use crate::commands::folder_job::{self, JobArgs};
 use crate::commands::neighbours::{open_index, warn_of_gone};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -144,24 +144,12 @@ impl Voting<'_> {
 
     fn make_index(&self, device: &Device) -> Result<PictureIndex, Failure> {
         let args = self.args;
-        let job = Job {
-            model: self.model,
-            folder: &args.folder,
-            journal: journal_place(self.model, &args.folder),
-            thumbnail: None,
-            threads: self.threads,
-            args: &args.job,
-        };
-        let mut done = job.run(device)?;
-        let index = PictureIndex::collect(
-            Path::new("the index of this folder"),
-            self.model,
-            args.job.layer.as_deref(),
-            &args.folder,
-            done.dim,
-            &done.files,
-            &mut done.journal,
-        )?;
+        let journal = journal_place(self.model, &args.folder);
+        let job = args
+            .job
+            .job(self.model, &args.folder, journal, self.threads);
+        let mut done = folder_job::run(&job, device, args.job.quiet)?;
+        let index = done.index(Path::new("the index of this folder"), &job)?;
         done.journal.remove()?;
         Ok(index)
     }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::export::{TableFormat, TableInfo, TableWriter, write_npy_names};
 use anchorhood::files::AtomicFile;
-use anchorhood::search::{Journal, Model};
+use anchorhood::search::{FolderVectors, Journal, Model};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output, io};
-use crate::commands::folder_job::{Done, Job, JobArgs};
+use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -59,15 +59,10 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     }
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let job = Job {
-        model: &model,
-        folder: &args.folder,
-        journal: Journal::place(&args.output),
-        thumbnail: None,
-        threads: machine.thread_count(),
-        args: &args.job,
-    };
-    let done = job.run(&device::open(&machine)?)?;
+    let journal = Journal::place(&args.output);
+    let threads = machine.thread_count();
+    let job = args.job.job(&model, &args.folder, journal, threads);
+    let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);
     write_table(format, &args.output, &model, done)?;
     let beside = match format {
@@ -93,7 +88,7 @@ fn write_table(
     format: TableFormat,
     output: &Path,
     model: &Model,
-    mut done: Done,
+    mut done: FolderVectors,
 ) -> Result<(), Failure> {
     let files = done.files.iter();
     let good: Vec<_> = files.filter(|f| done.journal.has_vector(&f.name)).collect();

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::search::{Journal, PictureIndex};
+use anchorhood::search::{FolderJob, Journal, PictureIndex};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output};
-use crate::commands::folder_job::{Job, JobArgs};
+use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
@@ -50,13 +50,11 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     check_output(&output, args.overwrite)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let job = Job {
-        model: &model,
-        folder: &args.folder,
-        journal: Journal::place(&output),
+    let journal = Journal::place(&output);
+    let threads = machine.thread_count();
+    let job = FolderJob {
         thumbnail: args.thumbnails.map(usize::from),
-        threads: machine.thread_count(),
-        args: &args.job,
+        ..args.job.job(&model, &args.folder, journal, threads)
     };
     let index = make(args, &output, &job, &device::open(&machine)?)?;
     crate::terminal::output::line(&format!(
@@ -86,19 +84,11 @@ fn beside(folder: &Path) -> PathBuf {
 fn make(
     args: &IndexArgs,
     output: &Path,
-    job: &Job,
+    job: &FolderJob,
     device: &Device,
 ) -> Result<PictureIndex, Failure> {
-    let mut done = job.run(device)?;
-    let mut index = PictureIndex::collect(
-        output,
-        job.model,
-        args.job.layer.as_deref(),
-        &args.folder,
-        done.dim,
-        &done.files,
-        &mut done.journal,
-    )?;
+    let mut done = folder_job::run(job, device, args.job.quiet)?;
+    let mut index = done.index(output, job)?;
     if args.approximate || index.is_large() {
         if !args.job.quiet {
             eprintln!("dividing {} vectors into clusters", grouped(index.len()));
