@@ -13,6 +13,7 @@
 
 use anchorhood_engine::{
     Buffer, Device, Error, Input, Loss, Network, NodeId, Positives, Result, Shape, SoftmaxLoss,
+    Stream,
 };
 
 use crate::head::Head;
@@ -49,81 +50,119 @@ pub struct Memory<'a> {
     pub temperature: f32,
 }
 
-/// The gradient at `node` (named in the network's keep) for pictures as the network sees them, each with the rows of the
-/// memory that are its neighbourhood.
-pub fn layer_gradient(
-    device: &Device,
-    network: &mut Network,
+/// A network that can be asked where it looks. The layers after the one looked at are built once, for so many pictures at a
+/// time; asking builds nothing.
+pub struct Attention {
+    device: Device,
+    stream: Stream,
+    network: Network,
     node: NodeId,
-    pixels: &[f32],
-    positives: &Positives,
-    memory: &Memory,
-) -> Result<LayerGradient> {
-    let graph = network.graph();
-    let (shape, one) = (graph.shape(node), graph.nodes()[0].shape.len());
-    let result = graph.shape(graph.output_node()).len();
-    let count = positives.len();
-    Error::check_length("pixels of the pictures", count * one, pixels.len())?;
-    if count == 0 {
-        return Err(Error::Plan("no picture to look at".into()));
-    }
-    let batch = network.batch();
-    let mut values = Vec::with_capacity(count * shape.len());
-    let mut output = vec![0.0; batch * result];
-    for pixels in pixels.chunks(batch * one) {
-        let here = pixels.len() / one;
-        network.infer(pixels, &mut output[..here * result])?;
-        values.extend(network.kept(node, here)?);
-    }
-    let mut head = Head::of(network, node)?.network(device, count)?;
-    let mut stream = device.stream()?;
-    head.forward(&mut stream, 0, Input::rows(&device.upload(&values)?))?;
-    let mut losses = device.zeros(count)?;
-    let positives = device.positives(positives, memory.bank.len() / memory.dim.max(1))?;
-    let (features, gradient) = head.output_and_gradient();
-    let of = SoftmaxLoss {
-        queries: features,
-        keys: memory.bank,
-        dim: memory.dim,
-        temperature: memory.temperature,
-        positives: &positives,
-        items: None,
-    };
-    let loss = Loss {
-        rows: &mut losses,
-        gradient,
-        weight: 1.0,
-    };
-    stream.softmax_loss(&of, loss)?;
-    head.backward(&mut stream, 0)?;
-    // The loss is −y, meaned over the pictures.
-    let scale = -(count as f32);
-    let gradient = device.download(head.input_gradient()?)?;
-    let gradient = gradient.iter().map(|g| g * scale).collect();
-    Ok(LayerGradient {
-        shape,
-        values,
-        gradient,
-    })
+    head: Network,
+    losses: Buffer,
 }
 
-/// Each picture's map; see the module. Takes what [`layer_gradient`] takes.
-pub fn attention(
-    device: &Device,
-    network: &mut Network,
-    node: NodeId,
-    pixels: &[f32],
-    positives: &Positives,
-    memory: &Memory,
-) -> Result<Vec<HeatMap>> {
-    let found = layer_gradient(device, network, node, pixels, positives, memory)?;
-    let shape = found.shape;
-    let pictures = found.values.chunks_exact(shape.len());
-    let gradients = found.gradient.chunks_exact(shape.len());
-    Ok(pictures
-        .zip(gradients)
-        .map(|(values, gradient)| heat(values, gradient, shape))
-        .collect())
+impl Attention {
+    /// Looks at `count` pictures at a time, at `node`, which is named in the network's keep.
+    pub fn new(device: &Device, network: Network, node: NodeId, count: usize) -> Result<Self> {
+        if count == 0 {
+            return Err(Error::Plan("no picture to look at".into()));
+        }
+        let head = Head::of(&network, node)?.network(device, count)?;
+        Ok(Attention {
+            device: device.clone(),
+            stream: device.stream()?,
+            losses: device.zeros(count)?,
+            network,
+            node,
+            head,
+        })
+    }
+
+    /// Lets `write` give the network other weights; the layers after the node then have them too.
+    pub fn set_weights<E: From<Error>>(
+        &mut self,
+        write: impl FnOnce(&mut Network) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        write(&mut self.network)?;
+        let head = Head::of(&self.network, self.node)?;
+        Ok(head.write_to(&mut self.head)?)
+    }
+
+    /// The gradient at the node for pictures as the network sees them, each with the rows of the memory that are its
+    /// neighbourhood.
+    pub fn layer_gradient(
+        &mut self,
+        pixels: &[f32],
+        positives: &Positives,
+        memory: &Memory,
+    ) -> Result<LayerGradient> {
+        let count = self.head.batch();
+        Error::check_length("pictures to look at", count, positives.len())?;
+        let values = self.values(pixels)?;
+        let keys = memory.bank.len() / memory.dim.max(1);
+        let positives = self.device.positives(positives, keys)?;
+        let (head, stream) = (&mut self.head, &mut self.stream);
+        head.forward(stream, 0, Input::rows(&self.device.upload(&values)?))?;
+        let (features, gradient) = head.output_and_gradient();
+        let of = SoftmaxLoss {
+            queries: features,
+            keys: memory.bank,
+            dim: memory.dim,
+            temperature: memory.temperature,
+            positives: &positives,
+            items: None,
+        };
+        let loss = Loss {
+            rows: &mut self.losses,
+            gradient,
+            weight: 1.0,
+        };
+        stream.softmax_loss(&of, loss)?;
+        head.backward(stream, 0)?;
+        // The loss is −y, meaned over the pictures.
+        let scale = -(count as f32);
+        let gradient = self.device.download(head.input_gradient()?)?;
+        let gradient = gradient.iter().map(|g| g * scale).collect();
+        Ok(LayerGradient {
+            shape: self.network.graph().shape(self.node),
+            values,
+            gradient,
+        })
+    }
+
+    /// What the node gives for the pictures.
+    fn values(&mut self, pixels: &[f32]) -> Result<Vec<f32>> {
+        let (graph, count) = (self.network.graph(), self.head.batch());
+        let one = graph.nodes()[0].shape.len();
+        let result = graph.shape(graph.output_node()).len();
+        Error::check_length("pixels of the pictures", count * one, pixels.len())?;
+        let mut values = Vec::with_capacity(count * graph.shape(self.node).len());
+        let batch = self.network.batch();
+        let mut output = vec![0.0; batch * result];
+        for pixels in pixels.chunks(batch * one) {
+            let here = pixels.len() / one;
+            self.network.infer(pixels, &mut output[..here * result])?;
+            values.extend(self.network.kept(self.node, here)?);
+        }
+        Ok(values)
+    }
+
+    /// Each picture's map; see the module. Takes what [`Attention::layer_gradient`] takes.
+    pub fn maps(
+        &mut self,
+        pixels: &[f32],
+        positives: &Positives,
+        memory: &Memory,
+    ) -> Result<Vec<HeatMap>> {
+        let found = self.layer_gradient(pixels, positives, memory)?;
+        let shape = found.shape;
+        let pictures = found.values.chunks_exact(shape.len());
+        let gradients = found.gradient.chunks_exact(shape.len());
+        Ok(pictures
+            .zip(gradients)
+            .map(|(values, gradient)| heat(values, gradient, shape))
+            .collect())
+    }
 }
 
 fn heat(values: &[f32], gradient: &[f32], shape: Shape) -> HeatMap {
@@ -146,18 +185,27 @@ fn heat(values: &[f32], gradient: &[f32], shape: Shape) -> HeatMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::heads_built;
     use crate::head::tests::{BATCH, network, pixels};
     use anchorhood_engine::naive::NaiveNetwork;
     use anchorhood_models::Architecture;
-    use anchorhood_random::{Draws, Stream};
+    use anchorhood_random::{Draws, Stream as Purpose};
 
     const TAU: f32 = 0.5;
     const ROWS: usize = 20;
 
     fn bank() -> Vec<f32> {
         let mut bank = vec![0.0; ROWS * 8];
-        Draws::new(6, Stream::Test, 0, 0).fill_symmetric(&mut bank, 0.6);
+        Draws::new(6, Purpose::Test, 0, 0).fill_symmetric(&mut bank, 0.6);
         bank
+    }
+
+    fn memory(bank: &Buffer) -> Memory<'_> {
+        Memory {
+            bank,
+            dim: 8,
+            temperature: TAU,
+        }
     }
 
     fn neighbourhoods() -> Positives {
@@ -187,16 +235,12 @@ mod tests {
             (Architecture::ResNet18, "conv4"),
             (Architecture::AlexNet, "conv5"),
         ] {
-            let (mut net, node) = network(a, layer);
+            let (net, node) = network(a, layer);
             let (positives, bank) = (neighbourhoods(), device.upload(&bank()).unwrap());
-            let memory = Memory {
-                bank: &bank,
-                dim: 8,
-                temperature: TAU,
-            };
-            let found =
-                layer_gradient(&device, &mut net, node, &pixels(), &positives, &memory).unwrap();
             let head = Head::of(&net, node).unwrap();
+            let mut attention = Attention::new(&device, net, node, BATCH).unwrap();
+            let found = attention.layer_gradient(&pixels(), &positives, &memory(&bank));
+            let found = found.unwrap();
             let mut naive = NaiveNetwork::new(&head.graph);
             for (place, values) in naive.parameters.iter_mut().zip(&head.values) {
                 *place = values.iter().map(|v| f64::from(*v)).collect();
@@ -236,30 +280,67 @@ mod tests {
     #[test]
     fn batches_do_not_matter() {
         let device = Device::cpu(1);
-        let (mut net, node) = network(Architecture::AlexNet, "conv5");
-        let bank = device.upload(&bank()).unwrap();
-        let memory = Memory {
-            bank: &bank,
-            dim: 8,
-            temperature: TAU,
+        let looking_at = |count| {
+            let (net, node) = network(Architecture::AlexNet, "conv5");
+            Attention::new(&device, net, node, count).unwrap()
         };
-        let all = attention(
-            &device,
-            &mut net,
-            node,
-            &pixels(),
-            &neighbourhoods(),
-            &memory,
-        )
-        .unwrap();
+        let (bank, pixels) = (device.upload(&bank()).unwrap(), pixels());
+        let memory = memory(&bank);
+        let all = looking_at(3).maps(&pixels, &neighbourhoods(), &memory);
+        let all = all.unwrap();
         let mut one = Positives::with_capacity(3, 6);
         one.push([1, 7]);
-        let pixels = pixels();
         let second = &pixels[pixels.len() / 3..2 * pixels.len() / 3];
-        let alone = attention(&device, &mut net, node, second, &one, &memory).unwrap();
+        let alone = looking_at(1).maps(second, &one, &memory).unwrap();
         for (a, b) in alone[0].values.iter().zip(&all[1].values) {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn the_layers_after_are_built_once_and_take_other_weights() {
+        let device = Device::cpu(1);
+        let bank = device.upload(&bank()).unwrap();
+        let (pixels, positives) = (pixels(), neighbourhoods());
+        let memory = memory(&bank);
+        let (net, node) = network(Architecture::ResNet18, "conv4");
+        let before = heads_built();
+        let mut attention = Attention::new(&device, net, node, BATCH).unwrap();
+        let first = attention.maps(&pixels, &positives, &memory).unwrap();
+        assert_eq!(
+            attention.maps(&pixels, &positives, &memory).unwrap(),
+            first,
+            "asking changes nothing"
+        );
+        let fresh = |network: &mut Network| {
+            network.initialise(9);
+            Ok::<(), Error>(())
+        };
+        attention.set_weights(fresh).unwrap();
+        let other = attention.maps(&pixels, &positives, &memory).unwrap();
+        assert_eq!(heads_built() - before, 1);
+        let (mut net, node) = network(Architecture::ResNet18, "conv4");
+        fresh(&mut net).unwrap();
+        let mut newly_built = Attention::new(&device, net, node, BATCH).unwrap();
+        assert_eq!(
+            newly_built.maps(&pixels, &positives, &memory).unwrap(),
+            other
+        );
+        assert_ne!(other, first);
+    }
+
+    #[test]
+    fn another_number_of_pictures_is_refused() {
+        let (net, node) = network(Architecture::AlexNet, "conv5");
+        let device = Device::cpu(1);
+        let mut attention = Attention::new(&device, net, node, 2).unwrap();
+        let bank = device.upload(&bank()).unwrap();
+        let refused = attention.maps(&pixels(), &neighbourhoods(), &memory(&bank));
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("pictures to look at"), "{error}");
+        let (net, node) = network(Architecture::AlexNet, "conv5");
+        let error = Attention::new(&device, net, node, 0).err().unwrap();
+        assert!(error.to_string().contains("no picture"), "{error}");
     }
 
     /// Two places, two channels: α = (1, −2), so the first place gives 3 − 2 and the second 0 − 8, cut to 0.

@@ -49,12 +49,31 @@ impl Head {
     /// The head on a device, for batches of one size, with the gradient of its input.
     pub(crate) fn network(&self, device: &Device, batch: usize) -> Result<Network> {
         let options = NetworkOptions::new(batch).with_input_gradient();
+        #[cfg(test)]
+        HEADS_BUILT.set(HEADS_BUILT.get() + 1);
         let mut network = device.network(&self.graph, &options)?;
+        self.write_to(&mut network)?;
+        Ok(network)
+    }
+
+    /// Gives these values to a network of the same graph.
+    pub(crate) fn write_to(&self, network: &mut Network) -> Result<()> {
         for (i, values) in self.values.iter().enumerate() {
             network.write(Tensors::Values, i, values)?;
         }
-        Ok(network)
+        Ok(())
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static HEADS_BUILT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many heads were built on this thread so far.
+#[cfg(test)]
+pub(crate) fn heads_built() -> usize {
+    HEADS_BUILT.get()
 }
 
 struct Builder<'a> {

@@ -3,7 +3,7 @@
 //! Labels are read here and nowhere in training: [`weighted_knn`] classifies test pictures by their nearest training
 //! pictures, a [`LinearSet`] trains linear classifiers on any layer's values, [`consistency`] asks how often a discovered
 //! neighbourhood is of one class, and [`raw_pixels`] gives the floor that any feature should beat. Every protocol takes a
-//! network as it is: trained, imported, or fresh from its seed. [`attention`] shows where a network looks.
+//! network as it is: trained, imported, or fresh from its seed. [`Attention`] shows where a network looks.
 
 mod attention;
 mod consistency;
@@ -16,7 +16,7 @@ pub mod overlay;
 mod rows;
 mod spread;
 
-pub use attention::{HeatMap, LayerGradient, Memory, attention, layer_gradient};
+pub use attention::{Attention, HeatMap, LayerGradient, Memory};
 pub use consistency::{Consistency, consistency};
 pub use features::{extract, raw_pixels, raw_pixels_within};
 pub use knn::{KnnOptions, KnnResult, weighted_knn};

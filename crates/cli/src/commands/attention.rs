@@ -11,7 +11,7 @@ use anchorhood::data::{self, Dataset, Split};
 use anchorhood::discover::{MemoryBank, Neighbourhoods};
 use anchorhood::engine::{Device, NetworkOptions, Positives};
 use anchorhood::evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
-use anchorhood::evaluate::{HeatMap, Memory, attention};
+use anchorhood::evaluate::{Attention, HeatMap, Memory};
 use anchorhood::files::AtomicFile;
 use anchorhood::train::{
     Checkpoint, DeviceChoice, MachineConfig, RunConfig, RunDir, TrainingSet, checkpoint_path,
@@ -140,23 +140,29 @@ impl Looking<'_> {
         let graph = (n.architecture).graph(pictures.height(), n.width, n.features)?;
         let node = graph.find(&self.args.layer);
         let node = node.map_err(|e| Failure::usage(format!("--layer: {e}")))?;
+        let count = self.args.pictures.len();
         let options = NetworkOptions {
             keep: vec![node],
-            ..NetworkOptions::new(self.args.pictures.len().min(64))
+            ..NetworkOptions::new(count.min(64))
         };
-        let mut network = device.network(&graph, &options)?;
+        let network = device.network(&graph, &options)?;
+        let mut attention = Attention::new(device, network, node, count)?;
         let bar = Bar::new("looking", false);
         let mut seen = vec![];
         for path in self.rounds {
             let checkpoint = self.checkpoint(path)?;
-            network.initialise(self.config.seed);
-            checkpoint.restore(&mut network, false, path)?;
+            attention.set_weights(|network| {
+                network.initialise(self.config.seed);
+                checkpoint
+                    .restore(network, false, path)
+                    .map_err(Failure::from)
+            })?;
             let (mean, std) = match &checkpoint.input {
                 Some(input) => (input.mean, input.std),
                 None => (self.data.mean, self.data.std),
             };
             let one = pictures.picture_len();
-            let mut pixels = vec![0.0; self.args.pictures.len() * one];
+            let mut pixels = vec![0.0; count * one];
             for (i, pixels) in self.args.pictures.iter().zip(pixels.chunks_exact_mut(one)) {
                 data::normalise(pictures.picture(*i), mean, std, pixels);
             }
@@ -168,7 +174,7 @@ impl Looking<'_> {
                 dim,
                 temperature: self.config.discovery.temperature as f32,
             };
-            let maps = attention(device, &mut network, node, &pixels, &positives, &memory)?;
+            let maps = attention.maps(&pixels, &positives, &memory)?;
             let view = |(i, map)| View {
                 map,
                 neighbours: positives.of(i)[1..].to_vec(), // the first is the picture itself

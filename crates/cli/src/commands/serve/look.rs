@@ -2,9 +2,9 @@
 
 use anchorhood::data::{Pictures, normalise};
 use anchorhood::discover::MemoryBank;
-use anchorhood::engine::{Device, Network, NetworkOptions, NodeId, Positives, Tensors};
+use anchorhood::engine::{Device, NetworkOptions, Positives, Tensors};
 use anchorhood::evaluate::overlay::{overlay, picture, png};
-use anchorhood::evaluate::{Memory, attention};
+use anchorhood::evaluate::{Attention, Memory};
 use anchorhood::report::Findings;
 use anchorhood::search::Model;
 use anchorhood::train::InputForm;
@@ -25,18 +25,16 @@ pub struct LookFrom {
 }
 
 /// A network that can be asked where it looks.
-pub struct Looker<'a> {
-    device: &'a Device,
-    network: Network,
-    node: NodeId,
+pub struct Looker {
+    attention: Attention,
     bank: MemoryBank,
     from: LookFrom,
     input: InputForm,
 }
 
-impl<'a> Looker<'a> {
+impl Looker {
     /// The model on a device, with its memory.
-    pub fn new(device: &'a Device, model: &Model, from: LookFrom) -> Result<Self, Failure> {
+    pub fn new(device: &Device, model: &Model, from: LookFrom) -> Result<Self, Failure> {
         let node = model.graph().find(LAYER)?;
         let options = NetworkOptions {
             keep: vec![node],
@@ -48,9 +46,7 @@ impl<'a> Looker<'a> {
         }
         let bank = MemoryBank::from_values(device, &from.memory, model.network().features)?;
         Ok(Looker {
-            device,
-            network,
-            node,
+            attention: Attention::new(device, network, node, 1)?,
             bank,
             from,
             input: *model.input(),
@@ -77,14 +73,7 @@ impl<'a> Looker<'a> {
             dim: self.bank.dim(),
             temperature: self.from.temperature,
         };
-        let maps = attention(
-            self.device,
-            &mut self.network,
-            self.node,
-            &pixels,
-            &positives,
-            &memory,
-        );
+        let maps = self.attention.maps(&pixels, &positives, &memory);
         let maps = maps.map_err(|e| e.to_string())?;
         let map = maps.first().ok_or("the network gave no map")?;
         Ok(png(&overlay(&shown, map)))

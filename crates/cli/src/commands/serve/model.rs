@@ -25,7 +25,7 @@ pub struct Thinking<'a> {
     device: &'a Device,
     layer: Option<&'a str>,
     embedder: Embedder,
-    looker: Option<(Looker<'a>, Option<Findings>)>,
+    looker: Option<(Looker, Option<Findings>)>,
 }
 
 impl<'a> Thinking<'a> {
