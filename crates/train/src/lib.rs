@@ -34,7 +34,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    PrecisionChoice, Preset, RunConfig, TrainingConfig,
+    PrecisionChoice, Preset, RunConfig, ScheduleChoice, TrainingConfig,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
@@ -48,7 +48,7 @@ pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
 };
 pub use position::{Position, Standing};
-pub use run::{Outcome, train};
+pub use run::{Outcome, train, train_method};
 pub use run_dir::{RunDir, checkpoint_path};
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Role};
+use anchorhood_methods::Method;
 
 use crate::progress::{Pace, Report};
 use crate::saves::Saves;
@@ -34,8 +35,20 @@ pub fn train(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
+    let method = build_method(device, dir.config(), data)?;
+    train_method(device, dir, data, method, observer, stop)
+}
+
+/// The same for a method that somebody brings, in place of the configured one.
+pub fn train_method(
+    device: &Device,
+    dir: &mut RunDir,
+    data: &Dataset,
+    method: Box<dyn Method>,
+    observer: &mut (dyn FnMut(&Event) + Send),
+    stop: &AtomicBool,
+) -> Result<Outcome, TrainError> {
     let config = dir.config().clone();
-    let method = build_method(device, &config, data)?;
     let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
     match Labelled::of(data, &config.evaluation, device) {
         Some(mut labelled) => Run::new(dir, trainer, &mut labelled, observer, stop)?.go(device),
@@ -220,7 +233,7 @@ impl<'a> Run<'a> {
         let training = self.dir.config().training.clone();
         let batches = self.trainer.batches();
         let start = self.standing.position;
-        let rate = training.rate_in(start.epoch);
+        let rate = training.rate_at(start);
         let clock = Instant::now();
         let seconds_before = self.standing.epoch_seconds;
         let mut report = Report::new(start.batch);

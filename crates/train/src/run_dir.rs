@@ -138,7 +138,7 @@ impl RunDir {
             what: what.into(),
             value,
             position,
-            rate: self.config.training.rate_in(position.epoch),
+            rate: self.config.training.rate_at(position),
             checkpoint: last.exists().then_some(last),
         }
     }

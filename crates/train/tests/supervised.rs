@@ -24,7 +24,11 @@ fn small() -> (RunConfig, Dataset) {
         contrast: 0.0,
         saturation: 0.0,
         hue: 0.0,
+        jitter: 1.0,
         grey: 0.0,
+        blur: 0.0,
+        blur_sigma: (0.1, 2.0),
+        solarise: 0.0,
         flip: 0.0,
     };
     let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();

@@ -462,7 +462,9 @@ impl NetworkBackend for CudaNetwork {
             self.state.follow_stream(stream);
             self.state.pending = self.state.backward_pass(&self.graph)?;
             self.state.pending_recorded = stream.is_recording();
-            stream.left_beside();
+            if !self.state.pending.is_empty() {
+                stream.left_beside();
+            }
             Ok(())
         })
     }

@@ -30,6 +30,7 @@ impl RunConfig {
                 "needs a momentum above 0; set nesterov to false".into(),
             ));
         }
+        not_negative("training.warm_up", t.warm_up)?;
         for milestone in &t.milestones {
             share("training.milestones", *milestone)?;
         }

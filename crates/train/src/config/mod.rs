@@ -13,7 +13,7 @@ pub use preset::Preset;
 pub use sections::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
     EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    PrecisionChoice, TrainingConfig,
+    PrecisionChoice, ScheduleChoice, TrainingConfig,
 };
 
 use serde::{Deserialize, Serialize};

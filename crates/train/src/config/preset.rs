@@ -4,7 +4,7 @@ use anchorhood_models::Architecture;
 
 use super::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, PrecisionChoice, RunConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, ScheduleChoice, PrecisionChoice, RunConfig,
     TrainingConfig,
 };
 
@@ -66,6 +66,9 @@ fn paper(set: &str) -> RunConfig {
             momentum: 0.9,
             weight_decay: 5e-4,
             nesterov: true,
+            schedule: ScheduleChoice::Steps,
+            warm_up: 0.0,
+            one_schedule: false,
             milestones: vec![0.6, 0.8],
             decay_factor: 0.1,
         },
@@ -83,7 +86,11 @@ fn paper(set: &str) -> RunConfig {
             contrast: 0.4,
             saturation: 0.4,
             hue: 0.4,
+            jitter: 1.0,
             grey: 0.2,
+            blur: 0.0,
+            blur_sigma: (0.1, 2.0),
+            solarise: 0.0,
             flip: 0.0,
         },
         evaluation: EvaluationConfig {

@@ -120,10 +120,56 @@ pub struct TrainingConfig {
     pub weight_decay: f64,
     /// Whether momentum is Nesterov's.
     pub nesterov: bool,
-    /// Shares of a round's epochs after which the learning rate falls.
+    /// How the learning rate falls.
+    #[serde(default, skip_serializing_if = "ScheduleChoice::is_steps")]
+    pub schedule: ScheduleChoice,
+    /// Epochs in which the learning rate rises to its full height first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up: f64,
+    /// Whether one schedule spans all rounds, rather than one each round.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_schedule: bool,
+    /// Shares of a round's epochs after which the learning rate falls, by steps.
     pub milestones: Vec<f64>,
     /// What it is multiplied by at each.
     pub decay_factor: f64,
+}
+
+/// How the learning rate falls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleChoice {
+    /// At milestones.
+    #[default]
+    Steps,
+    /// As a cosine, to zero.
+    Cosine,
+}
+
+impl ScheduleChoice {
+    fn is_steps(&self) -> bool {
+        *self == ScheduleChoice::Steps
+    }
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn sigmas() -> (f64, f64) {
+    (0.1, 2.0)
+}
+
+fn is_sigmas(value: &(f64, f64)) -> bool {
+    *value == sigmas()
 }
 
 impl TrainingConfig {
@@ -198,8 +244,20 @@ pub struct AugmentationConfig {
     pub saturation: f64,
     /// Hue turns by up to this share of the circle.
     pub hue: f64,
+    /// Probability that the four colour changes above are made at all.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub jitter: f64,
     /// Probability of turning grey.
     pub grey: f64,
+    /// Probability of a Gaussian blur.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blur: f64,
+    /// Least and greatest standard deviation of it, in pixels.
+    #[serde(default = "sigmas", skip_serializing_if = "is_sigmas")]
+    pub blur_sigma: (f64, f64),
+    /// Probability that bright values are turned dark.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub solarise: f64,
     /// Probability of being mirrored.
     pub flip: f64,
 }
@@ -215,9 +273,12 @@ impl AugmentationConfig {
             contrast: self.contrast as f32,
             saturation: self.saturation as f32,
             hue: self.hue as f32,
+            jitter: self.jitter as f32,
             grey: self.grey as f32,
+            blur: self.blur as f32,
+            blur_sigma: pair(self.blur_sigma),
+            solarise: self.solarise as f32,
             flip: self.flip as f32,
-            ..Augmentation::default()
         }
     }
 }
