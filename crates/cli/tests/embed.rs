@@ -116,12 +116,13 @@ fn an_interrupted_job_goes_on() {
         sandbox.run(&args)
     };
     embed("whole.parquet", &[]).succeeded();
-    // A journal as a crash leaves it: that of a job whose table could not be written.
-    fs::create_dir(sandbox.path(".cut.parquet.partial")).unwrap();
-    embed("cut.parquet", &[]).failed(1, &["cut.parquet"]);
-    fs::remove_dir(sandbox.path(".cut.parquet.partial")).unwrap();
-    let journal = sandbox.path(".cut.parquet.journal");
-    let bytes = fs::read(&journal).unwrap();
+    // A journal as a crash leaves it: a second name keeps what the job removes when its table is written.
+    let (journal, kept) = (sandbox.path(".cut.parquet.journal"), sandbox.path("kept"));
+    fs::write(&journal, "").unwrap();
+    fs::hard_link(&journal, &kept).unwrap();
+    embed("cut.parquet", &[]).succeeded();
+    fs::remove_file(sandbox.path("cut.parquet")).unwrap();
+    let bytes = fs::read(&kept).unwrap();
     fs::write(&journal, &bytes[..bytes.len() * 2 / 3]).unwrap();
     assert!(!sandbox.path("cut.parquet").exists());
 

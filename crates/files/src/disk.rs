@@ -1,6 +1,6 @@
 //! The real disk.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +22,7 @@ impl WriteFile for File {
 impl FileSystem for Disk {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = File::options().write(true).create_new(true).open(path)?;
+        let _ = file.try_lock(); // a file system without locks is no reason to refuse
         Ok(Box::new(file))
     }
 
@@ -86,6 +87,14 @@ impl FileSystem for Disk {
             Ok(about) if about.is_file() => Ok(Kind::File),
             Ok(about) if about.is_dir() => Ok(Kind::Folder),
             Ok(_) => Ok(Kind::Other),
+        }
+    }
+
+    fn is_held(&self, path: &Path) -> Option<bool> {
+        match File::open(path).ok()?.try_lock() {
+            Ok(()) => Some(false),
+            Err(TryLockError::WouldBlock) => Some(true),
+            Err(TryLockError::Error(_)) => None,
         }
     }
 

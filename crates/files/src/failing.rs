@@ -132,6 +132,10 @@ impl FileSystem for Failing {
         Disk.kind(path)
     }
 
+    fn is_held(&self, path: &Path) -> Option<bool> {
+        Disk.is_held(path)
+    }
+
     fn age(&self, path: &Path) -> io::Result<Duration> {
         Disk.age(path)
     }

@@ -30,7 +30,8 @@ pub enum Kind {
 /// The operations by which files come, change and go. What a rename or a removal did survives a power cut only after
 /// [`sync_folder`](FileSystem::sync_folder), what was written only after [`WriteFile::sync`].
 pub trait FileSystem: fmt::Debug + Send + Sync {
-    /// A new, empty file; [`io::ErrorKind::AlreadyExists`] where there is one of the name.
+    /// A new, empty file, held by its maker until it is closed; [`io::ErrorKind::AlreadyExists`] where there is one of the
+    /// name.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// A file to add to, made where there is none; every write goes to its end.
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
@@ -50,6 +51,8 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     }
     /// What lies at a path.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
+    /// Whether somebody who made a file still holds it; unknown where the system has no locks.
+    fn is_held(&self, path: &Path) -> Option<bool>;
     /// How long ago a file was last written to.
     fn age(&self, path: &Path) -> io::Result<Duration>;
     /// What lies in a folder, in any order.

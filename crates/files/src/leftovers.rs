@@ -1,7 +1,7 @@
 //! Names for files that are not whole yet, and what killed processes left under such names.
 //!
 //! `model.safetensors` is written as `.model.safetensors.4711-0.partial`: the process and a count, so that no two writers
-//! ever share one.
+//! ever share one. A writer holds a lock on its file as long as it lives.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::{FileSystem, folder_of};
 
-/// A process that lives no more on this machine may live on another that shares the folder.
+/// Between making a file and locking it a writer has no lock yet.
 const A_WHILE: Duration = Duration::from_secs(60);
-/// Where nobody says which processes live, or a number is taken again.
+/// Where there are no locks: a process that lives no more on this machine may live on another that shares the folder.
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// So that a name near the longest still has room for process and count.
 const LONGEST: usize = 50;
@@ -39,11 +39,13 @@ pub(crate) fn remove(path: &Path, disk: &dyn FileSystem) {
         let Some(process) = name.and_then(|name| maker(name, &begin)) else {
             continue;
         };
-        let enough = match lives(process) {
-            Some(false) => A_WHILE,
-            _ => A_DAY,
+        let enough = match (disk.is_held(&left), lives(process)) {
+            (Some(true), _) => continue,
+            (Some(false), Some(false)) => Duration::ZERO,
+            (Some(false), _) => A_WHILE,
+            (None, _) => A_DAY,
         };
-        if disk.age(&left).is_ok_and(|age| age > enough) {
+        if disk.age(&left).is_ok_and(|age| age >= enough) {
             let _ = disk.remove(&left);
         }
     }

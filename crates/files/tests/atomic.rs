@@ -150,18 +150,27 @@ fn what_the_dead_left_goes_when_the_file_is_written_again() {
         file.set_modified(then).unwrap();
         name
     };
-    left(format!(".a.{dead}-0.partial"), 100);
-    left(format!(".a.{alive}-99999.partial"), 100_000);
+    left(format!(".a.{dead}-0.partial"), 0);
+    left(format!(".a.{alive}-99999.partial"), 100);
     let mut stay = vec![
-        left(format!(".a.{dead}-1.partial"), 0),
-        left(format!(".a.{alive}-99998.partial"), 100),
+        left(format!(".a.{alive}-99998.partial"), 0),
         left(format!(".b.{dead}-0.partial"), 100),
         left(".a.notes.partial".into(), 100_000),
     ];
+    // One that is being written stays, however long nothing came.
+    let slow = AtomicFile::create(&folder.path().join("a")).unwrap();
+    let all = names(folder.path()).into_iter();
+    let mut held: Vec<String> = all.filter(|name| !stay.contains(name)).collect();
+    let file = fs::File::open(folder.path().join(&held[0])).unwrap();
+    let then = SystemTime::now() - Duration::from_secs(1_000_000);
+    file.set_modified(then).unwrap();
+    assert_eq!(held.len(), 1);
+    stay.append(&mut held);
     AtomicFile::write(&folder.path().join("a"), b"").unwrap();
     stay.push("a".into());
     stay.sort();
     assert_eq!(names(folder.path()), stay);
+    slow.finish().unwrap();
 }
 
 #[test]
