@@ -39,6 +39,7 @@ mod error;
 mod graph;
 pub mod naive;
 mod network;
+mod op;
 mod optimiser;
 mod parameters;
 mod plan;
@@ -48,6 +49,7 @@ mod similarity;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod walk;
 
 pub use batch::{
     Batch, BatchBackend, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch,

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::graph::{Graph, NodeId, Op};
+use crate::graph::{Graph, NodeId};
 use crate::{Error, NetworkOptions, Result};
 
 /// A place in the arena, in f32 values.
@@ -107,15 +107,15 @@ impl Plan {
             let readers = || readers(graph, i);
             let mut to = readers().max().unwrap_or(i);
             if training {
-                let late = readers().filter(|c| reads_input_backward(&graph.nodes()[*c].op));
-                let own = reads_output_backward(&node.op).then_some(i);
+                let late = readers().filter(|c| graph.nodes()[*c].op.way_back().input);
+                let own = node.op.way_back().output.then_some(i);
                 let last = late.chain(own).map(|i| backward_time(i) + lag).max();
                 to = last.unwrap_or(to);
             }
             let to = if kept(i) { end } else { to };
             value.push(Wanted { len, from: i, to });
 
-            let saves = training && saves_before_norm(&node.op);
+            let saves = training && node.op.way_back().before_norm;
             saved.push(Wanted {
                 len: if saves { len } else { 0 },
                 from: i,
@@ -172,27 +172,6 @@ fn readers(graph: &Graph, of: usize) -> impl Iterator<Item = usize> {
     let reads = move |n: &crate::Node| n.inputs.contains(&NodeId(of));
     let nodes = graph.nodes().iter().enumerate();
     nodes.filter(move |(_, n)| reads(n)).map(|(i, _)| i)
-}
-
-/// Whether a layer's backward pass reads its inputs' values.
-fn reads_input_backward(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Conv { .. } | Op::Linear { .. } | Op::BatchNorm(_) | Op::MaxPool(_) | Op::L2Normalise
-    )
-}
-
-/// Whether a layer's backward pass reads its own output.
-fn reads_output_backward(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Conv { relu: true, .. } | Op::Relu | Op::MaxPool(_) | Op::L2Normalise
-    )
-}
-
-/// Whether a convolution keeps its output before batch norm.
-fn saves_before_norm(op: &Op) -> bool {
-    matches!(op, Op::Conv { norm: Some(_), .. })
 }
 
 /// Layers that the result is made from, itself among them.
@@ -310,12 +289,12 @@ mod tests {
         log.push((vec![value(n - 1)], vec![grad(n - 1)]));
         for (i, node) in g.nodes().iter().enumerate().rev() {
             let mut reads = vec![grad(i), saved(i)];
-            if reads_output_backward(&node.op) {
+            if node.op.way_back().output {
                 reads.push(value(i));
             }
             let mut writes = vec![];
             for (x, w) in node.inputs.iter().zip(&plan.writes[i]) {
-                if reads_input_backward(&node.op) && *x == node.inputs[0] {
+                if node.op.way_back().input && *x == node.inputs[0] {
                     reads.push(value(x.index()));
                 }
                 match w {

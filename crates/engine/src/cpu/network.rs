@@ -1,8 +1,9 @@
-//! A planned graph on the CPU: the loop over its layers, forwards and backwards.
+//! A planned graph on the CPU, and its layers, which [`crate::walk`] goes through.
 
-mod backward;
-mod forward;
-mod infer;
+mod conv;
+mod ends;
+mod norm;
+mod simple;
 
 use std::any::Any;
 use std::ops::Range;
@@ -15,14 +16,14 @@ use super::batch_norm;
 use super::batches::CpuBatches;
 use super::conv::Conv;
 use super::parameters::Parameters;
-use super::pool::MaxPool;
 use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
+use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Op, Plan,
-    Result, Scalar, Shape, StreamBackend, Tensors, Window,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Plan, Result,
+    Scalar, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -115,7 +116,7 @@ impl CpuNetwork {
             ],
             channels: vec![0.0; 4 * channels.unwrap_or(0)],
         };
-        let statistics = |n: &Node| match has_norm(&n.op) {
+        let statistics = |n: &Node| match n.op.norm() {
             Some(_) => vec![0.0; 2 * n.shape.channels],
             None => vec![],
         };
@@ -204,10 +205,7 @@ impl NetworkBackend for CpuNetwork {
             let one = graph.nodes()[0].shape.len();
             let to = state.arena.write(state.training.value[0].range());
             read_input(&input, one, to)?;
-            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-                state.forward(i, node, graph);
-            }
-            Ok(())
+            walk::forwards(state, graph, Pass::Forward)
         })?;
         let output = &state.training.value[graph.output_node().index()];
         let from = state.arena.read(output.range());
@@ -238,11 +236,7 @@ impl NetworkBackend for CpuNetwork {
         let output = state.training.gradient[graph.output_node().index()].range();
         let given = &values(&state.output_gradient)?[from];
         state.arena.write(output).copy_from_slice(given);
-        self.cpu.install(|| {
-            for (i, node) in graph.nodes().iter().enumerate().skip(1).rev() {
-                state.backward(i, node, graph);
-            }
-        });
+        self.cpu.install(|| walk::backwards(state, graph))?;
         if let (Some(to), Some(part)) = (&mut state.input_gradient, inputs) {
             let from = state.arena.read(state.training.gradient[0].range());
             values_mut(to)?[part].copy_from_slice(from);
@@ -307,10 +301,8 @@ impl NetworkBackend for CpuNetwork {
         self.cpu.install(|| {
             let input = state.inference.value[0].head(pixels.len());
             state.arena.write(input).copy_from_slice(pixels);
-            for (i, node) in graph.nodes().iter().enumerate().skip(1) {
-                state.infer(i, node, graph, count);
-            }
-        });
+            walk::forwards(state, graph, Pass::Infer(count))
+        })?;
         output.copy_from_slice(
             state
                 .arena
@@ -370,37 +362,66 @@ fn read_input(input: &Input, one: usize, to: &mut [f32]) -> Result<()> {
     Ok(())
 }
 
-fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {
-    match node.op {
-        Op::Conv { spec, .. } => Some(Conv::new(
-            graph.shape(node.inputs[0]),
-            node.shape,
-            spec.window,
-        )),
-        Op::Linear { out, .. } => {
-            let input = Shape::new(1, 1, graph.shape(node.inputs[0]).len());
-            Some(Conv::new(
-                input,
-                Shape::new(1, 1, out),
-                Window::square(1, 1, 0),
-            ))
-        }
-        _ => None,
+impl Layers for State {
+    fn has_gradient(&self, i: usize) -> bool {
+        self.training.gradient[i].len > 0
+    }
+
+    fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
+        self.conv_layer(layer, norm, relu);
+        Ok(())
+    }
+
+    fn linear(&mut self, layer: &Layer) -> Result<()> {
+        self.conv_layer(layer, None, false);
+        Ok(())
+    }
+
+    fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
+        self.batch_norm_layer(layer, norm);
+        Ok(())
+    }
+
+    fn relu(&mut self, layer: &Layer) -> Result<()> {
+        self.relu_layer(layer);
+        Ok(())
+    }
+
+    fn add(&mut self, layer: &Layer) -> Result<()> {
+        self.add_layer(layer);
+        Ok(())
+    }
+
+    fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()> {
+        self.max_pool_layer(layer, window);
+        Ok(())
+    }
+
+    fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
+        self.global_avg_pool_layer(layer);
+        Ok(())
+    }
+
+    fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
+        self.dropout_layer(layer, p);
+        Ok(())
+    }
+
+    fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
+        self.l2_normalise_layer(layer);
+        Ok(())
     }
 }
 
-fn has_norm(op: &Op) -> Option<Norm> {
-    match op {
-        Op::Conv { norm, .. } => *norm,
-        Op::BatchNorm(norm) => Some(*norm),
-        _ => None,
-    }
+fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {
+    let (input, window) = node.convolution(graph)?;
+    Some(Conv::new(input, node.shape, window))
 }
 
 /// Scratch values for the partial sums of the most demanding batch norm.
 fn norm_partials(graph: &Graph, convs: &[Option<Conv>], batch: usize) -> usize {
     let need = |(node, conv): (&Node, &Option<Conv>)| {
-        has_norm(&node.op)?;
+        node.op.norm()?;
         let (len, channels) = (batch * node.shape.len(), node.shape.channels);
         let task = batch_norm::task_len(channels);
         let task = conv.as_ref().map_or(task, |c| task.min(c.task_len()));
@@ -413,25 +434,4 @@ fn norm_partials(graph: &Graph, convs: &[Option<Conv>], batch: usize) -> usize {
         .filter_map(need)
         .max()
         .unwrap_or(0)
-}
-
-/// Where the parameters of a layer with a norm begin: γ, β, running mean, running variance.
-fn norm_parameters(node: &Node) -> usize {
-    node.parameters[node.parameters.len() - 4]
-}
-
-fn bias_parameter(node: &Node) -> Option<usize> {
-    match node.op {
-        Op::Conv { spec, .. } if spec.bias => Some(node.parameters[1]),
-        Op::Linear { bias: true, .. } => Some(node.parameters[1]),
-        _ => None,
-    }
-}
-
-fn max_pool(input: Shape, output: Shape, window: Window) -> MaxPool {
-    MaxPool {
-        input,
-        output,
-        window,
-    }
 }

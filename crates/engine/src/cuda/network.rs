@@ -1,11 +1,13 @@
-//! A planned graph on the GPU: the loop over its layers, forwards and backwards. Nothing in a pass waits or allocates.
+//! A planned graph on the GPU, and its layers, which [`crate::walk`] goes through. Nothing in a pass waits or allocates.
 
-mod backward;
-mod forward;
-mod infer;
+mod conv;
+mod norm;
+mod output;
 mod passes;
 mod prepare;
 mod profile;
+mod simple;
+mod walk;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Op, Plan,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Plan,
     Precision, Result, Scalar, Slot, StreamBackend, Tensors,
 };
 use passes::Inferences;
@@ -306,7 +308,7 @@ impl State {
     }
 
     fn norm_tensors(&self, i: usize, node: &Node) -> NormTensors {
-        let first = norm_parameters(node);
+        let first = node.norm_parameters();
         let value = |k| self.parameters.value(first + k);
         NormTensors {
             gamma: value(0),
@@ -350,9 +352,9 @@ impl State {
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
     fn before_norm(&self, i: usize, node: &Node) -> Pointer {
-        match node.op {
-            Op::Conv { norm: Some(_), .. } => self.at(&self.training.saved[i]),
-            _ => self.value(i),
+        match node.op.way_back().before_norm {
+            true => self.at(&self.training.saved[i]),
+            false => self.value(i),
         }
     }
 
@@ -570,20 +572,12 @@ fn padded_channels(graph: &Graph, options: &NetworkOptions, precision: Precision
     }
 }
 
-fn has_norm(op: &Op) -> Option<Norm> {
-    match op {
-        Op::Conv { norm, .. } => *norm,
-        Op::BatchNorm(norm) => Some(*norm),
-        _ => None,
-    }
-}
-
 /// Where the four rows of each layer's norm begin, and how many values all of them take.
 fn norm_starts(graph: &Graph) -> (Vec<usize>, usize) {
     let mut end = 0;
     let start = |node: &Node| {
         let start = end;
-        if has_norm(&node.op).is_some() {
+        if node.op.norm().is_some() {
             end += (4 * node.shape.channels).next_multiple_of(16);
         }
         start
@@ -595,7 +589,7 @@ fn norm_starts(graph: &Graph) -> (Vec<usize>, usize) {
 fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip>>> {
     let (multiprocessors, most_shared) = (cuda.multiprocessors()?, cuda.most_shared()?);
     let cut = |node: &Node| {
-        has_norm(&node.op)?;
+        node.op.norm()?;
         let (rows, channels) = (batch * node.shape.pixels(), node.shape.channels);
         OnChip::new(
             rows,
@@ -662,18 +656,5 @@ impl SumMemory {
 
     fn bytes(&self) -> usize {
         4 * (self.chunks.len() + 2 * self.groups.len() + self.tickets.len())
-    }
-}
-
-/// Where the parameters of a layer with a norm begin: γ, β, running mean, running variance.
-fn norm_parameters(node: &Node) -> usize {
-    node.parameters[node.parameters.len() - 4]
-}
-
-fn bias_parameter(node: &Node) -> Option<usize> {
-    match node.op {
-        Op::Conv { spec, .. } if spec.bias => Some(node.parameters[1]),
-        Op::Linear { bias: true, .. } => Some(node.parameters[1]),
-        _ => None,
     }
 }

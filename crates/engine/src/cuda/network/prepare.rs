@@ -3,7 +3,7 @@
 use super::State;
 use crate::cuda::convolution::{Convolution, Places};
 use crate::cuda::cudnn::Problem;
-use crate::{GradientWrite, Graph, Node, Op, Result, Shape, Window};
+use crate::{GradientWrite, Graph, Node, Op, Result, Shape};
 
 impl State {
     /// Prepares the convolutions. Zeros are faster than numbers, so it is numbers that they are measured over.
@@ -23,14 +23,8 @@ impl State {
     }
 
     fn prepare(&mut self, i: usize, node: &Node, graph: &Graph) -> Result<Option<Convolution>> {
-        let input = match node.inputs.first() {
-            Some(x) => graph.shape(*x),
-            None => return Ok(None),
-        };
-        let (read, window) = match node.op {
-            Op::Conv { spec, .. } => (input, spec.window),
-            Op::Linear { .. } => (Shape::new(1, 1, input.len()), Window::square(1, 1, 0)),
-            _ => return Ok(None),
+        let Some((read, window)) = node.convolution(graph) else {
+            return Ok(None);
         };
         let pictures = node.inputs[0].index() == 0 && matches!(node.op, Op::Conv { .. });
         let channels = match pictures {

@@ -1,6 +1,6 @@
 //! What the parts of a pass must do at least, and how one of them runs alone.
 
-use super::{CudaNetwork, State, has_norm};
+use super::{CudaNetwork, State};
 use crate::cuda::profile::{Cost, Part};
 use crate::cuda::stream::GpuStream;
 use crate::{GradientWrite, Graph, NetworkBackend, Node, Op, Result};
@@ -71,14 +71,14 @@ impl CudaNetwork {
                     weights,
                 )
             }
-            Part::NormForward if has_norm(&node.op).is_some() => {
+            Part::NormForward if node.op.norm().is_some() => {
                 (0.0, (3.0 + more(residual)) * size(y), 0.0)
             }
-            Part::NormBackward if has_norm(&node.op).is_some() => {
+            Part::NormBackward if node.op.norm().is_some() => {
                 let masked = 2.0 * more(relu && residual);
                 (0.0, (5.0 + masked + 2.0 * more(residual)) * size(y), 0.0)
             }
-            Part::Rest if has_norm(&node.op).is_none() => match node.op {
+            Part::Rest if node.op.norm().is_none() => match node.op {
                 Op::Conv { .. } | Op::Linear { .. } => (0.0, 0.0, 0.0),
                 _ => (0.0, 2.0 * (size(x) + size(y)), 0.0),
             },

@@ -1,0 +1,109 @@
+//! Batch norms, behind a convolution or on their own: on the chip where it holds the tensor, else in two kernels.
+
+use super::State;
+use crate::cuda::launch::{Applied, Gradients};
+use crate::cuda::profile::Part;
+use crate::walk::{Layer, Pass};
+use crate::{Norm, Result};
+
+impl State {
+    pub(super) fn batch_norm_layer(&self, layer: &Layer, norm: Norm) -> Result<()> {
+        let e = self.ends(layer);
+        match layer.pass {
+            Pass::Forward => self.part(Part::NormForward, || {
+                self.normalise(layer, norm, e.x, 0, false)
+            }),
+            Pass::Infer(_) => self.infer_norm(layer, norm, [e.x, 0, e.y], false),
+            Pass::Backward => {
+                self.part(Part::NormBackward, || {
+                    self.norm_backward(layer, norm, e.x, false)
+                })?;
+                match e.skip {
+                    true => Ok(()),
+                    false => self
+                        .kernels()
+                        .pass_gradient(0, e.dy, e.accumulate, e.len, e.dx),
+                }
+            }
+        }
+    }
+
+    pub(super) fn normalise(
+        &self,
+        layer: &Layer,
+        norm: Norm,
+        before: u64,
+        residual: u64,
+        relu: bool,
+    ) -> Result<()> {
+        let (i, node) = (layer.i, layer.node);
+        let (k, t) = (self.kernels(), self.norm_tensors(i, node));
+        let applied = Applied {
+            x: before,
+            residual,
+            relu,
+            y: self.value(i),
+        };
+        if let Some(cut) = &self.on_chip[i] {
+            let meeting = self.meeting(i, node, false);
+            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied, self.above(i));
+        }
+        let (r, s) = (self.reduction(node), self.sums());
+        k.statistics(&r, before, &s)?;
+        k.apply(&r, norm, &t, Some(&s), &applied)
+    }
+
+    pub(super) fn infer_norm(
+        &self,
+        layer: &Layer,
+        norm: Norm,
+        [x, residual, y]: [u64; 3],
+        relu: bool,
+    ) -> Result<()> {
+        let applied = Applied {
+            x,
+            residual,
+            relu,
+            y,
+        };
+        let (r, t) = (self.reduction(layer.node), self.norm_tensors(layer.i, layer.node));
+        self.kernels().apply(&r, norm, &t, None, &applied)
+    }
+
+    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
+    /// values before the norm.
+    pub(super) fn norm_backward(
+        &self,
+        layer: &Layer,
+        norm: Norm,
+        before: u64,
+        relu: bool,
+    ) -> Result<()> {
+        let (i, node) = (layer.i, layer.node);
+        // Where a residual was added, only the output can tell what the ReLU cut off. Without ReLU it is not kept, and
+        // its place may hold something else by now.
+        let y = match relu && node.inputs.len() > 1 {
+            true => self.value(i),
+            false => 0,
+        };
+        let first = node.norm_parameters();
+        let (residual, accumulate) = self.residual_gradient(layer);
+        let gradients = Gradients {
+            x: before,
+            y,
+            dy: self.gradient(i),
+            relu,
+            dgamma: self.parameters.gradient(first),
+            dbeta: self.parameters.gradient(first + 1),
+            residual,
+            accumulate,
+        };
+        let (k, t) = (self.kernels(), self.norm_tensors(i, node));
+        if let Some(cut) = &self.on_chip[i] {
+            let meeting = self.meeting(i, node, true);
+            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients, self.above(i));
+        }
+        let (r, s) = (self.reduction(node), self.sums());
+        k.norm_backward(&r, norm, &t, &s, &gradients)
+    }
+}

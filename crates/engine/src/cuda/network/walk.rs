@@ -1,0 +1,207 @@
+//! The GPU's way through the layers: which lane each one's work goes to.
+//!
+//! Where two convolutions in a row read the same, as in a residual block with a shortcut, the second goes beside the first:
+//! alone, it does not fill the chip. Backwards, nobody waits for the gradient of a weight but the optimiser, so these are
+//! computed beside the rest: a convolution fills the GPU with multiplications, a batch norm with reads and writes, and small
+//! layers with neither.
+
+use super::{LAG, State};
+use crate::cuda::failed;
+use crate::cuda::lane::{Beside, Pending};
+use crate::cuda::optimisers::StepInputs;
+use crate::cuda::profile::Part;
+use crate::walk::{self, Layer, Layers, Pass};
+use crate::{GradientWrite, Graph, Node, Norm, Op, Result, Window};
+
+/// A walk over a network's layers.
+pub(super) struct Walk<'a> {
+    pub(super) state: &'a State,
+    pub(super) beside: Beside<'a>,
+}
+
+/// Where a layer's values and gradients lie, in whichever pass; 0 for what is not there.
+pub(super) struct Ends {
+    pub(super) x: u64,
+    pub(super) second: u64,
+    pub(super) y: u64,
+    pub(super) dy: u64,
+    pub(super) dx: u64,
+    /// Whether nobody wants the input's gradient, and whether it is added to what is there.
+    pub(super) skip: bool,
+    pub(super) accumulate: bool,
+    /// Values of the output of the whole batch.
+    pub(super) len: usize,
+}
+
+impl State {
+    pub(super) fn ends(&self, layer: &Layer) -> Ends {
+        let plan = match layer.pass {
+            Pass::Forward | Pass::Backward => &self.training,
+            Pass::Infer(_) => &self.inference,
+        };
+        let value = |i| self.output_in(plan, i);
+        let write = layer.write(&self.training);
+        Ends {
+            x: value(layer.from()),
+            second: layer.second().map_or(0, |r| value(r.index())),
+            y: value(layer.i),
+            dy: self.gradient(layer.i),
+            dx: self.gradient(layer.from()),
+            skip: write == GradientWrite::Skip,
+            accumulate: write == GradientWrite::Accumulate,
+            len: self.batch() * layer.node.shape.len(),
+        }
+    }
+
+    pub(super) fn walk(&self) -> Walk<'_> {
+        Walk {
+            state: self,
+            beside: Beside::new(&self.lane, &self.side),
+        }
+    }
+
+    /// Forwards in training, and the result in f32.
+    pub(super) fn forward_pass(&self, graph: &Graph) -> Result<()> {
+        walk::forwards(&mut self.walk(), graph, Pass::Forward)?;
+        self.part(Part::Rest, || self.take_output(graph))
+    }
+
+    /// Always over a whole batch: what a smaller one leaves of the pictures before is computed too and read by nobody,
+    /// since no layer mixes pictures here.
+    pub(super) fn infer_pass(&self, graph: &Graph) -> Result<()> {
+        let pass = Pass::Infer(self.batch());
+        walk::forwards(&mut self.walk(), graph, pass)
+    }
+
+    /// The gradients, from the last layer to the first. What is still computed beside when all else has been asked for is
+    /// left to whoever needs it.
+    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<Pending> {
+        self.part(Part::Rest, || self.give_gradient(graph))?;
+        let mut walk = self.walk();
+        walk::backwards(&mut walk, graph)?;
+        if let Some(inputs) = &self.input_gradient {
+            let slot = &self.training.gradient[0];
+            let (from, to) = (self.at(slot), self.part_of(inputs));
+            self.part(Part::Rest, || self.kernels().widen(from, slot.len, to))?;
+        }
+        Ok(walk.beside.leave())
+    }
+
+    /// The weights moved: all but the first layer's while that one's gradient is still computed.
+    pub(super) fn update(&mut self, graph: &Graph, inputs: &StepInputs) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let mut beside = Beside::resume(&self.lane, &self.side, pending);
+        let p = &self.parameters;
+        let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
+        let first = graph.nodes().iter().position(trained).unwrap_or(0);
+        beside.wait_for(first + 1)?;
+        let end = match graph.nodes()[first].parameters.first() {
+            Some(matrix) => p.matrix_end(*matrix),
+            None => 0,
+        };
+        let stream = &self.lane.stream;
+        p.update(stream, inputs, end..p.len())?;
+        beside.wait_for(0)?;
+        p.update(stream, inputs, 0..end)
+    }
+
+    /// The device waits for what is still computed beside, where somebody reads gradients.
+    pub(super) fn wait_beside(&self) -> Result<()> {
+        // A recording waits for its own.
+        if self.pending_recorded {
+            return Ok(());
+        }
+        for (_, done) in &self.pending {
+            let waiting = self.cuda.stream().wait(done);
+            waiting.map_err(|e| failed("work on two streams", e))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a layer is a convolution with a norm that reads what the one before it reads, and nothing else. Its place in
+    /// memory is free a layer early: what the one before it reads and writes is needed longer, if it has a gradient.
+    pub(super) fn is_beside(&self, i: usize, graph: &Graph) -> bool {
+        let normalised = |n: &Node| matches!(n.op, Op::Conv { norm: Some(_), .. });
+        let Some([before, node]) = i.checked_sub(1).and_then(|b| graph.nodes().get(b..=i)) else {
+            return false;
+        };
+        let both = normalised(before) && normalised(node) && before.inputs == node.inputs;
+        let kept = self.gradient(i - 1) != 0;
+        both && kept && self.only.is_none() && !self.is_beside(i - 1, graph)
+    }
+}
+
+impl Layers for Walk<'_> {
+    fn has_gradient(&self, i: usize) -> bool {
+        self.state.gradient(i) != 0
+    }
+
+    fn before(&mut self, layer: &Layer) -> Result<()> {
+        let (i, graph) = (layer.i, layer.graph);
+        match layer.pass {
+            Pass::Forward => {
+                if self.state.is_beside(i + 1, graph) {
+                    let next = Layer {
+                        i: i + 1,
+                        node: &graph.nodes()[i + 1],
+                        ..*layer
+                    };
+                    let state = self.state;
+                    let workspace = state.workspaces[1].pointer(&state.cuda);
+                    self.beside.run(i + 1, |lane| {
+                        state.convolve((lane, workspace), &next, false, 0)
+                    })?;
+                }
+                match self.state.is_beside(i, graph) {
+                    true => self.beside.wait_for(i),
+                    false => Ok(()),
+                }
+            }
+            Pass::Backward => self.beside.wait_for(i + LAG + 1),
+            Pass::Infer(_) => Ok(()),
+        }
+    }
+
+    fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
+        self.conv_layer(layer, norm, relu)
+    }
+
+    fn linear(&mut self, layer: &Layer) -> Result<()> {
+        self.linear_layer(layer)
+    }
+
+    fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
+        self.state.batch_norm_layer(layer, norm)
+    }
+
+    fn relu(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.relu_layer(layer))
+    }
+
+    fn add(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.add_layer(layer))
+    }
+
+    fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()> {
+        self.rest(|state| state.max_pool_layer(layer, window))
+    }
+
+    fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.global_avg_pool_layer(layer))
+    }
+
+    fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
+        self.rest(|state| state.dropout_layer(layer, p))
+    }
+
+    fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.l2_normalise_layer(layer))
+    }
+}
+
+impl Walk<'_> {
+    /// A layer that is neither a convolution nor a norm.
+    fn rest(&self, work: impl FnOnce(&State) -> Result<()>) -> Result<()> {
+        self.state.part(Part::Rest, || work(self.state))
+    }
+}
