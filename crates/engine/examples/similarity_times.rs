@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use anchorhood_engine::{Cuda, Device, Positives, Precision, Scan};
+use anchorhood_engine::{Device, Loss, Positives, Precision, Scan, SoftmaxLoss};
 use anchorhood_random::{Draws, Stream};
 
 const DIM: usize = 128;
@@ -37,32 +37,42 @@ fn main() -> anchorhood_engine::Result<()> {
     let keys = std::env::args().nth(1).and_then(|n| n.parse().ok());
     let keys: usize = keys.unwrap_or(50_000);
     for precision in [Precision::Bf16, Precision::F32] {
-        let cuda = Cuda::new(0, precision)?;
+        let cuda = Device::cuda(0, precision)?;
         println!("{}, {keys} keys of {DIM}", cuda.describe());
         let mut bank = cuda.upload(&unit_rows(keys, 0))?;
         for batch in [128, 256] {
             let queries = cuda.upload(&unit_rows(batch, 1))?;
-            let mut gradient = cuda.upload(&vec![0.0; batch * DIM])?;
-            let mut losses = vec![0.0; batch];
+            let (mut gradient, mut rows) = (cuda.zeros(batch * DIM)?, cuda.zeros(batch)?);
             let mut positives = Positives::with_capacity(batch, batch);
             let indices: Vec<u32> = (0..batch as u32).collect();
             indices.iter().for_each(|i| positives.push([*i]));
+            let (positives, indices) = (
+                cuda.positives(&positives, keys)?,
+                cuda.upload_indices(&indices)?,
+            );
+            let mut stream = cuda.stream()?;
             let loss = time(50, || {
-                cuda.softmax_loss(
-                    &queries,
-                    &bank,
-                    DIM,
-                    0.1,
-                    &positives,
-                    &mut losses,
-                    &mut gradient,
-                )
-                .expect("the loss")
+                let of = SoftmaxLoss {
+                    queries: &queries,
+                    keys: &bank,
+                    dim: DIM,
+                    temperature: 0.1,
+                    positives: &positives,
+                    items: None,
+                };
+                let loss = Loss {
+                    rows: &mut rows,
+                    gradient: &mut gradient,
+                    weight: 1.0,
+                };
+                stream.softmax_loss(&of, loss).expect("the loss");
+                cuda.download(&rows).expect("the wait");
             });
             let blend = time(50, || {
-                cuda.blend_rows(&mut bank, DIM, &indices, &queries, 0.5)
+                stream
+                    .blend_rows(&mut bank, DIM, &indices, &queries, 0.5)
                     .expect("the update");
-                cuda.synchronise().expect("the wait");
+                cuda.download(&rows).expect("the wait");
             });
             println!("  batch {batch}: loss {loss:?}, update of the rows {blend:?}");
         }

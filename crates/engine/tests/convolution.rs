@@ -30,7 +30,7 @@ fn spec(out: usize, kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2])
 }
 
 /// Windows a reader can check against the list of what must work.
-fn chosen<D: Device>(device: &D, tolerance: f64) {
+fn chosen(device: &Device, tolerance: f64) {
     let cases = [
         (2, Shape::new(7, 5, 3), spec(5, [1, 1], [1, 1], [0, 0])),
         (2, Shape::new(7, 5, 3), spec(5, [1, 1], [2, 2], [0, 0])),
@@ -56,7 +56,7 @@ fn chosen<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Windows nobody thought of.
-fn drawn<D: Device>(device: &D, tolerance: f64) {
+fn drawn(device: &Device, tolerance: f64) {
     for seed in 0..40 {
         let draws = Draws::new(seed, Stream::Test, 1, 0);
         let mut next = 0;
@@ -76,7 +76,7 @@ fn drawn<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Every count of channels around the widths of vectors and tiles, in and out.
-fn channels_at_the_edges_of_a_tile<D: Device>(device: &D, tolerance: f64) {
+fn channels_at_the_edges_of_a_tile(device: &Device, tolerance: f64) {
     for channels in [
         1, 2, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65,
     ] {
@@ -90,14 +90,14 @@ fn channels_at_the_edges_of_a_tile<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Enough places and pictures to be cut into many tiles.
-fn networks_first_layer<D: Device>(device: &D, tolerance: f64) {
+fn networks_first_layer(device: &Device, tolerance: f64) {
     let spec = ConvSpec::square(16, 3, 1, 1);
     let graph = one_layer(Shape::new(32, 32, 3), |g, x| g.conv("conv", x, spec));
     compare(device, &graph, 9, 5, tolerance);
 }
 
 /// Pictures of few channels, a multiple of 128 places in all and other numbers; 64 channels out and others.
-fn networks_first_layer_in_training<D: Device>(device: &D, tolerance: f64) {
+fn networks_first_layer_in_training(device: &Device, tolerance: f64) {
     let cases = [
         (2, Shape::new(16, 16, 3), 64),
         (8, Shape::new(4, 4, 3), 64),
@@ -116,7 +116,7 @@ fn networks_first_layer_in_training<D: Device>(device: &D, tolerance: f64) {
 
 /// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special treatment: pictures of
 /// one place, of odd and even sides, every padding.
-fn whole_vectors_of_channels<D: Device>(device: &D, tolerance: f64) {
+fn whole_vectors_of_channels(device: &Device, tolerance: f64) {
     let sizes = [
         (1, 1),
         (1, 4),

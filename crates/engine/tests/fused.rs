@@ -2,12 +2,10 @@
 
 mod common;
 
-use anchorhood_engine::{
-    ConvSpec, Device, Graph, Network, NetworkOptions, Result, Shape, Tensors, Window,
-};
+use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions, Result, Shape, Tensors, Window};
 use common::compare::compare;
 use common::graphs::one_layer;
-use common::{any_parameters, assert_close, every_device, output, set_output_gradient, uniform};
+use common::{Driven, any_parameters, assert_close, every_device, uniform};
 
 every_device!(
     against_the_naive_loops,
@@ -74,7 +72,7 @@ fn ways() -> impl Iterator<Item = (usize, Shape, usize, usize, [bool; 3])> {
     })
 }
 
-fn against_the_naive_loops<D: Device>(device: &D, tolerance: f64) {
+fn against_the_naive_loops(device: &Device, tolerance: f64) {
     for (seed, (batch, input, out, stride, [bias, relu, residual])) in ways().enumerate() {
         let graph = fused(input, out, stride, bias, relu, residual);
         compare(device, &graph, batch, seed as u64, 2.0 * tolerance);
@@ -82,13 +80,13 @@ fn against_the_naive_loops<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Larger than one tile in every direction.
-fn where_everything_is_cut<D: Device>(device: &D, tolerance: f64) {
+fn where_everything_is_cut(device: &Device, tolerance: f64) {
     let graph = fused(Shape::new(16, 17, 16), 40, 1, false, true, true);
     compare(device, &graph, 5, 3, 2.0 * tolerance);
 }
 
 /// Batch norms over more and more rows, which a GPU spreads over its whole chip, up to those that it cannot hold.
-fn over_many_rows<D: Device>(device: &D, tolerance: f64) {
+fn over_many_rows(device: &Device, tolerance: f64) {
     let cases = [
         (2, 40, 64, true, true),
         (5, 41, 128, true, false),
@@ -106,7 +104,7 @@ fn over_many_rows<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn against_the_layers_apart<D: Device>(device: &D, tolerance: f64) {
+fn against_the_layers_apart(device: &Device, tolerance: f64) {
     for (seed, (batch, input, out, stride, [bias, relu, residual])) in ways().enumerate() {
         let seed = seed as u64;
         let pixels = uniform(seed, batch * input.len());
@@ -131,24 +129,19 @@ fn against_the_layers_apart<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Everything a pass over a graph computes: output, gradients, running statistics, inference.
-fn all_of<D: Device>(
-    device: &D,
-    graph: &Graph,
-    pixels: &[f32],
-    seed: u64,
-) -> Vec<(String, Vec<f32>)> {
+fn all_of(device: &Device, graph: &Graph, pixels: &[f32], seed: u64) -> Vec<(String, Vec<f32>)> {
     let options = NetworkOptions {
         input_gradient: true,
         ..NetworkOptions::new(pixels.len() / graph.nodes()[0].shape.len())
     };
-    let mut net = device.network(graph, &options).unwrap();
+    let mut net = Driven::new(device, graph, &options);
     net.initialise(0);
     for (i, values) in any_parameters(graph, seed).iter().enumerate() {
         net.write(Tensors::Values, i, values).unwrap();
     }
     net.train_forward(pixels, 0).unwrap();
-    let result = output(device, &mut net);
-    set_output_gradient(device, &mut net, &uniform(seed + 1, result.len()));
+    let result = net.output();
+    net.set_output_gradient(&uniform(seed + 1, result.len()));
     net.backward().unwrap();
     let mut inferred = vec![0.0; result.len()];
     let mut all = vec![

@@ -3,11 +3,11 @@
 mod common;
 
 use anchorhood_engine::{
-    ConvSpec, Device, Graph, Network, NetworkOptions, NodeId, Result, Role, Sgd, Shape, Tensors,
+    ConvSpec, Device, Graph, NetworkOptions, NodeId, Optimiser, Result, Role, Shape, Tensors,
     Window,
 };
 use common::graphs::one_layer;
-use common::{assert_close, every_device, output, set_output_gradient};
+use common::{Driven, assert_close, every_device};
 use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("golden/ops.safetensors");
@@ -28,8 +28,8 @@ fn expected(name: &str) -> Vec<f64> {
 }
 
 /// Runs the graph that `layer` makes over the pictures of a case, and compares all the file has of it.
-fn check<D: Device>(
-    device: &D,
+fn check(
+    device: &Device,
     tolerance: f64,
     case: &str,
     layer: impl FnOnce(&mut Graph, NodeId) -> Result<NodeId>,
@@ -45,7 +45,7 @@ fn check<D: Device>(
         input_gradient: true,
         ..NetworkOptions::new(shape[0])
     };
-    let mut net = device.network(&graph, &options).unwrap();
+    let mut net = Driven::new(device, &graph, &options);
     net.initialise(0);
     for (i, p) in graph.parameters().iter().enumerate() {
         let (dims, values) = golden(&format!("{case}/param/{}", p.name));
@@ -57,8 +57,8 @@ fn check<D: Device>(
         assert_close(&name, got, &expected(&name), tolerance);
     };
     net.train_forward(&x, 0).unwrap();
-    same("y", &output(device, &mut net));
-    set_output_gradient(device, &mut net, &golden(&format!("{case}/dy")).1);
+    same("y", &net.output());
+    net.set_output_gradient(&golden(&format!("{case}/dy")).1);
     net.backward().unwrap();
     same("dx", &net.input_gradient().unwrap());
     for (i, p) in graph.parameters().iter().enumerate() {
@@ -68,12 +68,12 @@ fn check<D: Device>(
         };
         same(&format!("{kind}/{}", p.name), &net.read(which, i).unwrap());
     }
-    let mut inferred = vec![0.0; output(device, &mut net).len()];
+    let mut inferred = vec![0.0; net.output().len()];
     net.infer(&x, &mut inferred).unwrap();
     same("y_eval", &inferred);
 }
 
-fn convolutions<D: Device>(device: &D, tolerance: f64) {
+fn convolutions(device: &Device, tolerance: f64) {
     let uneven = ConvSpec {
         out: 4,
         window: Window {
@@ -97,7 +97,7 @@ fn convolutions<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn norms<D: Device>(device: &D, tolerance: f64) {
+fn norms(device: &Device, tolerance: f64) {
     check(device, tolerance, "batch_norm", |g, x| {
         g.batch_norm("bn", x)
     });
@@ -109,7 +109,7 @@ fn norms<D: Device>(device: &D, tolerance: f64) {
     });
 }
 
-fn pools<D: Device>(device: &D, tolerance: f64) {
+fn pools(device: &Device, tolerance: f64) {
     check(device, tolerance, "max_pool", |g, x| {
         g.max_pool("pool", x, Window::square(3, 2, 1))
     });
@@ -118,7 +118,7 @@ fn pools<D: Device>(device: &D, tolerance: f64) {
     });
 }
 
-fn linear_layers<D: Device>(device: &D, tolerance: f64) {
+fn linear_layers(device: &Device, tolerance: f64) {
     check(device, tolerance, "linear", |g, x| {
         g.linear("fc", x, 6, true)
     });
@@ -128,26 +128,25 @@ fn linear_layers<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Five steps over given gradients.
-fn sgd<D: Device>(device: &D, tolerance: f64) {
+fn sgd(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(1, 1, 4), |g, x| {
         g.conv("conv", x, ConvSpec::square(3, 1, 1, 0))
     });
     for (case, nesterov) in [("sgd", false), ("sgd_nesterov", true)] {
-        let settings = Sgd {
-            rate: 0.1,
+        let options = NetworkOptions::new(1).with_optimiser(Optimiser::Sgd {
             momentum: 0.9,
-            decay: 0.01,
             nesterov,
-        };
-        let mut net = device.network(&graph, &NetworkOptions::new(1)).unwrap();
+            decay: 0.01,
+        });
+        let mut net = Driven::new(device, &graph, &options);
         net.initialise(0);
         net.write(Tensors::Values, 0, &golden(&format!("{case}/w")).1)
             .unwrap();
         for step in 0..5 {
             let gradient = golden(&format!("{case}/g{step}")).1;
             net.write(Tensors::Gradients, 0, &gradient).unwrap();
-            net.update(&settings).unwrap();
-            for (name, which) in [("w", Tensors::Values), ("v", Tensors::Momentum)] {
+            net.update(0.1).unwrap();
+            for (name, which) in [("w", Tensors::Values), ("v", Tensors::Slot(0))] {
                 let name = format!("{case}/{name}{step}");
                 let got = net.read(which, 0).unwrap();
                 assert_close(&name, &got, &expected(&name), tolerance);

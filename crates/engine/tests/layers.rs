@@ -3,10 +3,10 @@
 mod common;
 
 use anchorhood_engine::naive::elementwise::dropout_mask;
-use anchorhood_engine::{ConvSpec, Device, Network, NetworkOptions, Shape, Window};
+use anchorhood_engine::{ConvSpec, Device, NetworkOptions, Shape, Window};
 use common::compare::{compare, compare_on};
 use common::graphs::one_layer;
-use common::{every_device, output, uniform};
+use common::{Driven, every_device, uniform};
 
 every_device!(
     batch_norm,
@@ -32,7 +32,7 @@ fn shapes() -> impl Iterator<Item = (usize, Shape)> {
     channels.into_iter().zip(batches).zip(sizes).map(shape)
 }
 
-fn batch_norm<D: Device>(device: &D, tolerance: f64) {
+fn batch_norm(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| g.batch_norm("bn", x));
         compare(device, &graph, batch, 1, tolerance);
@@ -41,7 +41,7 @@ fn batch_norm<D: Device>(device: &D, tolerance: f64) {
 
 /// As many channels as hidden layers have, and more than a GPU's shared memory has room for, alone and with all that a norm
 /// can have around it.
-fn batch_norm_of_many_channels<D: Device>(device: &D, tolerance: f64) {
+fn batch_norm_of_many_channels(device: &Device, tolerance: f64) {
     for channels in [2459, 4096, 4104, 64 * 150] {
         let graph = one_layer(Shape::new(1, 1, channels), |g, x| g.batch_norm("bn", x));
         compare(device, &graph, 16, 9, tolerance);
@@ -57,14 +57,14 @@ fn batch_norm_of_many_channels<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn relu<D: Device>(device: &D, tolerance: f64) {
+fn relu(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| g.relu("relu", x));
         compare(device, &graph, batch, 2, tolerance);
     }
 }
 
-fn add<D: Device>(device: &D, tolerance: f64) {
+fn add(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| {
             let positive = g.relu("relu", x)?;
@@ -74,7 +74,7 @@ fn add<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn max_pool<D: Device>(device: &D, tolerance: f64) {
+fn max_pool(device: &Device, tolerance: f64) {
     let uneven = Window {
         kernel: [3, 2],
         stride: [1, 3],
@@ -98,7 +98,7 @@ fn max_pool<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Pictures of few different values, all negative: padding that counted as zero would win.
-fn max_pool_gives_ties_to_the_first<D: Device>(device: &D, tolerance: f64) {
+fn max_pool_gives_ties_to_the_first(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(8, 9, 5), |g, x| {
         g.max_pool("pool", x, Window::square(3, 2, 1))
     });
@@ -107,14 +107,14 @@ fn max_pool_gives_ties_to_the_first<D: Device>(device: &D, tolerance: f64) {
     compare_on(device, &graph, &pixels, 4, tolerance);
 }
 
-fn global_average<D: Device>(device: &D, tolerance: f64) {
+fn global_average(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| g.global_avg_pool("pool", x));
         compare(device, &graph, batch, 5, tolerance);
     }
 }
 
-fn linear<D: Device>(device: &D, tolerance: f64) {
+fn linear(device: &Device, tolerance: f64) {
     for (batch, inputs, out, bias) in [
         (1, 1, 1, true),
         (2, 5, 3, false),
@@ -130,7 +130,7 @@ fn linear<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn dropout<D: Device>(device: &D, tolerance: f64) {
+fn dropout(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         for p in [0.0, 0.3, 0.9] {
             let graph = one_layer(shape, |g, x| g.dropout("drop", x, p));
@@ -143,13 +143,13 @@ fn dropout<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// About the right share is dropped, and not the same one twice.
-fn dropout_differs_between_steps<D: Device>(device: &D, _: f64) {
+fn dropout_differs_between_steps(device: &Device, _: f64) {
     let graph = one_layer(Shape::new(4, 4, 64), |g, x| g.dropout("drop", x, 0.25));
-    let mut net = device.network(&graph, &NetworkOptions::new(4)).unwrap();
+    let mut net = Driven::new(device, &graph, &NetworkOptions::new(4));
     let ones = vec![1.0; 4 * 4 * 4 * 64];
     let mut pass = |step| {
         net.train_forward(&ones, step).unwrap();
-        output(device, &mut net)
+        net.output()
     };
     let (first, second) = (pass(0), pass(1));
     let zeros = first.iter().filter(|v| **v == 0.0).count() as f64 / first.len() as f64;
@@ -162,7 +162,7 @@ fn dropout_differs_between_steps<D: Device>(device: &D, _: f64) {
     assert_eq!(dropped, expected);
 }
 
-fn l2_normalise<D: Device>(device: &D, tolerance: f64) {
+fn l2_normalise(device: &Device, tolerance: f64) {
     for (batch, channels) in [(1, 1), (2, 3), (5, 16), (2, 17), (3, 128), (4, 515)] {
         let graph = one_layer(Shape::new(1, 1, channels), |g, x| g.l2_normalise("unit", x));
         compare(device, &graph, batch, 8, tolerance);
@@ -170,13 +170,13 @@ fn l2_normalise<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// A vector of zeros stays zero; it must not become NaN and spoil the batch.
-fn l2_normalise_of_zero<D: Device>(device: &D, _: f64) {
+fn l2_normalise_of_zero(device: &Device, _: f64) {
     let graph = one_layer(Shape::new(1, 1, 8), |g, x| g.l2_normalise("unit", x));
-    let mut net = device.network(&graph, &NetworkOptions::new(2)).unwrap();
+    let mut net = Driven::new(device, &graph, &NetworkOptions::new(2));
     let mut pixels = vec![0.0; 16];
     pixels[8] = 3.0;
     net.train_forward(&pixels, 0).unwrap();
     let mut expected = vec![0.0; 16];
     expected[8] = 1.0;
-    assert_eq!(output(device, &mut net), expected);
+    assert_eq!(net.output(), expected);
 }

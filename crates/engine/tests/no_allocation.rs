@@ -3,11 +3,13 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives};
+use anchorhood_engine::{Batch, BatchSource, Device, NetworkOptions, Result, Stream};
 use common::graphs::residual;
-use common::{training_step, uniform};
+use common::training::{HostViews, TwoViews, WithMemory, epoch};
+use common::uniform;
 
 struct Counting;
 
@@ -38,8 +40,9 @@ static ALLOCATOR: Counting = Counting;
 
 const BATCH: usize = 8;
 const FEATURES: usize = 32;
-const WARM_UP: u64 = 3;
-const STEPS: u64 = 300;
+const ITEMS: usize = 496;
+const WARM_UP: usize = 3;
+const STEPS: usize = 300;
 
 #[test]
 fn a_training_step_allocates_nothing() {
@@ -47,51 +50,76 @@ fn a_training_step_allocates_nothing() {
     std::hint::black_box(vec![0_u8; 10]);
     assert!(COUNT.load(Ordering::SeqCst) > before, "the counter counts");
     for threads in [1, 2] {
-        let cpu = Cpu::new(threads);
-        let per_step = cpu.within(|| allocations_per_step(&cpu));
-        // A thread that first finds work late, on a busy machine, sets up its queue then, once: of three hundred steps
-        // in a row some hundred must be clean.
-        let clean = per_step
-            .chunks(100)
-            .any(|hundred| hundred.iter().all(|n| *n == 0));
-        assert!(
-            clean,
-            "{threads} threads, allocations of each step: {per_step:?}"
-        );
+        let cpu = Device::cpu(threads);
+        for steps in [steps_with_a_memory, steps_of_two_views] {
+            let per_step = cpu.within(|| steps(&cpu));
+            assert_eq!(per_step.len(), STEPS);
+            // A thread that first finds work late, on a busy machine, sets up its queue then, once: of three hundred
+            // steps in a row some hundred must be clean.
+            let clean = per_step
+                .chunks(100)
+                .any(|hundred| hundred.iter().all(|n| *n == 0));
+            assert!(
+                clean,
+                "{threads} threads, allocations of each step: {per_step:?}"
+            );
+        }
     }
+}
+
+/// The softmax over a memory, and a momentum copy.
+fn steps_with_a_memory(device: &Device) -> Vec<usize> {
+    let graph = residual(16, 16, 16, FEATURES).unwrap();
+    let mut training = WithMemory::new(device, &graph, &NetworkOptions::new(BATCH), ITEMS);
+    let one = graph.nodes()[0].shape.len();
+    let rows = device.hand_over(uniform(1, ITEMS * one)).unwrap();
+    let source = device.row_batches(Arc::new(rows), one, BATCH).unwrap();
+    let per_step = allocations_per_step(device, source, &mut |s, b| training.step(s, b));
+    let losses = device.download(&training.rows).unwrap();
+    assert!(losses.iter().all(|l| l.is_finite()));
+    per_step
+}
+
+/// Two passes and the contrastive loss between them, over batches that a data loader prepares.
+fn steps_of_two_views(device: &Device) -> Vec<usize> {
+    let graph = residual(16, 16, 16, FEATURES).unwrap();
+    let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
+    let views = HostViews {
+        batch: BATCH,
+        views: 2,
+        items: ITEMS,
+        len: graph.nodes()[0].shape.len(),
+    };
+    allocations_per_step(device, views.on(device), &mut |s, b| training.step(s, b))
 }
 
 /// Counts in a training loop as one is meant to be: inside the device. (From outside, every call hands rayon a task
 /// through a queue that allocates a block for some sixty of them.)
-fn allocations_per_step(cpu: &Cpu) -> Vec<usize> {
-    let graph = residual(16, 16, 16, FEATURES).unwrap();
-    let mut net = cpu.network(&graph, &NetworkOptions::new(BATCH)).unwrap();
-    net.initialise(0);
-    let pixels = uniform(1, BATCH * graph.nodes()[0].shape.len());
-    let mut keys = cpu.upload(&uniform(2, 500 * FEATURES)).unwrap();
-    let indices: Vec<u32> = (0..BATCH as u32).map(|i| 60 * i).collect();
-    let mut positives = Positives::with_capacity(BATCH, 2 * BATCH);
-    let mut losses = vec![0.0; BATCH];
-    let mut per_step = Vec::with_capacity(STEPS as usize);
+fn allocations_per_step(
+    device: &Device,
+    mut source: BatchSource,
+    work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
+) -> Vec<usize> {
+    let mut stream = device.stream().unwrap();
+    let order: Vec<u32> = (0..ITEMS as u32).collect();
+    let steps = ITEMS / BATCH;
+    let scalars = [vec![0.03; steps], vec![0.9; steps]];
+    let mut per_step = Vec::with_capacity(STEPS);
     for step in 0..WARM_UP + STEPS {
+        if step % steps == 0 {
+            let mut begun = epoch(&order, step as u64, &scalars);
+            begun.epoch = (step / steps) as u64;
+            stream.begin_epoch(&mut source, &begun).unwrap();
+        }
         let before = COUNT.load(Ordering::SeqCst);
-        positives.clear();
-        indices.iter().for_each(|i| positives.push([*i, i + 1]));
-        training_step(
-            cpu,
-            &mut net,
-            &mut keys,
-            &pixels,
-            &indices,
-            &positives,
-            step,
-            &mut losses,
-        )
-        .unwrap();
+        stream.step(&mut source, work).unwrap();
         if step >= WARM_UP {
             per_step.push(COUNT.load(Ordering::SeqCst) - before);
         }
     }
+    let mut losses = vec![];
+    stream.losses(&mut losses).unwrap();
+    assert_eq!(losses.len(), WARM_UP + STEPS);
     assert!(losses.iter().all(|l| l.is_finite()));
     per_step
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use anchorhood_engine::naive::{similarity as naive, widen};
-use anchorhood_engine::{Cpu, Device, Positives, Scan};
-use common::similarity::{loss_on, scan_on};
+use anchorhood_engine::{Buffer, Device, Loss, Positives, Scan, SoftmaxLoss};
+use common::similarity::{blended_on, loss_on, scan_on};
 use common::{assert_close, every_device, uniform};
 
 every_device!(
@@ -46,8 +46,8 @@ fn some_positives(queries: usize, keys: usize) -> Positives {
     positives
 }
 
-fn assert_loss<D: Device>(
-    device: &D,
+fn assert_loss(
+    device: &Device,
     queries: &[f32],
     keys: &[f32],
     dim: usize,
@@ -82,7 +82,7 @@ fn assert_loss<D: Device>(
     assert_close(&what("gradient"), &got, &widen(&expected), tolerance);
 }
 
-fn softmax_loss<D: Device>(device: &D, tolerance: f64) {
+fn softmax_loss(device: &Device, tolerance: f64) {
     for (i, (b, n, dim)) in SIZES.into_iter().enumerate() {
         let queries = uniform(i as u64, b * dim);
         let keys = uniform(100 + i as u64, n * dim);
@@ -94,7 +94,7 @@ fn softmax_loss<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn softmax_loss_of_one_key<D: Device>(device: &D, tolerance: f64) {
+fn softmax_loss_of_one_key(device: &Device, tolerance: f64) {
     let mut positives = Positives::with_capacity(1, 1);
     positives.push([0]);
     let (losses, gradient) = loss_on(device, &[0.5, 0.1], &[0.3, -2.0], 2, 0.1, &positives);
@@ -103,7 +103,7 @@ fn softmax_loss_of_one_key<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Logits of ±10⁴: nothing overflows, and a loss of thousands is right.
-fn softmax_loss_of_great_logits<D: Device>(device: &D, tolerance: f64) {
+fn softmax_loss_of_great_logits(device: &Device, tolerance: f64) {
     let (b, n, dim) = (5, 700, 4);
     let scaled = |seed, len| -> Vec<f32> { uniform(seed, len).iter().map(|v| v * 50.0).collect() };
     let (queries, keys) = (scaled(1, b * dim), scaled(2, n * dim));
@@ -119,7 +119,7 @@ fn softmax_loss_of_great_logits<D: Device>(device: &D, tolerance: f64) {
     );
 }
 
-fn a_diverged_feature_shows_in_its_loss_alone<D: Device>(device: &D, _: f64) {
+fn a_diverged_feature_shows_in_its_loss_alone(device: &Device, _: f64) {
     let mut queries = uniform(1, 3 * 4);
     queries[5] = f32::NAN;
     let (losses, _) = loss_on(
@@ -136,7 +136,7 @@ fn a_diverged_feature_shows_in_its_loss_alone<D: Device>(device: &D, _: f64) {
     );
 }
 
-fn gradient_by_finite_differences<D: Device>(device: &D, _: f64) {
+fn gradient_by_finite_differences(device: &Device, _: f64) {
     let (b, n, dim, temperature, step) = (3, 40, 6, 0.5, 1e-2);
     let (queries, keys) = (uniform(1, b * dim), uniform(2, n * dim));
     let positives = some_positives(b, n);
@@ -160,45 +160,31 @@ fn gradient_by_finite_differences<D: Device>(device: &D, _: f64) {
     assert_close("finite differences", &gradient, &numeric, 1e-3);
 }
 
-fn blend_rows<D: Device>(device: &D, tolerance: f64) {
+fn blend_rows(device: &Device, tolerance: f64) {
     for (i, (b, n, dim)) in SIZES.into_iter().enumerate() {
         let count = b.min(n);
         let indices: Vec<u32> = (0..count as u32).rev().collect();
         let queries = uniform(i as u64, count * dim);
         let mut expected = uniform(50 + i as u64, n * dim);
-        let mut keys = device.upload(&expected).unwrap();
-        let rate = 0.3;
-        naive::blend_rows(&mut expected, dim, &indices, &queries, rate);
-        let queries = device.upload(&queries).unwrap();
-        device
-            .blend_rows(&mut keys, dim, &indices, &queries, rate)
-            .unwrap();
-        let got = device.download(&keys).unwrap();
+        let got = blended_on(device, &expected, dim, &indices, &queries, 0.3);
+        naive::blend_rows(&mut expected, dim, &indices, &queries, 0.3);
         assert_close("rows", &got, &widen(&expected), tolerance);
     }
 }
 
 /// The second blend sees the first; a row that vanishes stays zero instead of turning into NaN.
-fn blend_rows_of_one_index_twice<D: Device>(device: &D, tolerance: f64) {
-    let mut keys = device.upload(&[1.0, 0.0, 3.0, 4.0]).unwrap();
-    let queries = device.upload(&[0.0, 1.0, -1.0, 0.0]).unwrap();
-    device
-        .blend_rows(&mut keys, 2, &[0, 0], &queries, 0.5)
-        .unwrap();
-    let mut expected = [1.0, 0.0, 3.0, 4.0];
-    naive::blend_rows(&mut expected, 2, &[0, 0], &[0.0, 1.0, -1.0, 0.0], 0.5);
-    let got = device.download(&keys).unwrap();
+fn blend_rows_of_one_index_twice(device: &Device, tolerance: f64) {
+    let (mut expected, queries) = ([1.0, 0.0, 3.0, 4.0], [0.0, 1.0, -1.0, 0.0]);
+    let got = blended_on(device, &expected, 2, &[0, 0], &queries, 0.5);
+    naive::blend_rows(&mut expected, 2, &[0, 0], &queries, 0.5);
     assert_close("rows", &got, &widen(&expected), tolerance);
 
-    let opposite = device.upload(&[-3.0, -4.0]).unwrap();
-    device
-        .blend_rows(&mut keys, 2, &[1], &opposite, 0.5)
-        .unwrap();
-    assert_eq!(device.download(&keys).unwrap()[2..], [0.0, 0.0]);
+    let got = blended_on(device, &got, 2, &[1], &[-3.0, -4.0], 0.5);
+    assert_eq!(got[2..], [0.0, 0.0]);
 }
 
 /// Entropies and similarities are close; each key found is as similar as it is said to be, and found once.
-fn assert_scan<D: Device>(device: &D, queries: &[f32], keys: &[f32], scan: &Scan, tolerance: f64) {
+fn assert_scan(device: &Device, queries: &[f32], keys: &[f32], scan: &Scan, tolerance: f64) {
     let expected = naive::scan(queries, keys, scan);
     let got = scan_on(device, queries, keys, scan);
     let what = |thing| format!("{}: {thing} of {scan:?}", device.describe());
@@ -248,7 +234,7 @@ fn unit_rows(seed: u64, rows: usize, dim: usize) -> Vec<f32> {
     values
 }
 
-fn scan<D: Device>(device: &D, tolerance: f64) {
+fn scan(device: &Device, tolerance: f64) {
     for (i, (b, n, dim)) in SIZES.into_iter().enumerate() {
         let queries = unit_rows(i as u64, b, dim);
         let keys = unit_rows(200 + i as u64, n, dim);
@@ -268,7 +254,7 @@ fn scan<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Rows of small whole numbers make exact sums and many ties: every index must be the specification's.
-fn scan_breaks_ties_by_index<D: Device>(device: &D, _: f64) {
+fn scan_breaks_ties_by_index(device: &Device, _: f64) {
     let (n, dim) = (517, 9);
     let keys: Vec<f32> = uniform(5, n * dim)
         .iter()
@@ -287,7 +273,7 @@ fn scan_breaks_ties_by_index<D: Device>(device: &D, _: f64) {
     }
 }
 
-fn scan_of_more_neighbours_than_keys<D: Device>(device: &D, tolerance: f64) {
+fn scan_of_more_neighbours_than_keys(device: &Device, tolerance: f64) {
     let keys = uniform(6, 5 * 3);
     for same in [false, true] {
         let scan = Scan {
@@ -302,7 +288,7 @@ fn scan_of_more_neighbours_than_keys<D: Device>(device: &D, tolerance: f64) {
     }
 }
 
-fn scan_counts_its_progress<D: Device>(device: &D, _: f64) {
+fn scan_counts_its_progress(device: &Device, _: f64) {
     let seen = std::sync::Mutex::new(vec![]);
     let keys = device.upload(&uniform(1, 1000)).unwrap();
     let scan = Scan {
@@ -318,36 +304,52 @@ fn scan_counts_its_progress<D: Device>(device: &D, _: f64) {
     assert!(seen.is_sorted() && seen.last() == Some(&500), "{seen:?}");
 }
 
-fn refuses_what_does_not_fit<D: Device>(device: &D, _: f64) {
+#[track_caller]
+fn says(result: anchorhood_engine::Result<()>, what: &str) {
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains(what), "{message}");
+}
+
+fn refuses_what_does_not_fit(device: &Device, _: f64) {
     let up = |values: &[f32]| device.upload(values).unwrap();
     let (two, three) = (up(&[1.0, 2.0]), up(&[1.0, 2.0, 3.0]));
-    let mut gradient = up(&[0.0, 0.0]);
     let mut positives = Positives::with_capacity(1, 1);
     positives.push([1]);
-    let mut loss = |keys: &D::Buffer, temperature| {
-        let mut losses = [0.0];
-        device.softmax_loss(
-            &two,
-            keys,
-            2,
-            temperature,
-            &positives,
-            &mut losses,
-            &mut gradient,
-        )
-    };
-    let says = |result: anchorhood_engine::Result<()>, what: &str| {
-        let message = result.unwrap_err().to_string();
-        assert!(message.contains(what), "{message}");
-    };
-    says(loss(&three, 0.1), "keys: expected 2 values, got 3");
-    says(loss(&two, 0.1), "positive 1 of 1 keys");
-    says(loss(&up(&[0.0; 4]), 0.0), "temperature 0");
-    let mut keys = up(&[0.0; 4]);
     says(
-        device.blend_rows(&mut keys, 2, &[2], &two, 0.5),
-        "row 2 of 2",
+        device.positives(&positives, 1).map(drop),
+        "positive 1 of 1 keys",
     );
+    let positives = device.positives(&positives, 2).unwrap();
+    let mut stream = device.stream().unwrap();
+    let mut loss = |queries: &Buffer, keys: &Buffer, temperature, rows| {
+        let of = SoftmaxLoss {
+            queries,
+            keys,
+            dim: 2,
+            temperature,
+            positives: &positives,
+            items: None,
+        };
+        let loss = Loss {
+            rows: &mut up(&vec![0.0; rows]),
+            gradient: &mut up(&[0.0, 0.0]),
+            weight: 1.0,
+        };
+        stream.softmax_loss(&of, loss)
+    };
+    let four = up(&[0.0; 4]);
+    says(loss(&two, &three, 0.1, 1), "keys");
+    says(loss(&two, &three, 0.1, 1), "expected 4 values, got 3");
+    says(loss(&two, &four, 0.0, 1), "temperature 0");
+    says(
+        loss(&two, &four, 0.1, 2),
+        "losses: expected 1 values, got 2",
+    );
+    says(
+        loss(&four, &four, 0.1, 2),
+        "gradient: expected 4 values, got 2",
+    );
+    loss(&two, &four, 0.1, 1).unwrap();
     let not_a_number = up(&[f32::NAN; 4]);
     let scan = Scan {
         dim: 2,
@@ -359,13 +361,26 @@ fn refuses_what_does_not_fit<D: Device>(device: &D, _: f64) {
     says(result.map(drop), "query 0");
 }
 
+/// A GPU cannot look at indices before it uses them; the CPU does.
+#[test]
+fn the_cpu_refuses_to_blend_rows_that_are_not_there() {
+    let device = Device::cpu(1);
+    let (mut keys, queries) = (device.zeros(4).unwrap(), device.zeros(2).unwrap());
+    let indices = device.upload_indices(&[2]).unwrap();
+    let mut stream = device.stream().unwrap();
+    says(
+        stream.blend_rows(&mut keys, 2, &indices, &queries, 0.5),
+        "row 2 of 2",
+    );
+}
+
 #[test]
 fn thread_count_does_not_change_a_bit() {
     let (b, n, dim) = (70, 3001, 40);
     let (queries, keys) = (uniform(1, b * dim), uniform(2, n * dim));
     let positives = some_positives(b, n);
     let all = |threads| {
-        let cpu = Cpu::new(threads);
+        let cpu = Device::cpu(threads);
         let scan = Scan {
             dim,
             entropy_temperature: Some(0.1),

@@ -3,7 +3,7 @@
 mod common;
 
 use anchorhood_engine::{Device, Positives, Scan};
-use common::similarity::{loss_on, scan_on};
+use common::similarity::{blended_on, loss_on, scan_on};
 use common::{assert_close, every_device};
 
 every_device!(golden);
@@ -31,7 +31,7 @@ struct GoldenCase {
     similarities: Vec<f64>,
 }
 
-fn golden<D: Device>(device: &D, tolerance: f64) {
+fn golden(device: &Device, tolerance: f64) {
     let golden: Golden = serde_json::from_str(include_str!("golden/similarity.json")).unwrap();
     assert_eq!(golden.cases.len(), 3);
     for case in golden.cases {
@@ -50,12 +50,8 @@ fn golden<D: Device>(device: &D, tolerance: f64) {
         assert_close("losses", &losses, &case.losses, tolerance);
         assert_close("gradient", &gradient, &case.gradient, tolerance);
 
-        let mut keys = device.upload(&case.keys).unwrap();
-        let queries = device.upload(&case.queries).unwrap();
-        device
-            .blend_rows(&mut keys, case.dim, &case.indices, &queries, case.rate)
-            .unwrap();
-        let blended = device.download(&keys).unwrap();
+        let (keys, queries) = (&case.keys, &case.queries);
+        let blended = blended_on(device, keys, case.dim, &case.indices, queries, case.rate);
         assert_close("memory", &blended, &case.blended, tolerance);
 
         let scan = Scan {

@@ -2,65 +2,99 @@
 
 mod common;
 
-use anchorhood_engine::{Cpu, Device, Network, NetworkOptions, Positives, SimdLevel, Tensors};
+use std::sync::Arc;
+
+use anchorhood_engine::{Device, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors};
 use common::graphs::residual;
-use common::{training_step, uniform};
+use common::training::{HostViews, TwoViews, WithMemory, epoch};
+use common::{cpu, read_all, uniform};
 
 const BATCH: usize = 12;
 const FEATURES: usize = 128;
-const KEYS: usize = 300;
+const ITEMS: usize = 300;
+const STEPS: usize = 4;
 
-/// Four steps of training with the loss and the memory's update; every number that comes out of them, as bits.
-fn train(cpu: &Cpu) -> Vec<u32> {
+fn bits<'a>(values: impl IntoIterator<Item = &'a f32>) -> Vec<u32> {
+    values.into_iter().map(|v| v.to_bits()).collect()
+}
+
+/// Schedules of the learning rate and of a momentum copy.
+fn scalars() -> [Vec<f32>; 2] {
+    [0.03, 0.9].map(|value| vec![value; ITEMS / BATCH])
+}
+
+/// Four steps of training with the loss, the memory's update and a momentum copy; every number that comes out of them.
+fn with_a_memory(device: &Device) -> Vec<u32> {
     let graph = residual(20, 18, 16, FEATURES).unwrap();
-    let mut net = cpu.network(&graph, &NetworkOptions::new(BATCH)).unwrap();
-    net.initialise(3);
-    let mut keys = cpu.upload(&uniform(1, KEYS * FEATURES)).unwrap();
-    let mut bits = vec![];
-    let mut losses = vec![0.0; BATCH];
-    for step in 0..4 {
-        let indices: Vec<u32> = (0..BATCH as u32).map(|i| i * 7 + step as u32).collect();
-        let mut positives = Positives::with_capacity(BATCH, 2 * BATCH);
-        indices.iter().for_each(|i| positives.push([*i, i + 100]));
-        let pixels = uniform(10 + step, BATCH * graph.nodes()[0].shape.len());
-        training_step(
-            cpu,
-            &mut net,
-            &mut keys,
-            &pixels,
-            &indices,
-            &positives,
-            step,
-            &mut losses,
-        )
-        .unwrap();
-        bits.extend(losses.iter().map(|l| l.to_bits()));
+    let mut training = WithMemory::new(device, &graph, &NetworkOptions::new(BATCH), ITEMS);
+    let one = graph.nodes()[0].shape.len();
+    let rows = Arc::new(device.hand_over(uniform(2, ITEMS * one)).unwrap());
+    let mut source = device.row_batches(rows, one, BATCH).unwrap();
+    let mut stream = device.stream().unwrap();
+    let order: Vec<u32> = (0..ITEMS as u32).map(|i| i * 7 % ITEMS as u32).collect();
+    let scalars = scalars();
+    let begun = epoch(&order, 0, &scalars);
+    stream.begin_epoch(&mut source, &begun).unwrap();
+    let mut all = vec![];
+    for _ in 0..STEPS {
+        let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
+        asked.unwrap();
+        all.extend(bits(&device.download(&training.rows).unwrap()));
     }
-    for i in 0..graph.parameters().len() {
-        let values = net.read(Tensors::Values, i).unwrap();
-        bits.extend(values.iter().map(|v| v.to_bits()));
+    all.extend(bits(training.state().iter().flatten()));
+    all.extend(bits(
+        read_all(&training.copy, Tensors::Values).iter().flatten(),
+    ));
+    all
+}
+
+/// Four steps with two passes.
+fn of_two_views(device: &Device) -> Vec<u32> {
+    let graph = residual(20, 18, 16, FEATURES).unwrap();
+    let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
+    let views = HostViews {
+        batch: BATCH,
+        views: 2,
+        items: ITEMS,
+        len: graph.nodes()[0].shape.len(),
+    };
+    let (mut source, mut stream) = (views.on(device), device.stream().unwrap());
+    let order: Vec<u32> = (0..ITEMS as u32).collect();
+    let scalars = scalars();
+    let begun = epoch(&order, 0, &scalars);
+    stream.begin_epoch(&mut source, &begun).unwrap();
+    let mut all = vec![];
+    for _ in 0..STEPS {
+        let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
+        asked.unwrap();
+        all.extend(bits(&device.download(&training.rows).unwrap()));
     }
-    bits.extend(cpu.download(&keys).unwrap().iter().map(|v| v.to_bits()));
-    bits
+    for which in [Tensors::Values, Tensors::Slot(0), Tensors::Gradients] {
+        all.extend(bits(read_all(&training.net, which).iter().flatten()));
+    }
+    all
 }
 
 #[test]
 fn one_two_and_four_threads_give_the_same_bits() {
-    for level in SimdLevel::available() {
-        let one = train(&Cpu::with_level(1, level).unwrap());
-        assert!(
-            one.iter().all(|b| f32::from_bits(*b).is_finite()),
-            "{level}"
-        );
-        for threads in [2, 4] {
-            let more = train(&Cpu::with_level(threads, level).unwrap());
-            let different = one.iter().zip(&more).filter(|(a, b)| a != b).count();
-            assert_eq!(
-                different,
-                0,
-                "{level}, {threads} threads, of {} values",
-                one.len()
+    for train in [with_a_memory, of_two_views] {
+        for level in SimdLevel::available() {
+            let one = train(&cpu(1, level));
+            assert!(
+                one.iter().all(|b| f32::from_bits(*b).is_finite()),
+                "{level}"
             );
+            for threads in [2, 4] {
+                let more = train(&cpu(threads, level));
+                assert_eq!(one.len(), more.len());
+                let different = one.iter().zip(&more).filter(|(a, b)| a != b).count();
+                assert_eq!(
+                    different,
+                    0,
+                    "{level}, {threads} threads, of {} values",
+                    one.len()
+                );
+            }
         }
     }
 }
@@ -70,25 +104,40 @@ fn one_two_and_four_threads_give_the_same_bits() {
 #[test]
 fn two_callers_may_share_a_device() {
     let (batch, n, dim) = (64, 1024, 32);
-    let device = Cpu::new(1);
+    let device = Device::cpu(1);
     let (said, heard) = std::sync::mpsc::channel();
     for within in [true, false] {
         let (device, said) = (device.clone(), said.clone());
         std::thread::spawn(move || {
-            let (queries, keys) = (uniform(1, batch * dim), uniform(9, n * dim));
+            let up = |seed, rows| device.hand_over(uniform(seed, rows * dim)).unwrap();
+            let (queries, keys) = (up(1, batch), up(9, n));
             let mut positives = Positives::default();
             (0..batch as u32).for_each(|i| positives.push([i]));
-            let (mut losses, mut gradient) = (vec![0.0; batch], vec![0.0; batch * dim]);
+            let positives = device.positives(&positives, n).unwrap();
+            let zeros = |len| device.zeros(len).unwrap();
+            let (mut rows, mut gradient) = (zeros(batch), zeros(batch * dim));
+            let mut stream = device.stream().unwrap();
             let mut ask = || {
-                let (l, g) = (&mut losses, &mut gradient);
-                let asked = device.softmax_loss(&queries, &keys, dim, 0.1, &positives, l, g);
-                asked.unwrap();
+                let of = SoftmaxLoss {
+                    queries: &queries,
+                    keys: &keys,
+                    dim,
+                    temperature: 0.1,
+                    positives: &positives,
+                    items: None,
+                };
+                let loss = Loss {
+                    rows: &mut rows,
+                    gradient: &mut gradient,
+                    weight: 1.0,
+                };
+                stream.softmax_loss(&of, loss).unwrap();
             };
             match within {
                 true => device.within(|| (0..500).for_each(|_| ask())),
                 false => (0..500).for_each(|_| ask()),
             }
-            said.send(losses).unwrap();
+            said.send(device.download(&rows).unwrap()).unwrap();
         });
     }
     let wait = || heard.recv_timeout(std::time::Duration::from_secs(60));

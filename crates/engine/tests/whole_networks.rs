@@ -4,13 +4,12 @@ mod common;
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
-    ConvSpec, Device, Graph, Network, NetworkOptions, Sgd, Shape, Tensors, Window,
+    ConvSpec, Device, Graph, NetworkOptions, Optimiser, Shape, Tensors, Window,
 };
 use common::compare::compare;
 use common::graphs::{one_layer, residual};
 use common::{
-    any_parameters, assert_close, every_device, output, set_output_gradient, set_parameters,
-    uniform,
+    Driven, any_parameters, assert_close, every_device, read_all, set_parameters, uniform,
 };
 
 every_device!(
@@ -28,7 +27,7 @@ every_device!(
 );
 
 /// The gradients of three readers add up, whichever of them is first to write.
-fn a_node_read_by_three<D: Device>(device: &D, tolerance: f64) {
+fn a_node_read_by_three(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(6, 5, 3), |g, x| {
         let shared = g.conv_norm("stem", "stemn", x, ConvSpec::square(8, 3, 1, 1), true, None)?;
         let a = g.conv("a", shared, ConvSpec::square(8, 1, 1, 0))?;
@@ -48,7 +47,7 @@ fn a_node_read_by_three<D: Device>(device: &D, tolerance: f64) {
     compare(device, &graph, 3, 11, 2.0 * tolerance);
 }
 
-fn one_input_twice<D: Device>(device: &D, tolerance: f64) {
+fn one_input_twice(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(4, 5, 8), |g, x| {
         let x = g.conv_norm("stem", "stemn", x, ConvSpec::square(8, 1, 1, 0), true, None)?;
         let twice = g.add("twice", x, x)?;
@@ -64,7 +63,7 @@ fn one_input_twice<D: Device>(device: &D, tolerance: f64) {
     compare(device, &graph, 3, 12, 2.0 * tolerance);
 }
 
-fn a_residual_network<D: Device>(device: &D, tolerance: f64) {
+fn a_residual_network(device: &Device, tolerance: f64) {
     for (height, width, channels, features) in [(8, 6, 4, 5), (11, 13, 17, 33), (16, 16, 16, 128)] {
         let graph = residual(height, width, channels, features).unwrap();
         compare(device, &graph, 4, 13, 5.0 * tolerance);
@@ -72,36 +71,35 @@ fn a_residual_network<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Three steps of training: weights, momentum and statistics stay together.
-fn training_follows_the_naive_network<D: Device>(device: &D, tolerance: f64) {
+fn training_follows_the_naive_network(device: &Device, tolerance: f64) {
     let graph = residual(10, 8, 8, 16).unwrap();
-    let mut net = device.network(&graph, &NetworkOptions::new(6)).unwrap();
+    let mut net = Driven::new(device, &graph, &NetworkOptions::new(6));
     let mut twin = NaiveNetwork::new(&graph);
     set_parameters(&mut net, &mut twin, &any_parameters(&graph, 5)).unwrap();
-    let sgd = Sgd::new(0.05);
     for step in 0..3 {
         let pixels = uniform(40 + step, 6 * graph.nodes()[0].shape.len());
         net.train_forward(&pixels, step).unwrap();
         twin.train_forward(&widen(&pixels), step);
         let gradient = uniform(50 + step, 6 * 16);
-        set_output_gradient(device, &mut net, &gradient);
+        net.set_output_gradient(&gradient);
         net.backward().unwrap();
         twin.backward(&widen(&gradient));
-        net.update(&sgd).unwrap();
-        twin.update(&sgd);
+        net.update(0.05).unwrap();
+        twin.update(&Optimiser::sgd(), 0.05, step);
     }
     for (i, p) in graph.parameters().iter().enumerate() {
         let got = net.read(Tensors::Values, i).unwrap();
         assert_close(&p.name, &got, &twin.parameters[i], 20.0 * tolerance);
         if p.role == anchorhood_engine::Role::Weight {
-            let got = net.read(Tensors::Momentum, i).unwrap();
+            let got = net.read(Tensors::Slot(0), i).unwrap();
             let what = format!("momentum of {}", p.name);
-            assert_close(&what, &got, &twin.momentum[i], 20.0 * tolerance);
+            assert_close(&what, &got, &twin.slots[0][i], 20.0 * tolerance);
         }
     }
 }
 
 /// Five steps over given gradients, so that only the optimiser is judged.
-fn sgd_with_and_without_nesterov<D: Device>(device: &D, tolerance: f64) {
+fn sgd_with_and_without_nesterov(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(5, 5, 3), |g, x| {
         g.conv_norm(
             "conv",
@@ -113,13 +111,13 @@ fn sgd_with_and_without_nesterov<D: Device>(device: &D, tolerance: f64) {
         )
     });
     for nesterov in [true, false] {
-        let sgd = Sgd {
-            rate: 0.1,
-            decay: 0.01,
+        let sgd = Optimiser::Sgd {
+            momentum: 0.9,
             nesterov,
-            ..Sgd::new(0.1)
+            decay: 0.01,
         };
-        let mut net = device.network(&graph, &NetworkOptions::new(2)).unwrap();
+        let options = NetworkOptions::new(2).with_optimiser(sgd);
+        let mut net = Driven::new(device, &graph, &options);
         let mut twin = NaiveNetwork::new(&graph);
         set_parameters(&mut net, &mut twin, &any_parameters(&graph, 6)).unwrap();
         for step in 0..5 {
@@ -127,11 +125,11 @@ fn sgd_with_and_without_nesterov<D: Device>(device: &D, tolerance: f64) {
             net.train_forward(&pixels, step).unwrap();
             twin.train_forward(&widen(&pixels), step);
             let gradient = uniform(70 + step, 2 * 25 * 17);
-            set_output_gradient(device, &mut net, &gradient);
+            net.set_output_gradient(&gradient);
             net.backward().unwrap();
             twin.backward(&widen(&gradient));
-            net.update(&sgd).unwrap();
-            twin.update(&sgd);
+            net.update(0.1).unwrap();
+            twin.update(&sgd, 0.1, step);
         }
         for (i, p) in graph.parameters().iter().enumerate() {
             let got = net.read(Tensors::Values, i).unwrap();
@@ -141,7 +139,7 @@ fn sgd_with_and_without_nesterov<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Layers asked for keep their values, in training and in inference, though others reuse memory.
-fn kept_layers<D: Device>(device: &D, tolerance: f64) {
+fn kept_layers(device: &Device, tolerance: f64) {
     let graph = residual(9, 8, 6, 10).unwrap();
     let names = [
         "stem",
@@ -156,7 +154,7 @@ fn kept_layers<D: Device>(device: &D, tolerance: f64) {
         keep: nodes.to_vec(),
         ..NetworkOptions::new(4)
     };
-    let mut net = device.network(&graph, &options).unwrap();
+    let mut net = Driven::new(device, &graph, &options);
     let mut twin = NaiveNetwork::new(&graph);
     set_parameters(&mut net, &mut twin, &any_parameters(&graph, 7)).unwrap();
     let pixels = uniform(80, 4 * graph.nodes()[0].shape.len());
@@ -178,50 +176,48 @@ fn kept_layers<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Inference between steps leaves the training as it was, to the bit.
-fn inference_does_not_disturb_training<D: Device>(device: &D, _: f64) {
+fn inference_does_not_disturb_training(device: &Device, _: f64) {
     let graph = residual(8, 8, 4, 6).unwrap();
     let train = |with_inference: bool| {
-        let mut net = device.network(&graph, &NetworkOptions::new(3)).unwrap();
+        let mut net = Driven::new(device, &graph, &NetworkOptions::new(3));
         net.initialise(1);
         for step in 0..3 {
             let pixels = uniform(90 + step, 3 * 192);
             net.train_forward(&pixels, step).unwrap();
-            set_output_gradient(device, &mut net, &uniform(95 + step, 18));
+            net.set_output_gradient(&uniform(95 + step, 18));
             net.backward().unwrap();
-            net.update(&Sgd::new(0.1)).unwrap();
+            net.update(0.1).unwrap();
             if with_inference {
                 net.infer(&pixels[..2 * 192], &mut [0.0; 12]).unwrap();
             }
         }
-        let read = |i| net.read(Tensors::Values, i).unwrap();
-        (0..graph.parameters().len()).map(read).collect::<Vec<_>>()
+        read_all(&net, Tensors::Values)
     };
     assert_eq!(train(false), train(true));
 }
 
 /// A device that falls behind trains on the batches it was given, to the bit.
-fn batches_may_be_given_faster_than_they_are_used<D: Device>(device: &D, _: f64) {
+fn batches_may_be_given_faster_than_they_are_used(device: &Device, _: f64) {
     let graph = residual(16, 16, 8, 6).unwrap();
     let batches: Vec<_> = (0..16).map(|i| uniform(50 + i, 8 * 768)).collect();
     let train = |waiting: bool| {
-        let mut net = device.network(&graph, &NetworkOptions::new(8)).unwrap();
+        let mut net = Driven::new(device, &graph, &NetworkOptions::new(8));
         net.initialise(1);
-        set_output_gradient(device, &mut net, &uniform(40, 8 * 6));
+        net.set_output_gradient(&uniform(40, 8 * 6));
         for (step, pixels) in batches.iter().enumerate() {
             net.train_forward(pixels, step as u64).unwrap();
             net.backward().unwrap();
-            net.update(&Sgd::new(0.1)).unwrap();
+            net.update(0.1).unwrap();
             if waiting {
-                output(device, &mut net);
+                net.output();
             }
         }
-        let read = |i| net.read(Tensors::Values, i).unwrap();
-        (0..graph.parameters().len()).map(read).collect::<Vec<_>>()
+        read_all(&net, Tensors::Values)
     };
     assert_eq!(train(false), train(true));
 }
 
-fn dropout_inside_a_network<D: Device>(device: &D, tolerance: f64) {
+fn dropout_inside_a_network(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(6, 6, 3), |g, x| {
         let x = g.conv("conv", x, ConvSpec::square(9, 3, 2, 1).with_bias())?;
         let x = g.relu("relu", x)?;
@@ -234,21 +230,21 @@ fn dropout_inside_a_network<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Without a gradient of the pictures, layers before the first weights are skipped; the others are not.
-fn untrained_branches<D: Device>(device: &D, tolerance: f64) {
+fn untrained_branches(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(4, 4, 5), |g, x| {
         let x = g.relu("relu", x)?;
         let pooled = g.max_pool("pool", x, Window::square(3, 1, 1))?;
         let y = g.conv("conv", pooled, ConvSpec::square(5, 3, 1, 1).with_bias())?;
         g.add("sum", y, pooled)
     });
-    let mut net = device.network(&graph, &NetworkOptions::new(2)).unwrap();
+    let mut net = Driven::new(device, &graph, &NetworkOptions::new(2));
     let mut twin = NaiveNetwork::new(&graph);
     set_parameters(&mut net, &mut twin, &any_parameters(&graph, 8)).unwrap();
     let pixels = uniform(100, 2 * 80);
     net.train_forward(&pixels, 0).unwrap();
     twin.train_forward(&widen(&pixels), 0);
     let gradient = uniform(101, 2 * 80);
-    set_output_gradient(device, &mut net, &gradient);
+    net.set_output_gradient(&gradient);
     net.backward().unwrap();
     twin.backward(&widen(&gradient));
     for (i, p) in graph.parameters().iter().enumerate() {
@@ -258,9 +254,9 @@ fn untrained_branches<D: Device>(device: &D, tolerance: f64) {
     assert!(net.input_gradient().is_err(), "nobody asked for it");
 }
 
-fn wrong_lengths_are_refused<D: Device>(device: &D, _: f64) {
+fn wrong_lengths_are_refused(device: &Device, _: f64) {
     let graph: Graph = residual(8, 8, 4, 6).unwrap();
-    let mut net = device.network(&graph, &NetworkOptions::new(3)).unwrap();
+    let mut net = Driven::new(device, &graph, &NetworkOptions::new(3));
     net.initialise(0);
     let says = |result: anchorhood_engine::Result<()>, numbers: [&str; 2]| {
         let message = result.unwrap_err().to_string();
@@ -278,5 +274,5 @@ fn wrong_lengths_are_refused<D: Device>(device: &D, _: f64) {
     assert!(device.network(&graph, &NetworkOptions::new(0)).is_err());
     // None of this has broken it.
     net.train_forward(&[0.5; 3 * 192], 0).unwrap();
-    assert!(output(device, &mut net).iter().all(|v| v.is_finite()));
+    assert!(net.output().iter().all(|v| v.is_finite()));
 }

@@ -10,8 +10,8 @@ use common::graphs::one_layer;
 
 every_device!(edges, many_tiles, many_channels);
 
-fn check<D: Device>(
-    device: &D,
+fn check(
+    device: &Device,
     tolerance: f64,
     batch: usize,
     input: Shape,
@@ -32,7 +32,7 @@ fn check<D: Device>(
 }
 
 /// Even and odd extents, smaller than a tile too, with every padding.
-fn edges<D: Device>(device: &D, tolerance: f64) {
+fn edges(device: &Device, tolerance: f64) {
     for (height, width) in [(8, 8), (7, 5), (3, 4), (4, 3), (9, 6)] {
         for padding in [[0, 0], [1, 1], [2, 2], [0, 2], [1, 0]] {
             let input = Shape::new(height, width, 16);
@@ -44,12 +44,12 @@ fn edges<D: Device>(device: &D, tolerance: f64) {
 }
 
 /// Enough tiles for the weight gradient to be summed by parts of the batch.
-fn many_tiles<D: Device>(device: &D, tolerance: f64) {
+fn many_tiles(device: &Device, tolerance: f64) {
     check(device, tolerance, 18, Shape::new(32, 31, 16), 16, [1, 1]);
 }
 
 /// Several panels of columns, and several tasks sharing the tiles.
-fn many_channels<D: Device>(device: &D, tolerance: f64) {
+fn many_channels(device: &Device, tolerance: f64) {
     check(device, tolerance, 3, Shape::new(4, 4, 128), 80, [1, 1]);
     check(device, tolerance, 40, Shape::new(8, 8, 48), 64, [1, 1]);
 }

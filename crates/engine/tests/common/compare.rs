@@ -3,21 +3,18 @@
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Role, Tensors};
 
-use super::{
-    any_parameters, assert_close, output, representable, set_output_gradient, set_parameters,
-    uniform,
-};
+use super::{Driven, any_parameters, assert_close, representable, set_parameters, uniform};
 
 /// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient, and compares the
 /// output, all gradients (pictures included), running statistics, and inference over a batch and over one picture.
-pub fn compare<D: Device>(device: &D, graph: &Graph, batch: usize, seed: u64, tolerance: f64) {
+pub fn compare(device: &Device, graph: &Graph, batch: usize, seed: u64, tolerance: f64) {
     let pixels = uniform(seed, batch * graph.nodes()[0].shape.len());
     compare_on(device, graph, &pixels, seed, tolerance);
 }
 
 /// The same without the gradient of the pictures, as in training: a device may then hold them as it likes.
-pub fn compare_as_in_training<D: Device>(
-    device: &D,
+pub fn compare_as_in_training(
+    device: &Device,
     graph: &Graph,
     batch: usize,
     seed: u64,
@@ -28,12 +25,12 @@ pub fn compare_as_in_training<D: Device>(
 }
 
 /// As [`compare`] over given pictures.
-pub fn compare_on<D: Device>(device: &D, graph: &Graph, pixels: &[f32], seed: u64, tolerance: f64) {
+pub fn compare_on(device: &Device, graph: &Graph, pixels: &[f32], seed: u64, tolerance: f64) {
     compare_with(device, graph, pixels, seed, tolerance, true);
 }
 
-fn compare_with<D: Device>(
-    device: &D,
+fn compare_with(
+    device: &Device,
     graph: &Graph,
     pixels: &[f32],
     seed: u64,
@@ -57,7 +54,7 @@ fn compare_with<D: Device>(
         input_gradient,
         ..NetworkOptions::new(pixels.len() / one)
     };
-    let mut net = device.network(graph, &options).unwrap();
+    let mut net = Driven::new(device, graph, &options);
     let mut twin = NaiveNetwork::new(graph);
     let parameters = any_parameters(graph, seed).into_iter();
     let parameters: Vec<Vec<f32>> = parameters.map(|p| representable(p, tolerance)).collect();
@@ -65,15 +62,10 @@ fn compare_with<D: Device>(
 
     net.train_forward(pixels, seed).unwrap();
     let expected = twin.train_forward(&widen(pixels), seed).to_vec();
-    assert_close(
-        &what("output"),
-        &output(device, &mut net),
-        &expected,
-        tolerance,
-    );
+    assert_close(&what("output"), &net.output(), &expected, tolerance);
 
     let gradient = representable(uniform(seed + 1, expected.len()), tolerance);
-    set_output_gradient(device, &mut net, &gradient);
+    net.set_output_gradient(&gradient);
     net.backward().unwrap();
     twin.backward(&widen(&gradient));
     if input_gradient {
@@ -98,7 +90,7 @@ fn compare_with<D: Device>(
 }
 
 fn assert_same_gradients(
-    net: &impl Network,
+    net: &Network,
     twin: &NaiveNetwork,
     graph: &Graph,
     tolerance: f64,

@@ -8,17 +8,20 @@
 )]
 
 pub mod compare;
+pub mod driven;
 pub mod graphs;
 pub mod similarity;
+pub mod training;
 
-use anchorhood_engine::naive::{NaiveNetwork, widen};
 use std::sync::OnceLock;
 
+use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
-    Cpu, Cuda, Device, Graph, Initial, Network, Positives, Precision, Result, Sgd, SimdLevel,
-    Tensors,
+    Cpu, Device, Graph, Initial, Network, NetworkOptions, Precision, Result, SimdLevel, Tensors,
 };
 use anchorhood_random::{Draws, Stream};
+
+pub use driven::Driven;
 
 /// What an f32 sum of a few thousand products may be off by, relative to the largest value of the tensor.
 pub const CPU_TOLERANCE: f64 = 1e-5;
@@ -33,7 +36,7 @@ pub const CUDA_BF16_TOLERANCE: f64 = 6e-2;
 /// falls on the other side of a ReLU now and then, and its own gradient is all wrong.
 const COARSE: f64 = 1e-3;
 
-/// Makes a test, per kind of device, of a body `fn name<D: Device>(device: &D, tolerance: f64)`.
+/// Makes a test, per kind of device, of a body `fn name(device: &Device, tolerance: f64)`.
 macro_rules! every_device {
     ($($name:ident),+ $(,)?) => {$(
         mod $name {
@@ -45,17 +48,17 @@ macro_rules! every_device {
             }
 
             #[test]
+            #[ignore = "needs an NVIDIA GPU"]
             fn cuda_f32() {
-                if let Some([device, _]) = crate::common::cudas() {
-                    super::$name(device, crate::common::CUDA_F32_TOLERANCE);
-                }
+                let [device, _] = crate::common::cudas();
+                super::$name(device, crate::common::CUDA_F32_TOLERANCE);
             }
 
             #[test]
+            #[ignore = "needs an NVIDIA GPU"]
             fn cuda_bf16() {
-                if let Some([_, device]) = crate::common::cudas() {
-                    super::$name(device, crate::common::CUDA_BF16_TOLERANCE);
-                }
+                let [_, device] = crate::common::cudas();
+                super::$name(device, crate::common::CUDA_BF16_TOLERANCE);
             }
         }
     )+};
@@ -63,46 +66,22 @@ macro_rules! every_device {
 pub(crate) use every_device;
 
 /// The CPU with one thread and two, at every level of vector instructions the machine has.
-pub fn cpus() -> Vec<Cpu> {
+pub fn cpus() -> Vec<Device> {
     let levels = SimdLevel::available();
-    let each = |level: &SimdLevel| [1, 2].map(|threads| Cpu::with_level(threads, *level).unwrap());
+    let each = |level: &SimdLevel| [1, 2].map(|threads| cpu(threads, *level));
     levels.iter().flat_map(each).collect()
 }
 
-/// The first GPU in f32 and in bf16; nothing, with a word about it, where there is none.
-pub fn cudas() -> Option<&'static [Cuda; 2]> {
-    static CUDAS: OnceLock<Option<[Cuda; 2]>> = OnceLock::new();
-    let opened = CUDAS.get_or_init(|| {
-        if !Cuda::available() {
-            return None;
-        }
-        Some([Precision::F32, Precision::Bf16].map(|p| Cuda::new(0, p).unwrap()))
-    });
-    if opened.is_none() {
-        eprintln!("skipped: no GPU is here, or not the libraries it needs");
-    }
-    opened.as_ref()
+/// The CPU at a level that the machine has.
+pub fn cpu(threads: usize, level: SimdLevel) -> Device {
+    Device::new(Cpu::with_level(threads, level).expect("an available level"))
 }
 
-/// One step as training takes it: forwards, loss over all keys, backwards, weights, memory.
-pub fn training_step<D: Device>(
-    device: &D,
-    net: &mut D::Network,
-    keys: &mut D::Buffer,
-    pixels: &[f32],
-    indices: &[u32],
-    positives: &Positives,
-    step: u64,
-    losses: &mut [f32],
-) -> Result<()> {
-    let dim = net.graph().shape(net.graph().output_node()).len();
-    net.train_forward(pixels, step)?;
-    let (output, gradient) = net.output_and_gradient();
-    device.softmax_loss(output, keys, dim, 0.1, positives, losses, gradient)?;
-    net.backward()?;
-    net.update(&Sgd::new(0.03))?;
-    let features = net.output_and_gradient().0;
-    device.blend_rows(keys, dim, indices, features, 0.5)
+/// The first GPU in f32 and in bf16.
+pub fn cudas() -> &'static [Device; 2] {
+    static CUDAS: OnceLock<[Device; 2]> = OnceLock::new();
+    let open = |p| Device::cuda(0, p).expect("a GPU, and the libraries it needs");
+    CUDAS.get_or_init(|| [Precision::F32, Precision::Bf16].map(open))
 }
 
 /// Numbers uniform in ±1, the same for the same seed.
@@ -137,7 +116,7 @@ pub fn any_parameters(graph: &Graph, seed: u64) -> Vec<Vec<f32>> {
 
 /// Gives a device's network and its twin the same parameters.
 pub fn set_parameters(
-    net: &mut impl Network,
+    net: &mut Network,
     twin: &mut NaiveNetwork,
     parameters: &[Vec<f32>],
 ) -> Result<()> {
@@ -149,14 +128,10 @@ pub fn set_parameters(
     Ok(())
 }
 
-/// Writes the gradient of the output.
-pub fn set_output_gradient<D: Device>(device: &D, net: &mut D::Network, gradient: &[f32]) {
-    *net.output_and_gradient().1 = device.upload(gradient).unwrap();
-}
-
-/// The output of the last pass.
-pub fn output<D: Device>(device: &D, net: &mut D::Network) -> Vec<f32> {
-    device.download(net.output_and_gradient().0).unwrap()
+/// Every tensor of a kind.
+pub fn read_all(net: &Network, which: Tensors) -> Vec<Vec<f32>> {
+    let parameters = 0..net.graph().parameters().len();
+    parameters.map(|i| net.read(which, i).unwrap()).collect()
 }
 
 /// The largest difference, relative to the largest value expected; tensors of tiny values are measured against 0.1,

@@ -1,0 +1,217 @@
+//! Whole steps of training, written once: a memory of features, and two views.
+
+use std::sync::Arc;
+
+use anchorhood_engine::{
+    Batch, BatchForm, BatchKernel, BatchMaker, Buffer, Device, DevicePositives, Epoch, Graph,
+    HostBatch, HostBatches, Loss, Network, NetworkOptions, Positives, Result, Scalar, SoftmaxLoss,
+    Stream, Tensors,
+};
+use anchorhood_random::Draws;
+
+use super::{read_all, uniform};
+
+/// The schedule that a momentum copy follows.
+pub const MOMENTUM: Scalar = Scalar(1);
+
+/// A network trained by the softmax over a memory with a row for each item, and its momentum copy.
+pub struct WithMemory {
+    pub device: Device,
+    pub net: Network,
+    pub copy: Network,
+    pub keys: Buffer,
+    pub rows: Buffer,
+    pub temperature: f32,
+    positives: DevicePositives,
+}
+
+impl WithMemory {
+    pub fn new(device: &Device, graph: &Graph, options: &NetworkOptions, items: usize) -> Self {
+        let [mut net, mut copy] = [(); 2].map(|()| device.network(graph, options).unwrap());
+        net.initialise(3);
+        copy.initialise(4);
+        let mut positives = Positives::default();
+        (0..items).for_each(|i| positives.push([i as u32, ((i + 7) % items) as u32]));
+        WithMemory {
+            keys: device.upload(&uniform(1, items * net.features())).unwrap(),
+            rows: device.zeros(options.batch).unwrap(),
+            positives: device.positives(&positives, items).unwrap(),
+            temperature: 0.1,
+            device: device.clone(),
+            net,
+            copy,
+        }
+    }
+
+    /// One step: forwards, loss over all keys, backwards, weights, memory, momentum copy.
+    pub fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        self.net.forward(stream, 0, batch.view(0))?;
+        self.learn(stream, batch.indices())?;
+        self.copy.follow(stream, &self.net, MOMENTUM)
+    }
+
+    /// What follows the pass forwards over these items, but for the momentum copy.
+    pub fn learn(&mut self, stream: &mut Stream, items: &Buffer<u32>) -> Result<()> {
+        let dim = self.net.features();
+        let (queries, gradient) = self.net.output_and_gradient();
+        let of = SoftmaxLoss {
+            queries,
+            keys: &self.keys,
+            dim,
+            temperature: self.temperature,
+            positives: &self.positives,
+            items: Some(items),
+        };
+        let loss = Loss {
+            rows: &mut self.rows,
+            gradient,
+            weight: 1.0,
+        };
+        stream.softmax_loss(&of, loss)?;
+        self.net.backward(stream, 0)?;
+        self.net.update(stream)?;
+        stream.blend_rows(&mut self.keys, dim, items, self.net.output(), 0.5)
+    }
+
+    /// Weights and statistics, the optimiser's state, the memory and the losses of the last batch.
+    pub fn state(&self) -> Vec<Vec<f32>> {
+        let mut all = read_all(&self.net, Tensors::Values);
+        for slot in 0..self.net.slots() {
+            all.extend(read_all(&self.net, Tensors::Slot(slot)));
+        }
+        all.extend([&self.keys, &self.rows].map(|b| self.device.download(b).unwrap()));
+        all
+    }
+}
+
+/// A network of two passes, trained by the contrastive loss between two views.
+pub struct TwoViews {
+    pub net: Network,
+    pub rows: Buffer,
+}
+
+impl TwoViews {
+    pub fn new(device: &Device, graph: &Graph, options: NetworkOptions) -> Self {
+        let mut net = device.network(graph, &options.with_passes(2)).unwrap();
+        net.initialise(5);
+        TwoViews {
+            rows: device.zeros(2 * net.batch()).unwrap(),
+            net,
+        }
+    }
+
+    pub fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        for pass in 0..2 {
+            self.net.forward(stream, pass, batch.view(pass))?;
+        }
+        let dim = self.net.features();
+        let (rows, gradient) = self.net.output_and_gradient();
+        let loss = Loss {
+            rows: &mut self.rows,
+            gradient,
+            weight: 1.0,
+        };
+        stream.contrastive(rows, 2, dim, 0.5, loss)?;
+        for pass in 0..2 {
+            self.net.backward(stream, pass)?;
+        }
+        self.net.update(stream)
+    }
+}
+
+/// An epoch of items in an order, with a schedule for each number.
+pub fn epoch<'a>(order: &'a [u32], number: u64, scalars: &'a [Vec<f32>]) -> Epoch<'a> {
+    Epoch {
+        epoch: 0,
+        order,
+        first: 0,
+        number,
+        scalars,
+    }
+}
+
+/// Views of random numbers, prepared by the host on any device: batch after batch in the items' order.
+#[derive(Clone)]
+pub struct HostViews {
+    pub batch: usize,
+    pub views: usize,
+    pub items: usize,
+    /// Values of a view.
+    pub len: usize,
+}
+
+impl HostViews {
+    pub fn on(self, device: &Device) -> anchorhood_engine::BatchSource {
+        device.batches(Arc::new(self)).unwrap()
+    }
+}
+
+impl BatchMaker for HostViews {
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    fn views(&self) -> usize {
+        self.views
+    }
+
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn item_bytes(&self) -> usize {
+        self.len
+    }
+
+    fn fetch(&self, _: &[u32], _: &mut [u8]) {
+        unreachable!("the host prepares these batches");
+    }
+
+    fn kernel(&self) -> BatchKernel {
+        unreachable!("the host prepares these batches");
+    }
+
+    fn words(&self, _: BatchForm) -> Vec<u32> {
+        unreachable!("the host prepares these batches");
+    }
+
+    fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>> {
+        let steps = self.items / self.batch;
+        Ok(Box::new(Loader {
+            of: self.clone(),
+            next: epoch as usize * steps + first,
+            spare: vec![],
+        }))
+    }
+
+    fn on_host(&self) -> bool {
+        true
+    }
+}
+
+struct Loader {
+    of: HostViews,
+    /// The batch to come, counted over all epochs.
+    next: usize,
+    spare: Vec<HostBatch>,
+}
+
+impl HostBatches for Loader {
+    fn next(&mut self) -> Option<HostBatch> {
+        let (of, step) = (&self.of, self.next % (self.of.items / self.of.batch));
+        let mut batch = self.spare.pop().unwrap_or_default();
+        let first = (step * of.batch) as u32;
+        batch.indices.clear();
+        batch.indices.extend(first..first + of.batch as u32);
+        batch.pixels.resize(of.views * of.batch * of.len, 0.0);
+        let item = self.next as u64;
+        Draws::new(9, anchorhood_random::Stream::Test, 0, item)
+            .fill_symmetric(&mut batch.pixels, 1.0);
+        self.next += 1;
+        Some(batch)
+    }
+
+    fn recycle(&mut self, batch: HostBatch) {
+        self.spare.push(batch);
+    }
+}
