@@ -126,6 +126,7 @@ impl StreamBackend for CpuStream {
         self.number = number;
         self.scalars[Scalar::RATE.0] = rate;
         self.schedules.clear();
+        self.loss = 0.0;
         Ok(())
     }
 
