@@ -49,6 +49,8 @@ struct State {
     /// Weight gradients of the last backward pass that are not waited for yet.
     pending: Pending,
     pending_recorded: bool,
+    /// [`GpuStream::since`] then.
+    pending_since: (usize, u64),
     inferences: Inferences,
     /// Where set, passes do this part alone.
     only: Option<Part>,
@@ -167,6 +169,7 @@ impl CudaNetwork {
             lane,
             pending: Pending::new(),
             pending_recorded: false,
+            pending_since: (0, 0),
             inferences: Inferences::default(),
             only: None,
             training,
@@ -434,6 +437,7 @@ impl NetworkBackend for CudaNetwork {
         let network = &mut *self;
         stream.part(Part::Batch, made, signature, |stream| {
             network.state.follow_stream(stream);
+            network.state.settle(stream)?;
             network.take_input(stream, &input)
         })?;
         stream.call(signature, |stream| {
@@ -464,6 +468,7 @@ impl NetworkBackend for CudaNetwork {
             self.state.follow_stream(stream);
             self.state.pending = self.state.backward_pass(&self.graph)?;
             self.state.pending_recorded = stream.is_recording();
+            self.state.pending_since = stream.since();
             if !self.state.pending.is_empty() {
                 stream.left_beside();
             }
@@ -489,7 +494,8 @@ impl NetworkBackend for CudaNetwork {
         let identity = ("update", self.identity());
         stream.part(Part::Optimiser, cost, identity, |stream| {
             self.state.follow_stream(stream);
-            self.state.update(&self.graph, &stream.step_inputs())
+            let pending = self.state.take_pending(stream);
+            self.state.update(&self.graph, &stream.step_inputs(), pending)
         })
     }
 
@@ -521,6 +527,7 @@ impl NetworkBackend for CudaNetwork {
         let len = count * graph.shape(graph.output_node()).len();
         Error::check_length("features to infer", len, output.len())?;
         state.bind()?;
+        state.wait_beside()?;
         state.last_was_training = false;
         state.select(0);
         state.lane = state.cuda.lane()?;

@@ -42,6 +42,10 @@ pub(super) struct GpuStream {
     /// For work beside a pass; and whether there is any that was not waited for.
     side: Arc<Lane>,
     beside: bool,
+    /// How often the lane has waited for the side.
+    joins: u64,
+    /// Whether a step was begun and has not ended.
+    inside: bool,
     mode: Mode,
     signature: u64,
     known: Known,
@@ -124,6 +128,8 @@ impl GpuStream {
             recorder: None,
             side: Arc::new(cuda.new_lane(LAST)?),
             beside: false,
+            joins: 0,
+            inside: false,
             mode: Mode::Direct,
             signature: 0,
             known: Known::Nothing,
@@ -176,6 +182,11 @@ impl GpuStream {
     /// Whether calls are recorded and not done.
     pub(super) fn is_recording(&self) -> bool {
         self.mode == Mode::Recording
+    }
+
+    /// Changes when all that was given to the side has been waited for.
+    pub(super) fn since(&self) -> (usize, u64) {
+        (Arc::as_ptr(&self.side) as usize, self.joins)
     }
 
     /// Says that something was given to the side and not waited for.
@@ -256,10 +267,13 @@ impl GpuStream {
 
     /// First kernel of a step; an order of 0 leaves the batch's indices as they are.
     pub(super) fn begin_kernel(&mut self, order: Pointer, batch: usize, to: Pointer) -> Result<()> {
-        self.part(Part::Batch, Cost::default(), ("begin", order, batch, to), |s| {
+        let c = &self.counters;
+        let schedules = (c.schedules.as_ref()).map_or(0, |v| self.cuda.pointer(v));
+        let places = [order, to, schedules];
+        let signature = ("begin", places, batch, c.steps, c.count);
+        self.part(Part::Batch, Cost::default(), signature, |s| {
             let (cuda, c) = (&s.cuda, &s.counters);
             let [next, current] = [&c.next, &c.current].map(|v| cuda.pointer(v));
-            let schedules = c.schedules.as_ref().map_or(0, |v| cuda.pointer(v));
             let (scalars, loss) = (cuda.pointer(&c.scalars), cuda.pointer(&c.loss));
             let (ring, capacity) = (cuda.pointer(&c.ring), CAPACITY as u32);
             let (batch, steps, count) = (batch as u32, c.steps as u32, c.count as u32);
@@ -275,6 +289,7 @@ impl GpuStream {
 
     /// The lane waits for all that was given to the side.
     fn join(&mut self) -> Result<()> {
+        self.joins += 1;
         if !std::mem::take(&mut self.beside) {
             return Ok(());
         }
@@ -283,8 +298,11 @@ impl GpuStream {
         self.lane.stream.wait(&done).map_err(failed)
     }
 
-    /// Work that nobody waits for before the step ends, beside what comes next.
+    /// Work that nobody waits for before the step ends, beside what comes next; outside of a step, in its turn.
     fn run_beside(&mut self, work: impl FnOnce(&GpuStream, &Lane) -> Result<()>) -> Result<()> {
+        if !self.inside {
+            return work(self, &self.lane);
+        }
         let failed = |e| failed("work on two streams", e);
         let ready = self.lane.stream.record_event(None).map_err(failed)?;
         self.side.stream.wait(&ready).map_err(failed)?;
@@ -372,6 +390,7 @@ impl StreamBackend for GpuStream {
         }
         self.signature = 0;
         self.launched = 0;
+        self.inside = true;
         self.recording.clear();
         self.mode = match &self.known {
             Known::Nothing | Known::Refused => Mode::Direct,
@@ -385,6 +404,7 @@ impl StreamBackend for GpuStream {
     }
 
     fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
+        self.inside = false;
         match std::mem::replace(&mut self.mode, Mode::Direct) {
             Mode::Direct => {
                 worked.and(self.join())?;
@@ -476,16 +496,16 @@ impl StreamBackend for GpuStream {
     }
 
     fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
-        if self.asked.is_empty() {
-            return Ok(());
-        }
-        let mut ring = vec![0.0; CAPACITY];
         let stream = self.cuda.stream();
         let failed = |e| failed("reading losses", e);
+        let flag = &mut self.counters.flag;
+        if self.asked.is_empty() {
+            return stream.memset_zeros(flag).map_err(failed);
+        }
+        let mut ring = vec![0.0; CAPACITY];
         stream
             .memcpy_dtoh(&self.counters.ring, &mut ring)
             .map_err(failed)?;
-        let flag = &mut self.counters.flag;
         stream.memset_zeros(flag).map_err(failed)?;
         let loss = |number: u64| f64::from(ring[(number % CAPACITY as u64) as usize]);
         into.extend(self.asked.drain(..).map(loss));
@@ -744,12 +764,14 @@ impl StreamBackend for GpuStream {
         }
         self.known = Known::Nothing;
         self.mode = Mode::Recording;
+        self.inside = true;
         self.begin_recording()?;
         Ok(true)
     }
 
     fn end_part(&mut self, worked: Result<()>) -> Result<()> {
         self.mode = Mode::Direct;
+        self.inside = false;
         let recorded = self.end_recording(worked);
         let Some(profiling) = &mut self.profiling else {
             return Ok(());

@@ -10,6 +10,7 @@ use crate::cuda::failed;
 use crate::cuda::lane::{Beside, Pending};
 use crate::cuda::optimisers::StepInputs;
 use crate::cuda::profile::Part;
+use crate::cuda::stream::GpuStream;
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{GradientWrite, Graph, Node, Norm, Op, Result, Window};
 
@@ -87,9 +88,30 @@ impl State {
         Ok(walk.beside.leave())
     }
 
-    /// The weights moved: all but the first layer's while that one's gradient is still computed.
-    pub(super) fn update(&mut self, graph: &Graph, inputs: &StepInputs) -> Result<()> {
+    /// What is still computed beside and was not waited for. Events of a recording mean nothing outside of it; they were
+    /// waited for at its end.
+    pub(super) fn take_pending(&mut self, stream: &GpuStream) -> Pending {
         let pending = std::mem::take(&mut self.pending);
+        let direct = !self.pending_recorded && !stream.is_recording();
+        match direct || self.pending_since == stream.since() {
+            true => pending,
+            false => Pending::new(),
+        }
+    }
+
+    /// Waits for what still reads the activations of the last pass, before they are written to again.
+    pub(super) fn settle(&mut self, stream: &GpuStream) -> Result<()> {
+        let pending = self.take_pending(stream);
+        Beside::resume(&self.lane, &self.side, pending).wait_for(0)
+    }
+
+    /// The weights moved: all but the first layer's while that one's gradient is still computed.
+    pub(super) fn update(
+        &self,
+        graph: &Graph,
+        inputs: &StepInputs,
+        pending: Pending,
+    ) -> Result<()> {
         let mut beside = Beside::resume(&self.lane, &self.side, pending);
         let p = &self.parameters;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
