@@ -68,7 +68,7 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
             number: 3,
             scalars: &[],
         };
-        stream.begin_epoch(&mut source, &epoch).map(|()| ())
+        stream.begin_epoch(&mut source, &epoch)
     };
     let said = begin(&[0, 1, 2, 11, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(said.unwrap_err().to_string(), "item 11 of 11 items");
