@@ -82,7 +82,7 @@ fn check_dim(dim: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
+
     #[test]
     fn begins_as_bounded_noise_of_the_seed() {
         let device = Device::cpu(1);

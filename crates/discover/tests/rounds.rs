@@ -86,16 +86,7 @@ fn a_round_follows_the_equations() {
         gradient: &mut gradient,
         weight: 1.0,
     };
-    neighbourhood_loss(
-        &mut stream,
-        &features,
-        &bank,
-        TAU,
-        &positives,
-        &items,
-        loss,
-    )
-    .unwrap();
+    neighbourhood_loss(&mut stream, &features, &bank, TAU, &positives, &items, loss).unwrap();
     let losses = device.download(&rows).unwrap();
     for (got, expected) in losses.iter().zip(&expected) {
         assert!((f64::from(*got) - expected).abs() < 1e-4);

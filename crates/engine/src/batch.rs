@@ -220,15 +220,25 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Numbers of items that there are.
+pub(crate) fn check_items(indices: &[u32], items: usize) -> Result<()> {
+    match indices.iter().find(|i| **i as usize >= items) {
+        Some(i) => Err(Error::Plan(format!("item {i} of {items} items"))),
+        None => Ok(()),
+    }
+}
+
 /// An order names items that there are, and fills whole batches.
 pub(crate) fn check_epoch(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
     Error::check_length("the order of an epoch", items, epoch.order.len())?;
-    if let Some(i) = epoch.order.iter().find(|i| **i as usize >= items) {
-        return Err(Error::Plan(format!("item {i} of {items} items")));
-    }
+    check_items(epoch.order, items)?;
     let steps = items / batch.max(1);
     for values in epoch.scalars {
-        Error::check_length("a schedule's values for the steps of an epoch", steps, values.len())?;
+        Error::check_length(
+            "a schedule's values for the steps of an epoch",
+            steps,
+            values.len(),
+        )?;
     }
     if epoch.scalars.len() > Scalar::MOST {
         return Err(Error::Plan(format!(

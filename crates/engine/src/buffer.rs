@@ -11,6 +11,7 @@ use crate::{Error, Result};
 /// A vector on a device.
 pub struct Buffer<T = f32> {
     len: usize,
+    limit: usize,
     memory: Box<dyn Any + Send + Sync>,
     of: PhantomData<fn() -> T>,
 }
@@ -20,6 +21,7 @@ impl<T> Buffer<T> {
     pub fn new(len: usize, memory: impl Any + Send + Sync) -> Self {
         Buffer {
             len,
+            limit: usize::MAX,
             memory: Box::new(memory),
             of: PhantomData,
         }
@@ -43,6 +45,24 @@ impl<T> Buffer<T> {
     /// The same, to be written to.
     pub fn memory_mut<M: Any>(&mut self) -> Result<&mut M> {
         self.memory.downcast_mut().ok_or_else(of_another_device)
+    }
+}
+
+impl Buffer<u32> {
+    /// With a promise that every value is below a limit, now and whenever the device writes to it.
+    pub fn below(self, limit: usize) -> Self {
+        Buffer { limit, ..self }
+    }
+
+    /// That it names rows of so many, which no kernel could find out in time.
+    pub(crate) fn check_below(&self, what: &str, count: usize) -> Result<()> {
+        match self.limit <= count {
+            true => Ok(()),
+            false => Err(Error::Plan(match self.limit {
+                usize::MAX => format!("{what}: numbers that may be anything, of {count}"),
+                limit => format!("{what}: numbers up to {}, of {count}", limit - 1),
+            })),
+        }
     }
 }
 

@@ -37,8 +37,12 @@ pub trait Backend: Send + Sync {
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>>;
     fn stream(&self) -> Result<Box<dyn StreamBackend>>;
     fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>>;
-    fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize)
-    -> Result<Box<dyn BatchBackend>>;
+    fn row_batches(
+        &self,
+        rows: Arc<Buffer>,
+        dim: usize,
+        batch: usize,
+    ) -> Result<Box<dyn BatchBackend>>;
     fn scan(
         &self,
         queries: &Buffer,
@@ -100,7 +104,8 @@ impl Device {
 
     /// Copies whole numbers to the device: items, classes.
     pub fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
-        self.backend.upload_indices(values)
+        let limit = values.iter().max().map_or(0, |most| *most as usize + 1);
+        Ok(self.backend.upload_indices(values)?.below(limit))
     }
 
     /// Overwrites a buffer.

@@ -291,7 +291,11 @@ pub(crate) fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<
                     from.views()
                 )));
             }
-            Error::check_length("rows of a training batch", batch, views.len() * from.batch())
+            Error::check_length(
+                "rows of a training batch",
+                batch,
+                views.len() * from.batch(),
+            )
         }
     }
 }

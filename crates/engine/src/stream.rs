@@ -129,10 +129,17 @@ impl Stream {
     /// never exists.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         let keys = of.positives.keys() * of.dim;
-        Error::check_length("keys, as many as the positives are among", keys, of.keys.len())?;
+        Error::check_length(
+            "keys, as many as the positives are among",
+            keys,
+            of.keys.len(),
+        )?;
         let rows = of.queries.len() / of.dim.max(1);
         Error::check_length("losses", rows, loss.rows.len())?;
         Error::check_length("gradient", of.queries.len(), loss.gradient.len())?;
+        if let Some(items) = of.items {
+            items.check_below("items with positives", of.positives.len())?;
+        }
         self.backend.softmax_loss(of, loss)
     }
 
@@ -145,6 +152,8 @@ impl Stream {
         items: &Buffer<u32>,
         loss: Loss,
     ) -> Result<()> {
+        labels.check_below("labels", classes)?;
+        items.check_below("items with labels", labels.len())?;
         self.backend
             .cross_entropy(logits, classes, labels, items, loss)
     }
@@ -198,8 +207,7 @@ impl Stream {
                 rows.len()
             )));
         }
-        self.backend
-            .mean_of_others(rows, views, dim, normalise, to)
+        self.backend.mean_of_others(rows, views, dim, normalise, to)
     }
 
     /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
@@ -213,6 +221,7 @@ impl Stream {
         rate: f32,
     ) -> Result<()> {
         Error::check_length("queries", indices.len() * dim, queries.len())?;
+        indices.check_below("rows to blend", keys.len() / dim.max(1))?;
         self.backend.blend_rows(keys, dim, indices, queries, rate)
     }
 

@@ -44,7 +44,11 @@ pub trait Method: Send {
     }
 
     /// Takes up what it kept.
-    fn restore(&mut self, _device: &Device, _state: &StateDict) -> std::result::Result<(), StateError> {
+    fn restore(
+        &mut self,
+        _device: &Device,
+        _state: &StateDict,
+    ) -> std::result::Result<(), StateError> {
         Ok(())
     }
 

@@ -4,8 +4,7 @@
 //! is the only method that is given labels; it has one round, no memory and no neighbourhoods.
 
 use anchorhood_engine::{
-    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result,
-    Stream,
+    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result, Stream,
 };
 
 use crate::Method;

@@ -33,8 +33,8 @@ pub use build::{build_method, build_unlabelled, embedding_graph};
 pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
-    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    PrecisionChoice, Preset, RunConfig, ScheduleChoice, TrainingConfig,
+    DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig,
+    NetworkConfig, PrecisionChoice, Preset, RunConfig, ScheduleChoice, TrainingConfig,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

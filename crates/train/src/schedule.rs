@@ -21,7 +21,10 @@ impl TrainingConfig {
     /// The epoch in its schedule, and how many that has.
     fn place(&self, at: Position) -> (usize, usize) {
         match self.one_schedule {
-            true => (at.epochs_before(self.epochs), (self.rounds + 1) * self.epochs),
+            true => (
+                at.epochs_before(self.epochs),
+                (self.rounds + 1) * self.epochs,
+            ),
             false => (at.epoch, self.epochs),
         }
     }

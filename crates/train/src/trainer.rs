@@ -10,7 +10,10 @@ use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::batch_source::{PictureBatches, Placement};
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
-use crate::{Accuracy, Examiner, Position, RunConfig, Standing, TrainError, TrainingSet, VERSION, build_unlabelled};
+use crate::{
+    Accuracy, Examiner, Position, RunConfig, Standing, TrainError, TrainingSet, VERSION,
+    build_unlabelled,
+};
 
 /// A method, its stream and its batches.
 pub struct Trainer {
@@ -188,9 +191,8 @@ impl Trainer {
         self.seek(Position::default(), 0)?;
         let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
         let method = &mut self.method;
-        let step = &mut |stream: &mut Stream, batch: anchorhood_engine::Batch| {
-            method.step(stream, batch)
-        };
+        let step =
+            &mut |stream: &mut Stream, batch: anchorhood_engine::Batch| method.step(stream, batch);
         Ok(self.stream.profile(source, step)?)
     }
 

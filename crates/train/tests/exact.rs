@@ -167,7 +167,8 @@ fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
     // As a supervised run leaves it.
     let mut forgetful = saved;
     forgetful.state = StateDict::default();
-    let mut trainer = Trainer::new(&Device::cpu(1), &config, TrainingSet::of(&data(&config))).unwrap();
+    let mut trainer =
+        Trainer::new(&Device::cpu(1), &config, TrainingSet::of(&data(&config))).unwrap();
     let refused = trainer.restore(forgetful, Path::new("last.safetensors"));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("no memory"), "{message}");

@@ -175,6 +175,10 @@ fn a_hundred_epochs_of_cifar10() {
     let device = Device::cuda(0, Precision::Bf16).unwrap();
     let (losses, [_, after], _) = train(&device, &config);
     let seconds = clock.elapsed().as_secs_f64();
-    println!("kNN {:.2}%, loss {:.4}, {seconds:.0} s", 100.0 * after, losses[99]);
+    println!(
+        "kNN {:.2}%, loss {:.4}, {seconds:.0} s",
+        100.0 * after,
+        losses[99]
+    );
     assert!(after > 0.80, "{after}");
 }

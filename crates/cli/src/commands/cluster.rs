@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
 use anchorhood::discover::kmeans;
-use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
+use anchorhood::engine::Device;
 use anchorhood::files::{Disk, FileSystem, folder_of};
+use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

@@ -41,19 +41,20 @@ impl CpuBatches {
         CpuBatches::Loaded(Loaded {
             loader: Mutex::new(None),
             next: (0, 0),
-            indices: Buffer::new(batch, vec![0_u32; batch]),
+            indices: Buffer::new(batch, vec![0_u32; batch]).below(maker.items()),
             pixels: vec![],
             maker,
         })
     }
 
     pub(super) fn rows(rows: Arc<Buffer>, dim: usize, batch: usize) -> Self {
+        let items = rows.len() / dim.max(1);
         CpuBatches::Rows(Rows {
             rows,
             dim,
             batch,
             order: vec![],
-            indices: Buffer::new(batch, vec![0_u32; batch]),
+            indices: Buffer::new(batch, vec![0_u32; batch]).below(items),
         })
     }
 }
@@ -66,7 +67,10 @@ impl Loaded {
 
     fn bring(&mut self) -> Result<()> {
         let ended = || Error::Device("the data loader has ended".into());
-        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let loader = self
+            .loader
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let loader = loader.as_mut().ok_or_else(ended)?;
         let batch = loader.next().ok_or_else(ended)?;
         let own = self.indices.memory_mut::<Vec<u32>>()?;

@@ -132,7 +132,14 @@ impl CpuNetwork {
                 0 => vec![],
                 _ => graph.nodes().iter().map(statistics).collect(),
             },
-            gradients: vec![0.0; if pass == 0 { 0 } else { parameters.weights.len() }],
+            gradients: vec![
+                0.0;
+                if pass == 0 {
+                    0
+                } else {
+                    parameters.weights.len()
+                }
+            ],
         };
         let state = State {
             arch,

@@ -108,8 +108,14 @@ impl Parameters {
     pub(super) fn update(&mut self, arch: Arch, rate: f32, number: u64) {
         let [first, second] = &mut self.slots;
         let weights = &mut self.weights;
-        self.update
-            .run(arch, rate, number, weights, [first, second], &self.gradients);
+        self.update.run(
+            arch,
+            rate,
+            number,
+            weights,
+            [first, second],
+            &self.gradients,
+        );
     }
 
     fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {

@@ -180,7 +180,10 @@ impl StreamBackend for CpuStream {
     ) -> Result<()> {
         let (from, arch) = (values(rows)?, self.cpu.arch());
         let batch = rows.len() / (views * dim).max(1);
-        let kept = self.contrastive.iter().position(|c| c.fits(views, batch, dim));
+        let kept = self
+            .contrastive
+            .iter()
+            .position(|c| c.fits(views, batch, dim));
         let place = match kept {
             Some(place) => place,
             None => {

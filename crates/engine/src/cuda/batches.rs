@@ -15,7 +15,7 @@ use super::launch::Pointer;
 use super::memory::PageLocked;
 use super::stream::GpuStream;
 use super::{Cuda, failed, slice};
-use crate::batch::{BatchBackend, BatchMaker, HostBatches, check_epoch};
+use crate::batch::{BatchBackend, BatchMaker, HostBatches, check_epoch, check_items};
 use crate::stream::StreamBackend;
 use crate::{BatchForm, Buffer, Epoch, Error, Result};
 
@@ -107,7 +107,7 @@ impl CudaBatches {
             items,
             order: cuda.zeros(items, "the order of an epoch")?,
             host_order: vec![],
-            indices: cuda.indices(&vec![0; batch])?,
+            indices: cuda.indices(&vec![0; batch])?.below(items),
             kind,
             cuda: cuda.clone(),
         })
@@ -142,12 +142,15 @@ impl CudaBatches {
             return Err(Error::Plan("a view that is not made by the device".into()));
         };
         let cuda = &self.cuda;
-        let words = made.words(cuda, BatchForm {
-            view,
-            channels,
-            bf16,
-            ring: made.items.ring(),
-        })?;
+        let words = made.words(
+            cuda,
+            BatchForm {
+                view,
+                channels,
+                bf16,
+                ring: made.items.ring(),
+            },
+        )?;
         let (indices, current) = (slice(cuda, &self.indices)?, stream.current());
         let (items, none, view) = (made.items.place(cuda), 0 as Pointer, view as u32);
         let mut arguments = [
@@ -194,7 +197,10 @@ impl Made {
 impl Loaded {
     fn bring(&mut self, cuda: &Cuda, indices: &mut Buffer<u32>) -> Result<()> {
         let ended = || Error::Device("the data loader has ended".into());
-        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let loader = self
+            .loader
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let loader = loader.as_mut().ok_or_else(ended)?;
         let batch = loader.next().ok_or_else(ended)?;
         let buffer = &mut self.buffers[self.turn];
@@ -202,6 +208,7 @@ impl Loaded {
         Error::check_length("pixels of a batch", self.pixels.len(), batch.pixels.len())?;
         buffer.fill()?.copy_from_slice(&batch.pixels);
         buffer.send(cuda.stream(), &mut self.pixels)?;
+        check_items(&batch.indices, self.maker.items())?;
         let to = indices.memory_mut::<CudaSlice<u32>>()?;
         let sent = cuda.stream().memcpy_htod(&batch.indices, to);
         sent.map_err(|e| failed("sending a batch", e))?;

@@ -26,8 +26,8 @@ use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Plan,
-    Precision, Result, Scalar, Slot, StreamBackend, Tensors,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Plan, Precision,
+    Result, Scalar, Slot, StreamBackend, Tensors,
 };
 use passes::Inferences;
 
@@ -423,9 +423,11 @@ impl NetworkBackend for CudaNetwork {
         self.state.select(pass);
         let from = match &input {
             Input::Rows { rows, first } => (slice(&self.state.cuda, rows)?, *first, 0),
-            Input::Views { batch, views } => {
-                (slice(&self.state.cuda, batch.indices())?, views.start, views.end)
-            }
+            Input::Views { batch, views } => (
+                slice(&self.state.cuda, batch.indices())?,
+                views.start,
+                views.end,
+            ),
         };
         self.add_costs(stream, &profile::FORWARD);
         let made = Cost {
@@ -495,7 +497,8 @@ impl NetworkBackend for CudaNetwork {
         stream.part(Part::Optimiser, cost, identity, |stream| {
             self.state.follow_stream(stream);
             let pending = self.state.take_pending(stream);
-            self.state.update(&self.graph, &stream.step_inputs(), pending)
+            self.state
+                .update(&self.graph, &stream.step_inputs(), pending)
         })
     }
 

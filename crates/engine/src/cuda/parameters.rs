@@ -12,9 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use super::launch::{Kernels, Pointer};
 use super::optimisers::{Ema, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
-use crate::{
-    Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors,
-};
+use crate::{Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors};
 
 /// Every tensor begins at a multiple of so many values: sixteen bytes of bf16.
 const ALIGN: usize = 8;
@@ -116,9 +114,7 @@ impl Parameters {
                 .collect::<Result<_>>()?,
             statistics: f32s(statistics, "statistics")?,
             copies: narrow("weights in bf16")?,
-            gradients: (0..options.passes)
-                .map(gradients)
-                .collect::<Result<_>>()?,
+            gradients: (0..options.passes).map(gradients).collect::<Result<_>>()?,
             pass: 0,
         })
     }
@@ -240,7 +236,10 @@ impl Parameters {
         some: Range<usize>,
     ) -> Result<()> {
         let narrow = |g: &Gradients| g.narrow.as_ref().map_or(0, |n| self.base(n));
-        let passes = self.gradients.iter().map(|g| [self.base(&g.wide), narrow(g)]);
+        let passes = self
+            .gradients
+            .iter()
+            .map(|g| [self.base(&g.wide), narrow(g)]);
         let passes: Vec<_> = passes.collect();
         let vectors = self.vectors();
         self.update.enqueue(stream, inputs, &passes, &vectors, some)

@@ -1,9 +1,9 @@
 //! The parts of a step, told apart so that each can be timed alone: a step runs all of them, or only one.
 
+use super::Cuda;
 use super::cudnn::{Call, Direction, Problem};
 use super::memory::Scratch;
 use super::ways::{Task, Way};
-use super::Cuda;
 use crate::{Error, Result, Shape, Window};
 
 /// What a call of a step belongs to.

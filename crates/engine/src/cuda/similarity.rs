@@ -60,9 +60,7 @@ pub(super) fn enqueue_blend(
     let mut launch = stream.launch_builder(kernel);
     launch.arg(&blend.keys).arg(&blend.queries);
     launch.arg(&dim).arg(&count).arg(&blend.rate);
-    launch
-        .arg(&blend.indices)
-        .arg(&blend.flag);
+    launch.arg(&blend.indices).arg(&blend.flag);
     // A warp a row.
     let shape = shape([blend.count.div_ceil(8) as u32, 1, 1], 256, 0);
     // SAFETY: the arguments are those of the kernel; indices were checked by the caller to lie within the keys.

@@ -283,7 +283,9 @@ impl GpuStream {
             launch.arg(&scalars).arg(&loss).arg(&ring).arg(&capacity);
             // SAFETY: the arguments are those of the kernel; the memory is the stream's and the batches' own.
             let launched = unsafe { launch.launch(one_block()) };
-            launched.map(drop).map_err(|e| failed("beginning a step", e))
+            launched
+                .map(drop)
+                .map_err(|e| failed("beginning a step", e))
         })
     }
 
@@ -370,7 +372,10 @@ impl StreamBackend for GpuStream {
         let next = [epoch.first as u64, epoch.epoch, epoch.number];
         stream.memcpy_htod(&next, &mut c.next).map_err(failed)?;
         let values = epoch.scalars.concat();
-        (c.count, c.steps) = (epoch.scalars.len(), epoch.scalars.first().map_or(0, Vec::len));
+        (c.count, c.steps) = (
+            epoch.scalars.len(),
+            epoch.scalars.first().map_or(0, Vec::len),
+        );
         if !values.is_empty() {
             let place = match &mut c.schedules {
                 Some(place) if place.len() >= values.len() => place,
@@ -529,7 +534,9 @@ impl StreamBackend for GpuStream {
         };
         // SAFETY: the arguments are those of the kernel; the memory is the stream's own.
         let launched = unsafe { launch.launch(one) };
-        launched.map(drop).map_err(|e| failed("setting the step", e))
+        launched
+            .map(drop)
+            .map_err(|e| failed("setting the step", e))
     }
 
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
@@ -538,7 +545,9 @@ impl StreamBackend for GpuStream {
         let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
         let n = similarity::rows("keys", of.keys.len(), of.dim)?;
         let positives: &CudaPositives = of.positives.memory()?;
-        let items = of.items.map(|items| Ok((slice(&cuda, items)?, items.len())));
+        let items = of
+            .items
+            .map(|items| Ok((slice(&cuda, items)?, items.len())));
         let items: Option<(Pointer, usize)> = items.transpose()?;
         let count = items.map_or(of.positives.len(), |(_, len)| len);
         if count == 0 || !batch.is_multiple_of(count) {
@@ -819,5 +828,7 @@ fn one_block() -> LaunchConfig {
 }
 
 fn other_calls() -> Error {
-    Error::Plan("a step with host calls made other calls than before after the first of them".into())
+    Error::Plan(
+        "a step with host calls made other calls than before after the first of them".into(),
+    )
 }

@@ -207,7 +207,8 @@ impl Checkpoint {
 
     /// Pictures in the memory; 0 where there is none.
     pub fn pictures(&self) -> usize {
-        self.memory().map_or(0, |(rows, dim)| rows.len() / dim.max(1))
+        self.memory()
+            .map_or(0, |(rows, dim)| rows.len() / dim.max(1))
     }
 
     /// Neighbourhoods, from round 1 on.

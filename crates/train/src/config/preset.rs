@@ -4,8 +4,8 @@ use anchorhood_models::Architecture;
 
 use super::{
     AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, ScheduleChoice, PrecisionChoice, RunConfig,
-    TrainingConfig,
+    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, PrecisionChoice,
+    RunConfig, ScheduleChoice, TrainingConfig,
 };
 
 /// A named configuration.

@@ -108,10 +108,9 @@ impl State {
     fn plain_backward(&mut self, layer: &Layer, relu: bool) {
         let dy = self.training.gradient[layer.i].range();
         if relu {
-            let ([y], [dy]) = self.arena.views(
-                [self.training.value[layer.i].range()],
-                [dy.clone()],
-            );
+            let ([y], [dy]) = self
+                .arena
+                .views([self.training.value[layer.i].range()], [dy.clone()]);
             elementwise::mask_in_place(self.arch, y, dy);
         }
         let residual = layer.second().zip(self.training.writes[layer.i].get(1));

@@ -1,9 +1,9 @@
 //! Every optimiser beside its naive twin.
 
 use super::*;
+use crate::naive::optimisers::step;
 use crate::naive::{self, widen};
 use crate::testing::{assert_close, on_every_cpu, uniform};
-use crate::naive::optimisers::step;
 
 const LEN: usize = 3 * TASK + 100;
 const STEPS: u64 = 4;

@@ -103,7 +103,9 @@ impl State {
         let y = self.before_norm(layer.i, node);
         let convolution = self.convolution(layer);
         convolution.forward(lane, workspace, [x, w], y)?;
-        let bias = node.bias_parameter().map_or(0, |b| self.parameters.value(b));
+        let bias = node
+            .bias_parameter()
+            .map_or(0, |b| self.parameters.value(b));
         if bias == 0 && residual == 0 && !relu {
             return Ok(());
         }
@@ -117,7 +119,9 @@ impl State {
         let w = self.parameters.matrix(node.parameters[0]);
         let convolution = self.convolution(layer);
         convolution.forward(&self.lane, self.workspace(), [e.x, w], e.y)?;
-        let bias = node.bias_parameter().map_or(0, |b| self.parameters.value(b));
+        let bias = node
+            .bias_parameter()
+            .map_or(0, |b| self.parameters.value(b));
         let channels = node.shape.channels;
         let Some(norm) = norm else {
             return match bias != 0 || e.second != 0 || relu {
@@ -140,9 +144,7 @@ impl State {
         }
         match self.residual_gradient(layer) {
             (0, _) => Ok(()),
-            (dr, accumulate) => self
-                .kernels()
-                .pass_gradient(0, e.dy, accumulate, e.len, dr),
+            (dr, accumulate) => self.kernels().pass_gradient(0, e.dy, accumulate, e.len, dr),
         }
     }
 

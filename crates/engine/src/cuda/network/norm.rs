@@ -66,7 +66,10 @@ impl State {
             relu,
             y,
         };
-        let (r, t) = (self.reduction(layer.node), self.norm_tensors(layer.i, layer.node));
+        let (r, t) = (
+            self.reduction(layer.node),
+            self.norm_tensors(layer.i, layer.node),
+        );
         self.kernels().apply(&r, norm, &t, None, &applied)
     }
 

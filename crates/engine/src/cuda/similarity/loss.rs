@@ -9,9 +9,9 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::shape;
+use crate::Result;
 use crate::cuda::launch::Pointer;
 use crate::cuda::{Cuda, Precision, allow_shared, failed};
-use crate::Result;
 
 /// Keys in a tile of either kernel.
 const TILE: usize = 64;
@@ -178,7 +178,11 @@ impl SoftmaxKernels {
         launch.arg(&positives.starts).arg(&positives.members);
         let count = positives.count as u32;
         launch.arg(&positives.items).arg(&count);
-        launch.arg(&weight).arg(&rounded).arg(&losses).arg(&gradient);
+        launch
+            .arg(&weight)
+            .arg(&rounded)
+            .arg(&losses)
+            .arg(&gradient);
         // SAFETY: as above; the caller's positives lie within the keys.
         let launched = unsafe { launch.launch(shape([cut.batch as u32, 1, 1], MERGE_THREADS, 0)) };
         launched
