@@ -11,6 +11,7 @@
 //! # Ok::<(), anchorhood_report::ReportError>(())
 //! ```
 
+mod attention;
 mod bitmap;
 mod charts;
 mod curve;
@@ -25,6 +26,7 @@ mod table;
 mod tensorboard;
 mod words;
 
+pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
 pub use charts::{Chart, charts, entropy_svg};
 pub use curve::{curve_svg, write_curve};
 pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};

@@ -28,9 +28,26 @@ pub enum ReportError {
     /// A checkpoint cannot be read.
     #[error(transparent)]
     Checkpoint(Box<anchorhood_train::CheckpointError>),
+    /// A picture that the run has not.
+    #[error("there is no training picture {number} among {there}")]
+    NoSuchPicture {
+        /// Its number.
+        number: usize,
+        /// How many there are.
+        there: usize,
+    },
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
     /// The curve cannot be drawn.
     #[error("the curve cannot be drawn: {0}")]
     Drawing(String),
+}
+
+impl From<anchorhood_train::CheckpointError> for ReportError {
+    fn from(error: anchorhood_train::CheckpointError) -> Self {
+        ReportError::Checkpoint(Box::new(error))
+    }
 }
 
 impl ReportError {

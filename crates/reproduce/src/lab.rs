@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::{Dataset, LoadOptions, open_with_progress};
 use anchorhood_engine::Device;
-use anchorhood_report::{Summary, read_metrics};
+use anchorhood_report::{
+    AttentionOptions, Summary, attention_strips, finished_rounds, read_metrics,
+};
 use anchorhood_train::{
     Checkpoint, Event, MachineConfig, Outcome, RunConfig, RunDir, RunEnded, TrainError, VERSION,
     train,
@@ -20,6 +22,9 @@ use crate::{
     Experiment, Job, Method, Place, Plot, ReproduceError, Scale, Start, Told, config_of, name_of,
     sets,
 };
+
+/// The layer whose places the attention figure weighs.
+const LOOKED_AT: &str = "conv5";
 
 /// A data set that is open.
 #[derive(Clone)]
@@ -282,6 +287,55 @@ impl<'a> Lab<'a> {
             }
         };
         results.pictures = chosen.into_iter().map(Into::into).collect();
+        let job = Job {
+            subject,
+            scale: self.place.scale,
+            seed: *seed,
+        };
+        self.draw_strips(&job, &folder, results)
+    }
+
+    /// Draws the strips that are not there yet, beside the results.
+    fn draw_strips(
+        &mut self,
+        job: &Job,
+        run: &Path,
+        results: &Results,
+    ) -> Result<(), ReproduceError> {
+        let folder = self.place.results(&results.experiment);
+        let missing = results.pictures.iter();
+        let missing = missing.filter(|p| !folder.join(&p.file).is_file());
+        let numbers: Vec<usize> = missing.map(|p| p.chosen.number).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let data = self.data(job)?;
+        let config = RunDir::config_of(run)?;
+        let rounds = finished_rounds(run, &config);
+        let options = AttentionOptions {
+            pictures: &numbers,
+            layer: LOOKED_AT,
+            temperature: config.discovery.temperature as f32,
+        };
+        let observer = std::sync::Mutex::new(&mut *self.observer);
+        let tell = |done| {
+            if let Ok(mut observer) = observer.try_lock() {
+                let (what, total) = ("looking", rounds.len());
+                observer(Told::Step { what, done, total });
+            }
+        };
+        let strips = attention_strips(self.device, &rounds, &config, &data, &options, &tell)?;
+        for strip in strips {
+            let record = results
+                .pictures
+                .iter()
+                .find(|p| p.chosen.number == strip.picture);
+            if let Some(record) = record {
+                record::write_bytes(&folder.join(&record.file), &strip.png)?;
+                let (file, shows) = (record.file.as_str(), strip.sentence.as_str());
+                (self.observer)(Told::Strip { file, shows });
+            }
+        }
         Ok(())
     }
 }

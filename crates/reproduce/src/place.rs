@@ -24,6 +24,13 @@ pub enum Told<'a> {
         /// Of how much.
         total: usize,
     },
+    /// A strip of the attention figure is drawn.
+    Strip {
+        /// Its file, beside the results.
+        file: &'a str,
+        /// What it shows.
+        shows: &'a str,
+    },
     /// A row is left out.
     LeftOut {
         /// Which.

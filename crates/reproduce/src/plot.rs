@@ -29,7 +29,7 @@ pub fn plots(results: &Results, experiment: &Experiment) -> Result<Vec<String>, 
             drawn.map_err(|e: Box<dyn Error>| ReportError::Drawing(e.to_string()))?;
         }
         all.push(svg);
-        Ok(())
+        Ok::<(), ReportError>(())
     };
     match experiment.plot {
         Plot::Bars => {

@@ -85,6 +85,9 @@ impl From<anchorhood::engine::Error> for Failure {
 
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
-        Failure::failed(error.to_string())
+        match error {
+            ReportError::Checkpoint(error) => (*error).into(),
+            error => Failure::failed(error.to_string()),
+        }
     }
 }

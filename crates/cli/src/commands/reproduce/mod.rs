@@ -3,18 +3,15 @@
 mod watch;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
-use anchorhood::engine::Device;
 use anchorhood::reproduce::{
-    Experiment, Lab, Place, Plot, ReproduceError, Results, Scale, experiments, find,
+    Experiment, Lab, Place, ReproduceError, Results, Scale, Told, experiments, find,
 };
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::device;
-use crate::commands::attention::{self, AttentionArgs};
 use crate::commands::train::stop_on_interrupt;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -103,22 +100,17 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     })?;
     let stop = stop_on_interrupt()?;
     let mut watcher = Watcher::new(args.quiet);
-    let work = Reproducing {
-        args,
-        place: &place,
-        machine: &machine,
-        wanted: &wanted,
-        watcher: &mut watcher,
-        stop: &stop,
-    };
-    let looking = device::open(&machine).and_then(|device| work.on(&device));
+    let device = device::open(&machine)?;
+    let seeds: Vec<u64> = (0..args.seeds).collect();
+    let done = wanted.iter().try_for_each(|experiment| {
+        let mut tell = |told: Told| watcher.tell(told);
+        let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
+        let results = lab.carry_out(experiment, &seeds).map_err(failure);
+        watcher.clear();
+        publish(&place, experiment, &results?)
+    });
     watcher.finish();
-    // Attention opens the device again, once it is free.
-    for (experiment, results) in looking? {
-        look(args, &place, &results)?;
-        publish(&place, &experiment, &results)?;
-    }
-    Ok(())
+    done
 }
 
 fn list() -> Result<(), Failure> {
@@ -126,58 +118,6 @@ fn list() -> Result<(), Failure> {
         output::line(&format!("{:<11} {} ({})", e.name, e.title, e.place))?;
     }
     Ok(())
-}
-
-struct Reproducing<'a> {
-    args: &'a ReproduceArgs,
-    place: &'a Place,
-    machine: &'a MachineConfig,
-    wanted: &'a [Experiment],
-    watcher: &'a mut Watcher,
-    stop: &'a AtomicBool,
-}
-
-impl Reproducing<'_> {
-    /// Gives the experiments whose pictures are still to be drawn.
-    fn on(self, device: &Device) -> Result<Vec<(Experiment, Results)>, Failure> {
-        let seeds: Vec<u64> = (0..self.args.seeds).collect();
-        let mut later = vec![];
-        for experiment in self.wanted {
-            let mut tell = |told: anchorhood::reproduce::Told| self.watcher.tell(told);
-            let mut lab = Lab::new(device, self.place, self.machine, &mut tell, self.stop);
-            let results = lab.carry_out(experiment, &seeds).map_err(failure)?;
-            self.watcher.clear();
-            match experiment.plot == Plot::Attention && !results.pictures.is_empty() {
-                true => later.push((experiment.clone(), results)),
-                false => publish(self.place, experiment, &results)?,
-            }
-        }
-        Ok(later)
-    }
-}
-
-/// Draws the strips that are not there yet.
-fn look(args: &ReproduceArgs, place: &Place, results: &Results) -> Result<(), Failure> {
-    let folder = place.results(&results.experiment);
-    let missing = results.pictures.iter();
-    let missing = missing.filter(|p| !folder.join(&p.file).is_file());
-    let pictures: Vec<usize> = missing.map(|p| p.chosen.number).collect();
-    let run = results.cells.first().and_then(|c| c.runs.first());
-    let (false, Some(run)) = (pictures.is_empty(), run) else {
-        return Ok(());
-    };
-    let record = results.runs.iter().find(|r| r.name == *run);
-    attention::run(&AttentionArgs {
-        run: run.clone(),
-        pictures,
-        output: folder,
-        runs: place.runs(),
-        data: record.map(|r| place.spec(&r.config.data.set)),
-        layer: "conv5".into(),
-        tau: None,
-        device: Some(args.device),
-        threads: args.threads,
-    })
 }
 
 /// Writes the results and shows the table.

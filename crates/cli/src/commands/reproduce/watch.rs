@@ -37,6 +37,7 @@ impl Watcher {
             Told::Step { what, done, total } => {
                 self.show(what, done, total, format!("{done}/{total}"));
             }
+            Told::Strip { file, shows } => self.say(&format!("  {file}: {shows}")),
             Told::LeftOut { row, why } => self.say(&format!("  {row}: left out: {why}")),
         }
     }
