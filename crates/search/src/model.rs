@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Pictures;
-use anchorhood_engine::{Device, Graph, NetworkOptions, Tensors};
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_train::{
-    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path,
+    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path, write_weights,
 };
 use twox_hash::XxHash3_128;
 
@@ -104,15 +104,24 @@ impl Model {
         layer: Option<&str>,
     ) -> Result<Embedder, SearchError> {
         let tap = layer.map(|name| self.graph.find(name)).transpose()?;
+        let network = self.network_on(device, batch.max(1), tap.into_iter().collect())?;
+        Ok(Embedder::new(network, self.input, tap))
+    }
+
+    /// Its network on a device, for up to `batch` pictures at a time, with the outputs of some layers kept.
+    pub fn network_on(
+        &self,
+        device: &Device,
+        batch: usize,
+        keep: Vec<NodeId>,
+    ) -> Result<Network, SearchError> {
         let options = NetworkOptions {
-            keep: tap.into_iter().collect(),
-            ..NetworkOptions::new(batch.max(1))
+            keep,
+            ..NetworkOptions::new(batch)
         };
         let mut network = device.network(&self.graph, &options)?;
-        for (i, tensor) in self.weights.iter().enumerate() {
-            network.write(Tensors::Values, i, &tensor.values)?;
-        }
-        Ok(Embedder::new(network, self.input, tap))
+        write_weights(&mut network, &self.weights, &self.path)?;
+        Ok(network)
     }
 
     /// The vectors of many pictures, computed on a device.

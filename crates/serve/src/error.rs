@@ -42,6 +42,18 @@ pub enum ServeError {
     /// The pictures and their vectors do not belong together.
     #[error("{0}")]
     Shelf(String),
+    /// A model or an index cannot be read.
+    #[error(transparent)]
+    Search(#[from] anchorhood_search::SearchError),
+    /// What a run left cannot be read.
+    #[error(transparent)]
+    Report(#[from] anchorhood_report::ReportError),
+    /// The device refused.
+    #[error(transparent)]
+    Engine(#[from] anchorhood_engine::Error),
+    /// Its threads are gone.
+    #[error("the server ended unexpectedly")]
+    Ended,
     /// The system refused something else.
     #[error("the server stopped: {0}")]
     System(#[from] std::io::Error),

@@ -1,8 +1,9 @@
 //! How does one walk through pictures in a browser?
 //!
-//! A [`Shelf`] holds the pictures of an index or a run with their vectors. A [`Server`] shows them on a page of the own
-//! machine, and answers the same questions as JSON under `/api`, described at `/api/openapi.json`. Pictures that are not on
-//! the shelf are sent through a [`Desk`] to whoever has the model: the server knows no device.
+//! A [`Collection`] is what is shown: a run or an index, and the model behind it. Its [`Shelf`] holds the pictures with their
+//! vectors. A [`Server`] shows them on a page of the own machine, and answers the same questions as JSON under `/api`,
+//! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`Desk`] to the thread that has the
+//! model on its device.
 //!
 //! What strangers could do is limited: the page is shown to this machine alone unless a token is set, uploads have a
 //! greatest size, only pictures on the shelf are ever read, requests that do not come to their end lose their connection, and
@@ -10,18 +11,23 @@
 
 mod api;
 mod asked;
+mod attention;
+mod collection;
 mod connections;
 mod desk;
 mod error;
 mod guard;
 mod kept;
 mod live;
+mod model;
 mod neighbourhoods;
+mod run;
 mod server;
 mod shelf;
 mod site;
 mod upload;
 
+pub use collection::{Collection, Hearers};
 pub use desk::{Asker, Desk, desk};
 pub use error::ServeError;
 pub use server::{ServeOptions, Server, Stop};

@@ -30,7 +30,7 @@ mod training_set;
 
 pub use batch_source::Placement;
 pub use build::{build_method, build_unlabelled, embedding_graph};
-pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor};
+pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor, write_weights};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig,

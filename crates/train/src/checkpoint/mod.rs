@@ -274,6 +274,16 @@ pub fn tensors_of(
     Ok((weights, momentum))
 }
 
+/// Gives a network a checkpoint's weights and running statistics, whose names and shapes must be its own; `path` names the
+/// file in errors.
+pub fn write_weights(
+    network: &mut Network,
+    weights: &[Tensor],
+    path: &Path,
+) -> Result<(), CheckpointError> {
+    write_all(network, weights, None, path)
+}
+
 fn write_all(
     network: &mut Network,
     weights: &[Tensor],

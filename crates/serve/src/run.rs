@@ -5,22 +5,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use anchorhood::data::Split;
-use anchorhood::report::{Findings, RunRecord};
-use anchorhood::search::Model;
-use anchorhood::serve::{Renewer, Shelf};
-use anchorhood::train::{RunConfig, checkpoint_path};
+use anchorhood_data::Split;
+use anchorhood_report::{Findings, RunRecord};
+use anchorhood_search::Model;
+use anchorhood_train::{RunConfig, checkpoint_path};
 
-use crate::commands::serve::look::LookFrom;
-use crate::commands::serve::model::Thinker;
-use crate::terminal::failure::Failure;
+use crate::attention::LookFrom;
+use crate::model::ServedModel;
+use crate::{Renewer, ServeError, Shelf};
 
 /// How often the checkpoint is looked at; a run saves one at most every ten seconds.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A run and the pictures it is of.
 #[derive(Clone)]
-pub struct WatchedRun {
+pub(crate) struct WatchedRun {
     folder: PathBuf,
     train: Split,
     temperature: f32,
@@ -32,10 +31,10 @@ pub struct WatchedRun {
 type Stamp = (SystemTime, u64);
 
 /// A checkpoint, read.
-pub struct Fresh {
+pub(crate) struct Fresh {
     pub shelf: Shelf,
     pub rounds: Vec<Findings>,
-    pub thinker: Thinker,
+    pub model: ServedModel,
 }
 
 impl WatchedRun {
@@ -55,7 +54,7 @@ impl WatchedRun {
     }
 
     /// Its last checkpoint.
-    pub fn read(&self) -> Result<Fresh, Failure> {
+    pub fn read(&self) -> Result<Fresh, ServeError> {
         let model = Model::load(checkpoint_path(&self.folder, "last"))?;
         let mut record = RunRecord::read(&self.folder)?;
         let memory = record.embedding.take().unwrap_or_default();
@@ -75,7 +74,7 @@ impl WatchedRun {
         Ok(Fresh {
             shelf,
             rounds: record.rounds,
-            thinker: Thinker {
+            model: ServedModel {
                 model,
                 look: Some((look, found)),
             },
@@ -83,24 +82,33 @@ impl WatchedRun {
     }
 
     /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read changes nothing.
-    pub fn watch(mut self, renewer: &Renewer, newer: &Mutex<Option<Thinker>>, end: &Receiver<()>) {
+    pub fn watch(
+        mut self,
+        renewer: &Renewer,
+        newer: &Mutex<Option<ServedModel>>,
+        end: &Receiver<()>,
+        warn: &(dyn Fn(&str) + Sync),
+    ) {
         while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(LOOK) {
             let there = stamp(&self.folder);
             if there.is_none() || there == self.seen {
                 continue;
             }
             self.seen = there;
-            if let Err(failure) = self.renew(renewer, newer) {
-                let why = failure.message.unwrap_or_default();
-                eprintln!("warning: the newer checkpoint is not shown: {why}");
+            if let Err(why) = self.renew(renewer, newer) {
+                warn(&format!("the newer checkpoint is not shown: {why}"));
             }
         }
     }
 
-    fn renew(&self, renewer: &Renewer, newer: &Mutex<Option<Thinker>>) -> Result<(), Failure> {
+    fn renew(
+        &self,
+        renewer: &Renewer,
+        newer: &Mutex<Option<ServedModel>>,
+    ) -> Result<(), ServeError> {
         let fresh = self.read()?;
         renewer.renew(fresh.shelf, fresh.rounds)?;
-        *newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh.thinker);
+        *newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh.model);
         Ok(())
     }
 }

@@ -3,42 +3,42 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use anchorhood::engine::Device;
-use anchorhood::report::Findings;
-use anchorhood::search::{Embedder, Model};
+use anchorhood_engine::Device;
+use anchorhood_report::Findings;
+use anchorhood_search::{Embedder, Model};
 
-use crate::commands::serve::look::{LookFrom, Looker};
-use crate::terminal::failure::Failure;
+use crate::ServeError;
+use crate::attention::{LookFrom, Looker};
 
 /// Pictures that go through the network together, at most.
-pub const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 
 /// A model that is on no device yet.
-pub struct Thinker {
+pub(crate) struct ServedModel {
     pub model: Model,
     /// What it needs to say where it looks, and what its last round discovered; of a run alone.
     pub look: Option<(LookFrom, Option<Findings>)>,
 }
 
 /// The same on a device.
-pub struct Thinking<'a> {
+pub(crate) struct LoadedModel<'a> {
     device: &'a Device,
     layer: Option<&'a str>,
     embedder: Embedder,
     looker: Option<(Looker, Option<Findings>)>,
 }
 
-impl<'a> Thinking<'a> {
+impl<'a> LoadedModel<'a> {
     /// Puts it on a device.
     pub fn new(
         device: &'a Device,
-        thinker: Thinker,
+        served: ServedModel,
         layer: Option<&'a str>,
-    ) -> Result<Thinking<'a>, Failure> {
-        let Thinker { model, look } = thinker;
+    ) -> Result<LoadedModel<'a>, ServeError> {
+        let ServedModel { model, look } = served;
         let looker = look
             .map(|(from, found)| Looker::new(device, &model, from).map(|looker| (looker, found)));
-        Ok(Thinking {
+        Ok(LoadedModel {
             embedder: model.embedder(device, BATCH, layer)?,
             looker: looker.transpose()?,
             device,
@@ -47,12 +47,11 @@ impl<'a> Thinking<'a> {
     }
 
     /// Itself, with a newer model if there is one.
-    pub fn renewed(&mut self, newer: &Mutex<Option<Thinker>>) -> Result<&mut Self, String> {
+    pub fn renewed(&mut self, newer: &Mutex<Option<ServedModel>>) -> Result<&mut Self, String> {
         let taken = newer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thinker) = taken {
-            let renewed = Thinking::new(self.device, thinker, self.layer);
-            let why = |f: Failure| f.message.unwrap_or_default();
-            *self = renewed.map_err(|f| format!("the newer checkpoint: {}", why(f)))?;
+        if let Some(served) = taken {
+            let renewed = LoadedModel::new(self.device, served, self.layer);
+            *self = renewed.map_err(|e| format!("the newer checkpoint: {e}"))?;
         }
         Ok(self)
     }

@@ -1,21 +1,21 @@
 //! Where a run's network looks in one of its training pictures, on demand: a picture under the heat of its attention.
 
-use anchorhood::data::{Pictures, normalise};
-use anchorhood::discover::MemoryBank;
-use anchorhood::engine::{Device, NetworkOptions, Positives, Tensors};
-use anchorhood::evaluate::overlay::{overlay, picture, png};
-use anchorhood::evaluate::{Attention, Memory};
-use anchorhood::report::Findings;
-use anchorhood::search::Model;
-use anchorhood::train::InputForm;
+use anchorhood_data::{Pictures, normalise};
+use anchorhood_discover::MemoryBank;
+use anchorhood_engine::{Device, Positives};
+use anchorhood_evaluate::overlay::{overlay, picture, png};
+use anchorhood_evaluate::{Attention, Memory};
+use anchorhood_report::Findings;
+use anchorhood_search::Model;
+use anchorhood_train::InputForm;
 
-use crate::terminal::failure::Failure;
+use crate::ServeError;
 
 /// The layer whose places are weighed, as `attention` takes it by default.
 const LAYER: &str = "conv5";
 
 /// What is needed to look.
-pub struct LookFrom {
+pub(crate) struct LookFrom {
     /// The training pictures.
     pub pictures: Pictures,
     /// The memory bank.
@@ -25,7 +25,7 @@ pub struct LookFrom {
 }
 
 /// A network that can be asked where it looks.
-pub struct Looker {
+pub(crate) struct Looker {
     attention: Attention,
     bank: MemoryBank,
     from: LookFrom,
@@ -34,16 +34,9 @@ pub struct Looker {
 
 impl Looker {
     /// The model on a device, with its memory.
-    pub fn new(device: &Device, model: &Model, from: LookFrom) -> Result<Self, Failure> {
+    pub fn new(device: &Device, model: &Model, from: LookFrom) -> Result<Self, ServeError> {
         let node = model.graph().find(LAYER)?;
-        let options = NetworkOptions {
-            keep: vec![node],
-            ..NetworkOptions::new(1)
-        };
-        let mut network = device.network(model.graph(), &options)?;
-        for (i, tensor) in model.weights().iter().enumerate() {
-            network.write(Tensors::Values, i, &tensor.values)?;
-        }
+        let network = model.network_on(device, 1, vec![node])?;
         let bank = MemoryBank::from_values(device, &from.memory, model.network().features)?;
         Ok(Looker {
             attention: Attention::new(device, network, node, 1)?,

@@ -1,0 +1,138 @@
+//! Pictures to be shown, and the model behind them: those of a run, which may still be training, or of an index.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Mutex;
+
+use anchorhood_data::Split;
+use anchorhood_engine::Device;
+use anchorhood_report::Findings;
+use anchorhood_search::{Model, PictureIndex};
+use anchorhood_train::RunConfig;
+
+use crate::model::{BATCH, LoadedModel, ServedModel};
+use crate::run::WatchedRun;
+use crate::{Asker, ServeError, ServeOptions, Server, Shelf, Stop, desk};
+
+/// What is to be served.
+pub struct Collection {
+    shelf: Shelf,
+    rounds: Vec<Findings>,
+    /// The run they are of.
+    run: Option<WatchedRun>,
+    layer: Option<String>,
+    model: Option<ServedModel>,
+}
+
+/// Who hears what happens while it is served.
+pub struct Hearers<'a> {
+    /// Is told where it listens, once it does.
+    pub listening: &'a dyn Fn(SocketAddr),
+    /// Is told what went wrong without an end to it.
+    pub warn: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Collection {
+    /// The training pictures of a run, as its last checkpoint remembers them; newer checkpoints are taken as they are saved.
+    pub fn of_run(
+        folder: &Path,
+        train: Split,
+        config: &RunConfig,
+    ) -> Result<Collection, ServeError> {
+        let run = WatchedRun::new(folder.into(), train, config);
+        let fresh = run.read()?;
+        Ok(Collection {
+            shelf: fresh.shelf,
+            rounds: fresh.rounds,
+            run: Some(run),
+            layer: None,
+            model: Some(fresh.model),
+        })
+    }
+
+    /// The pictures of an index; with the model it was made with, pictures can be uploaded.
+    pub fn of_index(
+        name: String,
+        index: PictureIndex,
+        model: Option<Model>,
+    ) -> Result<Collection, ServeError> {
+        if let Some(model) = &model {
+            index.check_model(model)?;
+        }
+        Ok(Collection {
+            layer: index.parts().layer.clone(),
+            shelf: Shelf::of_index(name, index)?,
+            rounds: vec![],
+            run: None,
+            model: model.map(|model| ServedModel { model, look: None }),
+        })
+    }
+
+    /// Whether there is a model to send uploaded pictures through.
+    pub fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Serves it, its model on `device`, until `stop`.
+    pub fn serve(
+        mut self,
+        device: &Device,
+        options: &ServeOptions,
+        stop: Stop,
+        hearers: &Hearers,
+    ) -> Result<(), ServeError> {
+        let Some(model) = self.model.take() else {
+            return self.serve_without_model(options, stop, hearers);
+        };
+        let size = model.model.input().size;
+        let layer = self.layer.take();
+        let loaded = LoadedModel::new(device, model, layer.as_deref())?;
+        let (asker, desk) = desk(size);
+        let run = self.run.clone();
+        let server = self.bind(options, Some(asker), stop)?;
+        (hearers.listening)(server.address());
+        let (renewer, newer, warn) = (server.renewer(), Mutex::new(None), hearers.warn);
+        // The model stays on this thread, where its device is; the server has threads of its own.
+        std::thread::scope(|threads| {
+            let (ended, end) = std::sync::mpsc::channel();
+            let serving = threads.spawn(move || {
+                let _ended = ended;
+                server.run()
+            });
+            if let Some(run) = run {
+                let newer = &newer;
+                threads.spawn(move || run.watch(&renewer, newer, &end, warn));
+            }
+            let loaded = RefCell::new(loaded);
+            desk.answer(
+                BATCH,
+                |squares| loaded.borrow_mut().renewed(&newer)?.embed(squares),
+                |i| loaded.borrow_mut().renewed(&newer)?.look(i),
+            );
+            serving.join().unwrap_or(Err(ServeError::Ended))
+        })
+    }
+
+    /// Serves it without a model: pictures can be walked, not uploaded.
+    pub fn serve_without_model(
+        self,
+        options: &ServeOptions,
+        stop: Stop,
+        hearers: &Hearers,
+    ) -> Result<(), ServeError> {
+        let server = self.bind(options, None, stop)?;
+        (hearers.listening)(server.address());
+        server.run()
+    }
+
+    fn bind(
+        self,
+        options: &ServeOptions,
+        asker: Option<Asker>,
+        stop: Stop,
+    ) -> Result<Server, ServeError> {
+        let folder = self.run.map(|r| r.folder().into());
+        Server::bind(options, self.shelf, self.rounds, folder, asker, stop)
+    }
+}
