@@ -361,16 +361,16 @@ fn refuses_what_does_not_fit(device: &Device, _: f64) {
     says(result.map(drop), "query 0");
 }
 
-/// A GPU cannot look at indices before it uses them; the CPU does.
+/// A GPU cannot look at indices before it uses them, so they carry a bound.
 #[test]
-fn the_cpu_refuses_to_blend_rows_that_are_not_there() {
+fn rows_that_are_not_there_are_not_blended() {
     let device = Device::cpu(1);
     let (mut keys, queries) = (device.zeros(4).unwrap(), device.zeros(2).unwrap());
     let indices = device.upload_indices(&[2]).unwrap();
     let mut stream = device.stream().unwrap();
     says(
         stream.blend_rows(&mut keys, 2, &indices, &queries, 0.5),
-        "row 2 of 2",
+        "rows to blend: numbers up to 2, of 2",
     );
 }
 
