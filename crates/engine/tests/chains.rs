@@ -25,7 +25,7 @@ every_device!(
     wrong_passes_are_refused,
 );
 
-const BATCH: usize = 6;
+const BATCH: usize = 24;
 
 fn batch_of(graph: &Graph, pass: usize) -> Vec<f32> {
     uniform(20 + pass as u64, BATCH * graph.nodes()[0].shape.len())

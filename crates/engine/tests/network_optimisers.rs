@@ -8,7 +8,7 @@ use anchorhood_engine::{
     Device, Graph, NetworkOptions, Optimiser, Parameter, ParameterGroup, Role, Tensors,
 };
 use common::graphs::residual;
-use common::{Driven, any_parameters, assert_close, every_device, uniform};
+use common::{Driven, any_parameters, assert_close, every_device, representable, uniform};
 
 every_device!(lars, adam_w, sgd);
 
@@ -51,7 +51,8 @@ fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
             if p.role == Role::Statistic {
                 continue;
             }
-            let gradient = uniform(100 * (number + 1) + i as u64, p.len());
+            // As every precision has it.
+            let gradient = representable(uniform(100 * (number + 1) + i as u64, p.len()), 1.0);
             net.write(Tensors::Gradients, i, &gradient).unwrap();
             let state = slots.each_mut().map(|s| &mut s[i][..]);
             let (rate, group) = (f64::from(RATE), groups(p));

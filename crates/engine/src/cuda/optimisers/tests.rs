@@ -207,45 +207,6 @@ fn a_flag_that_is_up_leaves_everything_unchanged() {
     }
 }
 
-/// The bits of sgd.cu, where all tensors are alike and there is one pass.
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn sgd_has_the_bits_of_sgd() {
-    let cuda = Cuda::new(0, Precision::Bf16).unwrap();
-    let alike = tensors()
-        .into_iter()
-        .map(|(range, _)| (range, ParameterGroup::default()));
-    let update = Update::new(&cuda, Optimiser::sgd(), alike.collect(), LEN).unwrap();
-    let [ours, theirs] = [(); 2].map(|()| Net::new(&cuda));
-    let rate = OnDevice::new(&cuda, &[0.03_f32]);
-    let words = [0.03_f32, 0.9, 5e-4].map(f32::to_bits);
-    let settings = OnDevice::new(&cuda, &[words[0], words[1], words[2], 1]);
-    let sgd = cuda.function("sgd", "sgd").unwrap();
-    for number in 0..STEPS {
-        let g = values(2 + number);
-        let (wide, narrow) = (OnDevice::new(&cuda, &g), OnDevice::new(&cuda, &bf16(&g)));
-        let inputs = StepInputs {
-            rate: rate.at,
-            current: 0,
-            flag: 0,
-        };
-        let passes = [[wide.at, narrow.at]];
-        update
-            .enqueue(cuda.stream(), &inputs, &passes, &ours.vectors(), 0..LEN)
-            .unwrap();
-        let (to, matrices, len) = (theirs.vectors(), MATRICES as u64, LEN as u64);
-        let mut launch = cuda.stream().launch_builder(&sgd);
-        launch.arg(&settings.at).arg(&wide.at).arg(&narrow.at);
-        launch.arg(&matrices).arg(&len);
-        launch.arg(&to.weights).arg(&to.slots[0]).arg(&to.copies);
-        // SAFETY: the arguments are those of sgd.cu, over vectors of LEN values.
-        unsafe { launch.launch(blocks(LEN.div_ceil(WEIGHTS))) }.unwrap();
-        cuda.synchronise().unwrap();
-    }
-    assert!(ours.read(&cuda) == theirs.read(&cuda));
-    assert_eq!(ours.copies.read(&cuda), theirs.copies.read(&cuda));
-}
-
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn moving_average_like_the_naive_one() {
