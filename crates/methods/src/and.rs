@@ -132,15 +132,15 @@ impl Method for And {
         let (n, dim) = (self.memory.len(), self.memory.dim());
         let mut state = StateDict::default();
         let rows = self.memory.values(device)?;
-        state.push("memory", vec![n, dim], Values::F32(rows));
+        state.push("memory.bank", vec![n, dim], Values::F32(rows));
         let found = &self.neighbourhoods;
         if found.k() > 0 {
             let neighbours = found.neighbours().to_vec();
             let anchors = found.anchors().iter().map(|a| u8::from(*a)).collect();
             let entropy = found.entropy().to_vec();
-            state.push("neighbours", vec![n, found.k()], Values::U32(neighbours));
-            state.push("anchors", vec![n], Values::U8(anchors));
-            state.push("entropy", vec![n], Values::F32(entropy));
+            state.push("memory.neighbours", vec![n, found.k()], Values::U32(neighbours));
+            state.push("memory.anchors", vec![n], Values::U8(anchors));
+            state.push("memory.entropy", vec![n], Values::F32(entropy));
         }
         Ok(state)
     }
@@ -148,11 +148,11 @@ impl Method for And {
     fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
         let wanted = [self.memory.len(), self.memory.dim()];
         let (shape, rows) = state
-            .floats("memory")
-            .ok_or(StateError::Missing { name: "memory" })?;
+            .floats("memory.bank")
+            .ok_or(StateError::Missing { name: "memory.bank" })?;
         if shape != wanted {
             return Err(StateError::Shape {
-                name: "memory",
+                name: "memory.bank",
                 found: shape.to_vec(),
                 wanted: wanted.to_vec(),
             });
@@ -171,7 +171,7 @@ impl Method for And {
 
 /// The memory that a state holds: rows, and the length of each.
 pub fn memory_of(state: &StateDict) -> Option<(&[f32], usize)> {
-    match state.floats("memory")? {
+    match state.floats("memory.bank")? {
         ([_, dim], rows) => Some((rows, *dim)),
         _ => None,
     }
@@ -179,12 +179,12 @@ pub fn memory_of(state: &StateDict) -> Option<(&[f32], usize)> {
 
 /// The neighbourhoods that a state holds.
 pub fn neighbourhoods_of(state: &StateDict) -> Result<Option<Neighbourhoods>, StateError> {
-    let Some((shape, neighbours)) = state.words("neighbours") else {
+    let Some((shape, neighbours)) = state.words("memory.neighbours") else {
         return Ok(None);
     };
     let missing = |name| StateError::Missing { name };
-    let (_, anchors) = state.flags("anchors").ok_or(missing("anchors"))?;
-    let (_, entropy) = state.floats("entropy").ok_or(missing("entropy"))?;
+    let (_, anchors) = state.flags("memory.anchors").ok_or(missing("memory.anchors"))?;
+    let (_, entropy) = state.floats("memory.entropy").ok_or(missing("memory.entropy"))?;
     let k = shape.get(1).copied().unwrap_or(0);
     let anchors = anchors.iter().map(|a| *a != 0).collect();
     let found = Neighbourhoods::from_parts(k, neighbours.to_vec(), anchors, entropy.to_vec())?;

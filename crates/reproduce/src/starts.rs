@@ -49,7 +49,7 @@ pub fn after_nothing(
     };
     let mut checkpoint = trainer.checkpoint(standing)?;
     for tensor in &mut checkpoint.state.tensors {
-        if let ("memory", Values::F32(rows)) = (tensor.name.as_str(), &mut tensor.values) {
+        if let ("memory.bank", Values::F32(rows)) = (tensor.name.as_str(), &mut tensor.values) {
             rows.clone_from(&memory);
         }
     }

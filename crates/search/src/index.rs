@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::{PictureFile, picture_named};
 use anchorhood_engine::Device;
 use anchorhood_files::Checked;
-use serde::{Deserialize, Serialize};
+use anchorhood_train::InputForm;
 
 use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
 
@@ -22,20 +22,6 @@ const EXACT_UP_TO: usize = 1_000_000;
 /// Queries by which the recall of an approximate index is measured.
 const TRIED: usize = 200;
 
-/// What was done to pictures before the network saw them. Part of the model's fingerprint: version 1 by itself, so that
-/// fingerprints of 0.1 stay what they are, a later one by its number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Preprocessing {
-    /// Which way of decoding, cutting and resizing: 1 is the shorter side whole, the centre cut out.
-    pub version: u32,
-    /// Pixels a side.
-    pub size: usize,
-    /// Subtracted from each channel, of values in [0, 1].
-    pub mean: [f32; 3],
-    /// Each channel is divided by it.
-    pub std: [f32; 3],
-}
-
 /// What an index is made of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexParts {
@@ -44,7 +30,7 @@ pub struct IndexParts {
     /// The layer, where it is not the last.
     pub layer: Option<String>,
     /// What the network was given of each picture; unknown of an index of 0.1.
-    pub preprocessing: Option<Preprocessing>,
+    pub preprocessing: Option<InputForm>,
     /// Of a shard: the number of its first picture among all, and how many there are of all.
     pub rows: Option<[u64; 2]>,
     /// The folder of pictures, as it was named when the index was made, from the root of the file system.
@@ -88,12 +74,7 @@ impl PictureIndex {
         let mut parts = IndexParts {
             model: model.fingerprint().into(),
             layer: layer.map(str::to_owned),
-            preprocessing: Some(Preprocessing {
-                version: 1,
-                size: model.input().size,
-                mean: model.input().mean,
-                std: model.input().std,
-            }),
+            preprocessing: Some(*model.input()),
             folder: std::path::absolute(folder).map_err(SearchError::io(folder))?,
             dim,
             ..IndexParts::default()

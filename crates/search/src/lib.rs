@@ -47,7 +47,7 @@ pub use error::SearchError;
 pub use exact::{Hit, nearest};
 pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
 pub use graph::components;
-pub use index::{IndexParts, PictureIndex, Preprocessing, StoredVectors, Thumbnails};
+pub use index::{IndexParts, PictureIndex, StoredVectors, Thumbnails};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use labels::Labels;
 pub use lists::{Lists, Recall};

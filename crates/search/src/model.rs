@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_train::{
-    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path, write_weights,
+    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path, fingerprint,
+    write_weights,
 };
-use twox_hash::XxHash3_128;
 
 use crate::{Embedder, SearchError, Vectors};
 
@@ -139,25 +139,9 @@ fn input_of_data(checkpoint: &Checkpoint, path: &Path) -> Result<InputForm, Sear
         reason: e.to_string(),
     })?;
     Ok(InputForm {
+        version: InputForm::VERSION,
         size: data.train.pictures.height(),
         mean: data.mean,
         std: data.std,
     })
-}
-
-fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor]) -> String {
-    let mut hasher = XxHash3_128::new();
-    hasher.write(network.architecture.name().as_bytes());
-    hasher.write(&(input.size as u64).to_le_bytes());
-    for value in input.mean.iter().chain(&input.std) {
-        hasher.write(&value.to_le_bytes());
-    }
-    for tensor in weights {
-        hasher.write(tensor.name.as_bytes());
-        for block in tensor.values.chunks(1024) {
-            let bytes: Vec<u8> = block.iter().flat_map(|v| v.to_le_bytes()).collect();
-            hasher.write(&bytes);
-        }
-    }
-    format!("{:032x}", hasher.finish_128())
 }

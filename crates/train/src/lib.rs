@@ -28,9 +28,12 @@ mod schedule;
 mod trainer;
 mod training_set;
 
+pub use anchorhood_files::Checked;
 pub use batch_source::Placement;
 pub use build::{build_method, build_unlabelled, embedding_graph};
-pub use checkpoint::{Checkpoint, CheckpointError, Head, InputForm, Tensor, write_weights};
+pub use checkpoint::{
+    Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, fingerprint, write_weights,
+};
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig,

@@ -46,7 +46,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// What a checkpoint says of the run beside its tensors.
+/// What a checkpoint says of the run beside its tensors. What differs between identical runs, seconds and what tells them, is
+/// not serialised with the rest: a checkpoint keeps it in its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// The next step to take.
@@ -56,10 +57,13 @@ pub struct Standing {
     /// Mean loss of the last whole epoch.
     pub last_loss: Option<f64>,
     /// Seconds trained, over all parts of the run.
+    #[serde(default, skip_serializing)]
     pub seconds: f64,
     /// Seconds of the epoch so far.
+    #[serde(default, skip_serializing)]
     pub epoch_seconds: f64,
     /// Bytes of `metrics.jsonl` that were written when the checkpoint was.
+    #[serde(default, skip_serializing)]
     pub metrics_bytes: u64,
     /// Pictures it trains on, where no memory tells; checkpoints written before this was kept do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anchorhood_data::{Feed, Views};
 use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
+use anchorhood_files::Checked;
 use anchorhood_methods::{Method, Round};
 use anchorhood_random::{Draws, Stream as Purpose};
 
@@ -202,12 +203,14 @@ impl Trainer {
         for (namespace, network) in self.method.networks() {
             networks.push((namespace, tensors_of(network)?));
         }
-        let (_, (weights, momentum)) = networks.remove(0);
-        let head = |(namespace, (weights, momentum)): (&str, _)| Head {
+        let (_, (weights, slots)) = networks.remove(0);
+        let head = |(namespace, (weights, slots)): (&str, _)| Head {
             namespace: namespace.into(),
             weights,
-            momentum,
+            slots,
         };
+        let graph = self.method.encoder().0.graph();
+        let judged_layer = graph.node(graph.output_node()).name.clone();
         Ok(Checkpoint {
             config: self.config.clone(),
             standing: Standing {
@@ -215,15 +218,20 @@ impl Trainer {
                 ..standing
             },
             program: VERSION.into(),
+            method: self.method.name().into(),
+            judged_layer,
+            rows: [0, self.set.pictures.len() as u64],
             input: Some(InputForm {
+                version: InputForm::VERSION,
                 size: self.set.pictures.height(),
                 mean: self.set.mean,
                 std: self.set.std,
             }),
             weights,
-            momentum,
+            slots,
             heads: networks.into_iter().map(head).collect(),
             state: self.method.state(&self.device)?,
+            checked: Checked::Verified,
         })
     }
 
@@ -233,7 +241,7 @@ impl Trainer {
             path: path.into(),
             reason,
         };
-        let (theirs, ours) = (checkpoint.config.method.name, self.config.method.name);
+        let (theirs, ours) = (&checkpoint.method, self.method.name());
         if theirs != ours {
             let reason = format!("it was trained by {theirs}, this run is to be by {ours}");
             return Err(wrong(reason).into());

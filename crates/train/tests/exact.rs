@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::Device;
-use anchorhood_methods::StateDict;
+use anchorhood_engine::{Device, Optimiser};
+use anchorhood_methods::{And, AndSettings, StateDict};
 use anchorhood_train::{
-    Checkpoint, Event, Position, RunConfig, RunDir, Standing, Trainer, TrainingSet, judge, train,
+    Checked, Checkpoint, Event, Position, RunConfig, RunDir, Standing, Trainer, TrainingSet,
+    embedding_graph, judge, train,
 };
 
 use common::data;
@@ -23,7 +24,11 @@ fn tiny() -> RunConfig {
 }
 
 fn bits(c: &Checkpoint) -> Vec<u32> {
-    let tensors = c.weights.iter().chain(&c.momentum).map(|t| &t.values[..]);
+    let tensors = c
+        .weights
+        .iter()
+        .chain(c.slots.iter().flat_map(|s| &s.tensors))
+        .map(|t| &t.values[..]);
     let all = tensors.chain(c.memory().map(|(rows, _)| rows)).flatten();
     all.map(|v| v.to_bits()).collect()
 }
@@ -96,6 +101,53 @@ fn taken_up_at_any_step_it_ends_in_the_same_bits() {
     let config = tiny();
     let set = TrainingSet::of(&data(&config));
     let fresh = || Trainer::new(&Device::cpu(1), &config, set.clone()).unwrap();
+    let cuts = [
+        (0, 0, 1),
+        (0, 1, 0),
+        (0, 1, 4),
+        (1, 0, 0),
+        (1, 0, 3),
+        (1, 1, 2),
+    ];
+    same_from_any_cut(&config, &fresh, &cuts);
+}
+
+/// An optimiser with two slots, and one that counts its steps.
+#[test]
+fn adam_w_is_taken_up_too() {
+    let config = tiny();
+    let set = TrainingSet::of(&data(&config));
+    let device = Device::cpu(1);
+    let graph = embedding_graph(&config, set.pictures.height()).unwrap();
+    let settings = AndSettings {
+        temperature: 0.1,
+        memory_rate: 0.5,
+        neighbours: 1,
+        curriculum: config.discovery.curriculum.into(),
+        recompute: false,
+        optimiser: Optimiser::adam_w(),
+    };
+    let fresh = || {
+        let n = set.pictures.len();
+        let method = And::new(&device, &graph, n, config.batch_of(&set), settings, 0).unwrap();
+        Trainer::with(&device, &config, set.clone(), Box::new(method)).unwrap()
+    };
+    let saved = same_from_any_cut(&config, &fresh, &[(0, 1, 2), (1, 1, 0)]);
+    let names: Vec<&str> = saved.slots.iter().map(|slot| slot.name.as_str()).collect();
+    assert_eq!(names, ["first", "second"]);
+    // What AdamW left is no state of SGD.
+    let mut other = Trainer::new(&device, &config, set.clone()).unwrap();
+    let refused = other.restore(saved, Path::new("last.safetensors"));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("first and second"), "{message}");
+}
+
+/// Trains to the end, and again with a checkpoint in between, through a file; gives the last of those.
+fn same_from_any_cut(
+    config: &RunConfig,
+    fresh: &dyn Fn() -> Trainer,
+    cuts: &[(usize, usize, usize)],
+) -> Checkpoint {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.safetensors");
     let end = Position {
@@ -104,31 +156,45 @@ fn taken_up_at_any_step_it_ends_in_the_same_bits() {
         batch: 0,
     };
     let mut whole = fresh();
-    finish(&mut whole, Position::default(), &config, end);
+    finish(&mut whole, Position::default(), config, end);
     let expected = bits(&whole.checkpoint(Standing::default()).unwrap());
-    for (round, epoch, batch) in [
-        (0, 0, 1),
-        (0, 1, 0),
-        (0, 1, 4),
-        (1, 0, 0),
-        (1, 0, 3),
-        (1, 1, 2),
-    ] {
+    for (round, epoch, batch) in cuts.iter().copied() {
         let cut = Position {
             round,
             epoch,
             batch,
         };
         let mut first = fresh();
-        finish(&mut first, Position::default(), &config, cut);
+        finish(&mut first, Position::default(), config, cut);
         let saved = first.checkpoint(Standing::default()).unwrap();
         saved.save(&path).unwrap();
         let mut second = fresh();
         let loaded = Checkpoint::load(&path).unwrap();
         second.restore(loaded, &path).unwrap();
-        finish(&mut second, cut, &config, end);
+        finish(&mut second, cut, config, end);
         let got = bits(&second.checkpoint(Standing::default()).unwrap());
         assert!(got == expected, "cut at {cut}");
+    }
+    Checkpoint::load(&path).unwrap()
+}
+
+/// Two runs differ in what a clock told them, which is in one place of the file, and in nothing else.
+#[test]
+fn identical_runs_write_identical_checkpoints_but_for_the_clock() {
+    let config = tiny();
+    let data = data(&config);
+    let train_once = || {
+        let runs = tempfile::tempdir().unwrap();
+        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+        let stop = AtomicBool::new(false);
+        train(&Device::cpu(1), &mut dir, &data, &mut |_| {}, &stop).unwrap();
+        ["round-0", "round-1", "last"].map(|name| std::fs::read(dir.checkpoint(name)).unwrap())
+    };
+    for (one, other) in train_once().iter().zip(&train_once()) {
+        let clock = 34..258; // docs/formats.md
+        assert!(one.len() > 10_000 && one[..clock.start] == other[..clock.start]);
+        assert!(one[clock.end..] == other[clock.end..]);
+        assert!(one[clock.clone()] != other[clock]);
     }
 }
 
@@ -181,6 +247,7 @@ fn format_version_1_is_still_read() {
     let path = Path::new("tests/fixtures/checkpoint-v1.safetensors");
     let checkpoint = Checkpoint::load(path).unwrap();
     assert_eq!(checkpoint.program, "0.1.0");
+    assert_eq!(checkpoint.checked, Checked::CannotBeChecked);
     let (rows, dim) = checkpoint.memory().unwrap();
     assert_eq!((checkpoint.pictures(), rows.len(), dim), (6, 24, 4));
     assert_eq!(checkpoint.standing.position.round, 2);

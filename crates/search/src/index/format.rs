@@ -354,9 +354,9 @@ fn lists(file: &OpenContainer, recall: Option<String>) -> Result<Option<(Lists, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::Preprocessing;
     use super::*;
     use anchorhood_random::{Draws, Stream};
+    use anchorhood_train::InputForm;
 
     fn small() -> IndexParts {
         let mut thumbnails = Thumbnails::default();
@@ -367,7 +367,7 @@ mod tests {
             model: "0123".into(),
             layer: Some("conv5".into()),
             folder: "/somewhere/pictures".into(),
-            preprocessing: Some(Preprocessing {
+            preprocessing: Some(InputForm {
                 version: 1,
                 size: 32,
                 mean: [0.1, 0.2, 0.3],

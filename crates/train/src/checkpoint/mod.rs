@@ -1,31 +1,29 @@
-//! A run at one moment, in one file: weights, momentum, what the method keeps, and where it goes on.
+//! A run at one moment, in one file: weights, optimiser state, what the method keeps, and where it goes on.
 //!
 //! Loading what saving wrote gives back the same bits. Loading anything else gives an error that says what is wrong with
-//! the file; it never panics, whatever the bytes.
+//! the file; it never panics, whatever the bytes. `docs/formats.md` has them.
 
+mod fingerprint;
 mod format;
+mod network_state;
+#[cfg(test)]
+mod tests;
+mod version_1;
 
 use std::path::{Path, PathBuf};
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_engine::{Network, Role, Tensors};
-use anchorhood_files::AtomicFile;
+use anchorhood_engine::Network;
+use anchorhood_files::{Checked, Disk, FileError, FileSystem, OpenContainer};
 use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{RunConfig, Standing, TrainingSet};
 
-/// A named tensor in PyTorch's layout.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
-    /// As torchvision calls it.
-    pub name: String,
-    /// Its dimensions.
-    pub shape: Vec<usize>,
-    /// Its values.
-    pub values: Vec<f32>,
-}
+pub use fingerprint::fingerprint;
+use network_state::write_all;
+pub use network_state::{Slot, Tensor, tensors_of, write_weights};
 
 /// A network beside the one that embeds: a projector, a predictor, a momentum encoder.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,13 +32,18 @@ pub struct Head {
     pub namespace: String,
     /// Weights and running statistics.
     pub weights: Vec<Tensor>,
-    /// The optimiser's momentum, a tensor for each weight.
-    pub momentum: Vec<Tensor>,
+    /// The optimiser's state.
+    pub slots: Vec<Slot>,
 }
 
-/// What the network is given of a picture: a square of RGB, `(value / 255 − mean) / std` of each channel.
+/// The preprocessing, what the network is given of a picture: a square of RGB, `(value / 255 − mean) / std` of each channel.
+/// Part of a model's [`fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputForm {
+    /// Which way of decoding, resizing and cutting: 1 is the shorter side scaled to `size`, the centre cut out. Whatever
+    /// changes a pixel raises it.
+    #[serde(default = "InputForm::version")]
+    pub version: u32,
     /// Pixels a side.
     pub size: usize,
     /// Mean of each channel over the training pictures.
@@ -50,10 +53,11 @@ pub struct InputForm {
 }
 
 impl InputForm {
-    /// Whether a picture can have it: some pixels, means and positive deviations that are numbers.
-    fn is_possible(&self) -> bool {
-        let numbers = self.mean.iter().chain(&self.std).all(|v| v.is_finite());
-        (1..=4096).contains(&self.size) && numbers && self.std.iter().all(|v| *v > 0.0)
+    /// The version of this program's preprocessing.
+    pub const VERSION: u32 = 1;
+
+    fn version() -> u32 {
+        InputForm::VERSION
     }
 }
 
@@ -66,16 +70,25 @@ pub struct Checkpoint {
     pub standing: Standing,
     /// The version of the program that wrote it.
     pub program: String,
+    /// The method's name.
+    pub method: String,
+    /// The layer whose output is the feature that is judged and searched by.
+    pub judged_layer: String,
     /// What the network is given of a picture; checkpoints written before this was kept have none.
     pub input: Option<InputForm>,
-    /// Weights and running statistics.
+    /// Which rows of the memory are here: the number of the first among all pictures, and how many there are of all.
+    pub rows: [u64; 2],
+    /// Weights and running statistics of the network that embeds.
     pub weights: Vec<Tensor>,
-    /// The optimiser's momentum, a tensor for each weight.
-    pub momentum: Vec<Tensor>,
+    /// The optimiser's state for them.
+    pub slots: Vec<Slot>,
     /// The method's other networks.
     pub heads: Vec<Head>,
     /// What the method keeps beside its networks.
     pub state: StateDict,
+    /// Whether every byte was compared with a checksum when it was read; a file of 0.1 has none. One that comes from no
+    /// file is what it is.
+    pub checked: Checked,
 }
 
 /// Why a checkpoint cannot be written, read or used.
@@ -125,24 +138,42 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
-    /// Writes the file, whole or not at all.
+    /// Writes the file, whole or not at all. Nothing is copied for it.
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
-        AtomicFile::write(path, &format::encode(self)).map_err(|source| CheckpointError::Write {
+        self.save_on(&Disk, path)
+    }
+
+    /// The same on any disk.
+    pub fn save_on(&self, disk: &dyn FileSystem, path: &Path) -> Result<(), CheckpointError> {
+        let container = format::container(self).map_err(|reason| CheckpointError::Mismatch {
             path: path.into(),
-            source,
+            reason,
+        })?;
+        anchorhood_files::write(&container, path, disk).map_err(|error| match error {
+            FileError::Io { path, source } => CheckpointError::Write { path, source },
+            other => CheckpointError::Mismatch {
+                path: path.into(),
+                reason: reason_of(other),
+            },
         })
     }
 
-    /// Reads a file back.
+    /// Reads a file back, all of it compared with its checksums.
     pub fn load(path: &Path) -> Result<Checkpoint, CheckpointError> {
-        let bytes = std::fs::read(path).map_err(|source| CheckpointError::Read {
-            path: path.into(),
-            source,
-        })?;
-        format::decode(&bytes).map_err(|reason| CheckpointError::Damaged {
+        Checkpoint::load_from(&Disk, path)
+    }
+
+    /// The same from any disk.
+    pub fn load_from(disk: &dyn FileSystem, path: &Path) -> Result<Checkpoint, CheckpointError> {
+        let damaged = |reason| CheckpointError::Damaged {
             path: path.into(),
             reason,
-        })
+        };
+        let file = OpenContainer::open(path, disk).map_err(|error| match error {
+            FileError::Io { path, source } => CheckpointError::Read { path, source },
+            other => damaged(reason_of(other)),
+        })?;
+        format::decode(&file).map_err(damaged)
     }
 
     /// What network it is of, in words.
@@ -158,18 +189,21 @@ impl Checkpoint {
     pub(crate) fn not_finite(&self) -> Option<(String, f32)> {
         let wrong = |values: &[f32]| values.iter().copied().find(|v| !v.is_finite());
         let weights = self.weights.iter().map(|t| (t.name.clone(), &t.values));
-        let momentum = self.momentum.iter();
-        let momentum = momentum.map(|t| (format!("the momentum of {}", t.name), &t.values));
+        let slots = self.slots.iter().flat_map(|slot| {
+            let name = |t: &Tensor| format!("the {} of {}", slot.name, t.name);
+            slot.tensors.iter().map(move |t| (name(t), &t.values))
+        });
         let heads = self.heads.iter().flat_map(|h| {
             let name = |t: &Tensor| format!("{}.{}", h.namespace, t.name);
-            let tensors = h.weights.iter().chain(&h.momentum);
+            let slots = h.slots.iter().flat_map(|slot| &slot.tensors);
+            let tensors = h.weights.iter().chain(slots);
             tensors.map(move |t| (name(t), &t.values))
         });
         let state = self.state.tensors.iter().filter_map(|t| match &t.values {
-            Values::F32(values) => Some((format!("the {}", t.name), values)),
+            Values::F32(values) => Some((format!("the {}", t.name.replace('.', " ")), values)),
             Values::U32(_) | Values::U8(_) => None,
         });
-        let mut all = weights.chain(momentum).chain(heads).chain(state);
+        let mut all = weights.chain(slots).chain(heads).chain(state);
         all.find_map(|(name, values)| Some((name, wrong(values)?)))
     }
 
@@ -228,15 +262,15 @@ impl Checkpoint {
         self.check_pictures(set, path)
     }
 
-    /// Copies weights and, if asked, momentum into a network; `path` names the file in errors.
+    /// Copies weights and, if asked, the optimiser's state into a network; `path` names the file in errors.
     pub fn restore(
         &self,
         network: &mut Network,
-        momentum: bool,
+        optimiser: bool,
         path: &Path,
     ) -> Result<(), CheckpointError> {
-        let momentum = momentum.then_some(&self.momentum[..]);
-        write_all(network, &self.weights, momentum, path)
+        let slots = optimiser.then_some(&self.slots[..]);
+        write_all(network, &self.weights, slots, path)
     }
 
     /// The same for one of the method's other networks.
@@ -251,78 +285,21 @@ impl Checkpoint {
             path: path.into(),
             reason: format!("it has no {namespace}"),
         })?;
-        write_all(network, &head.weights, Some(&head.momentum), path)
+        write_all(network, &head.weights, Some(&head.slots), path)
     }
 }
 
-/// All of a network's weights and momentum, for a checkpoint.
-pub fn tensors_of(
-    network: &Network,
-) -> Result<(Vec<Tensor>, Vec<Tensor>), anchorhood_engine::Error> {
-    let (mut weights, mut momentum) = (vec![], vec![]);
-    for (i, p) in network.graph().parameters().iter().enumerate() {
-        let tensor = |values| Tensor {
-            name: p.name.clone(),
-            shape: p.shape.clone(),
-            values,
-        };
-        weights.push(tensor(network.read(Tensors::Values, i)?));
-        if p.role == Role::Weight {
-            momentum.push(tensor(network.read(Tensors::Slot(0), i)?));
+/// What is wrong with a file, without its name: a clause.
+fn reason_of(error: FileError) -> String {
+    match error {
+        FileError::Damaged { place, .. } => format!("it is damaged: {place}"),
+        FileError::NotContainer { reason, .. } => {
+            format!("it is no safetensors file, or only the beginning of one: {reason}")
         }
+        FileError::Version { found, .. } => {
+            format!("it has format version {found}, and this program reads versions 1 and 2")
+        }
+        FileError::Content { reason, .. } => reason,
+        FileError::Io { source, .. } => source.to_string(),
     }
-    Ok((weights, momentum))
-}
-
-/// Gives a network a checkpoint's weights and running statistics, whose names and shapes must be its own; `path` names the
-/// file in errors.
-pub fn write_weights(
-    network: &mut Network,
-    weights: &[Tensor],
-    path: &Path,
-) -> Result<(), CheckpointError> {
-    write_all(network, weights, None, path)
-}
-
-fn write_all(
-    network: &mut Network,
-    weights: &[Tensor],
-    momentum: Option<&[Tensor]>,
-    path: &Path,
-) -> Result<(), CheckpointError> {
-    let parameters = network.graph().parameters().to_vec();
-    for (i, p) in parameters.iter().enumerate() {
-        let tensor = matching(weights.get(i), &p.name, &p.shape, path)?;
-        network.write(Tensors::Values, i, &tensor.values)?;
-    }
-    let Some(momentum) = momentum else {
-        return Ok(());
-    };
-    let trained = |i: &usize| parameters[*i].role == Role::Weight;
-    for (slot, i) in (0..parameters.len()).filter(trained).enumerate() {
-        let p = &parameters[i];
-        let tensor = matching(momentum.get(slot), &p.name, &p.shape, path)?;
-        network.write(Tensors::Slot(0), i, &tensor.values)?;
-    }
-    Ok(())
-}
-
-fn matching<'a>(
-    tensor: Option<&'a Tensor>,
-    name: &str,
-    shape: &[usize],
-    path: &Path,
-) -> Result<&'a Tensor, CheckpointError> {
-    let wrong = |reason| CheckpointError::Mismatch {
-        path: path.into(),
-        reason,
-    };
-    let tensor = tensor.ok_or_else(|| wrong(format!("it has no {name}")))?;
-    if tensor.name != name || tensor.shape != shape {
-        return Err(wrong(format!(
-            "it holds {} {:?} where this network has {name} {shape:?}",
-            tensor.name, tensor.shape
-        )));
-    }
-    Ok(tensor)
 }

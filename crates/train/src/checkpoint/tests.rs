@@ -1,0 +1,347 @@
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
+
+use anchorhood_files::{Container, Failing, Kind, WriteFile};
+use anchorhood_random::{Draws, Stream};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Position, Preset};
+
+fn tensor(name: &str, shape: Vec<usize>, values: Vec<f32>) -> Tensor {
+    Tensor {
+        name: name.into(),
+        shape,
+        values,
+    }
+}
+
+fn slot(name: &str, tensors: Vec<Tensor>) -> Slot {
+    Slot {
+        name: name.into(),
+        tensors,
+    }
+}
+
+fn small() -> Checkpoint {
+    let mut config = Preset::Quick.config("shapes");
+    config.network.features = 2;
+    Checkpoint {
+        config,
+        standing: Standing {
+            position: Position {
+                round: 1,
+                epoch: 2,
+                batch: 3,
+            },
+            loss_sum: 0.1 + 0.2,
+            last_loss: Some(1.0 / 3.0),
+            seconds: 0.1 + 0.7,
+            epoch_seconds: 1e-9,
+            metrics_bytes: 17,
+            ..Standing::default()
+        },
+        program: "0.0.0".into(),
+        method: "and".into(),
+        judged_layer: "normalise".into(),
+        input: Some(InputForm {
+            version: 1,
+            size: 32,
+            mean: [0.1, 0.2, 0.3],
+            std: [0.4, 0.5, 0.6],
+        }),
+        rows: [0, 3],
+        weights: vec![
+            tensor("z", vec![2, 2], vec![0.0, -0.0, f32::MIN_POSITIVE, 1e30]),
+            tensor("a", vec![1], vec![f32::NAN]),
+        ],
+        slots: vec![slot(
+            "momentum",
+            vec![tensor("z", vec![2, 2], vec![1.0, 2.0, 3.0, 4.0])],
+        )],
+        heads: vec![Head {
+            namespace: "projector".into(),
+            weights: vec![tensor("z", vec![1], vec![0.25])],
+            slots: vec![
+                slot("first", vec![tensor("z", vec![1], vec![-0.25])]),
+                slot("second", vec![tensor("z", vec![1], vec![0.75])]),
+            ],
+        }],
+        state: state(vec![1, 2, 0]),
+        checked: Checked::Verified,
+    }
+}
+
+/// In the order of the file.
+fn state(neighbours: Vec<u32>) -> StateDict {
+    let mut state = StateDict::default();
+    state.push("memory.bank", vec![3, 2], Values::F32(vec![0.5; 6]));
+    let entropy = Values::F32(vec![0.25, 0.5, 1.0]);
+    state.push("memory.entropy", vec![3], entropy);
+    let neighbours = Values::U32(neighbours);
+    state.push("memory.neighbours", vec![3, 1], neighbours);
+    state.push("queue", vec![2], Values::U32(vec![7, 8]));
+    state.push("memory.anchors", vec![3], Values::U8(vec![1, 0, 1]));
+    state
+}
+
+/// A folder for files of one test.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("c.safetensors")
+    }
+
+    fn encode(&self, checkpoint: &Checkpoint) -> Vec<u8> {
+        checkpoint.save(&self.path()).unwrap();
+        fs::read(self.path()).unwrap()
+    }
+}
+
+/// A disk that holds the bytes of one file, to be read and nothing else.
+#[derive(Debug)]
+struct Held<'a>(&'a [u8]);
+
+fn not_here<T>() -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+impl FileSystem for Held<'_> {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.0.to_vec())
+    }
+
+    fn create_new(&self, _: &Path) -> io::Result<Box<dyn WriteFile>> {
+        not_here()
+    }
+
+    fn append(&self, _: &Path) -> io::Result<Box<dyn WriteFile>> {
+        not_here()
+    }
+
+    fn truncate(&self, _: &Path, _: u64) -> io::Result<()> {
+        not_here()
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+        not_here()
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        not_here()
+    }
+
+    fn remove(&self, _: &Path) -> io::Result<()> {
+        not_here()
+    }
+
+    fn kind(&self, _: &Path) -> io::Result<Kind> {
+        Ok(Kind::File)
+    }
+
+    fn is_held(&self, _: &Path) -> Option<bool> {
+        None
+    }
+
+    fn age(&self, _: &Path) -> io::Result<Duration> {
+        not_here()
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        not_here()
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
+    Checkpoint::load_from(&Held(bytes), Path::new("c.safetensors"))
+}
+
+#[test]
+fn what_was_saved_is_loaded_to_the_bit() {
+    let (folder, checkpoint) = (Folder::new(), small());
+    checkpoint.save(&folder.path()).unwrap();
+    let mut back = Checkpoint::load(&folder.path()).unwrap();
+    let bits = |c: &Checkpoint| -> Vec<u32> {
+        let values = c.weights.iter().flat_map(|t| &t.values);
+        values.map(|v| v.to_bits()).collect()
+    };
+    assert_eq!(bits(&back), bits(&checkpoint));
+    back.weights[1].values[0] = 0.0; // no NaN is equal to another
+    let mut same = checkpoint.clone();
+    same.weights[1].values[0] = 0.0;
+    assert_eq!(back, same);
+    let unknown = Checkpoint {
+        input: None,
+        ..checkpoint
+    };
+    unknown.save(&folder.path()).unwrap();
+    assert_eq!(Checkpoint::load(&folder.path()).unwrap().input, None);
+}
+
+/// Other programs load the embedding network as it is; the rest is out of their way.
+#[test]
+fn the_embedding_network_is_at_top_level() {
+    let folder = Folder::new();
+    small().save(&folder.path()).unwrap();
+    let (file, checked) = anchorhood_files::read(&folder.path(), &Disk).unwrap();
+    assert_eq!(checked, Checked::Verified);
+    let names: Vec<&str> = file.tensors.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "a",
+            "memory.bank",
+            "memory.entropy",
+            "memory.neighbours",
+            "method.queue",
+            "optimiser.first.projector.z",
+            "optimiser.momentum.z",
+            "optimiser.second.projector.z",
+            "projector.z",
+            "z",
+            "memory.anchors"
+        ]
+    );
+    let model = fingerprint(
+        &small().config.network,
+        &small().input.unwrap(),
+        &small().weights,
+    );
+    assert_eq!(file.metadata["fingerprint"], model);
+    assert_eq!(file.metadata["rows"], "[0,3]");
+    assert!(file.metadata["preprocessing"].starts_with(r#"{"version":1,"size":32,"#));
+    assert_eq!(
+        file.clock,
+        "seconds=0.7999999999999999 epoch_seconds=1e-9 metrics_bytes=17"
+    );
+    assert!(!file.metadata["standing"].contains("seconds"));
+}
+
+#[test]
+fn a_later_preprocessing_is_another_model() {
+    let small = small();
+    let of = |version| {
+        let input = InputForm {
+            version,
+            ..small.input.unwrap()
+        };
+        fingerprint(&small.config.network, &input, &small.weights)
+    };
+    assert_ne!(of(1), of(2));
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_is_an_error() {
+    let folder = Folder::new();
+    let good = folder.encode(&small());
+    decode(&good).unwrap();
+    let draws = Draws::new(0, Stream::Test, 0, 0);
+    let drawn = (0..600).map(|trial| draws.word(trial) as usize % (8 * good.len()));
+    let early = 0..8 * 400; // length, opening, clock and checksums
+    for bit in early.chain(drawn) {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&bytes).is_err(), "bit {bit}");
+    }
+    for length in (0..good.len()).step_by(7) {
+        assert!(decode(&good[..length]).is_err(), "{length} bytes");
+    }
+    let longer = [&good[..], &[0]].concat();
+    assert!(decode(&longer).is_err());
+}
+
+/// Nothing tells that a file of version 1 was damaged; it must not give a panic.
+#[test]
+fn damaged_files_of_version_1_never_panic() {
+    let good = fs::read("tests/fixtures/checkpoint-v1.safetensors").unwrap();
+    assert_eq!(decode(&good).unwrap().checked, Checked::CannotBeChecked);
+    let draws = Draws::new(0, Stream::Test, 1, 0);
+    let header = u64::from_le_bytes(good[..8].try_into().unwrap()) as usize + 8;
+    let mut errors = 0;
+    for trial in 0..1000_u64 {
+        let mut bytes = good.clone();
+        for flip in 0..1 + trial % 8 {
+            let word = draws.word(trial * 8 + flip) as usize;
+            bytes[word % header] ^= 1 << (word >> 29);
+        }
+        errors += usize::from(decode(&bytes).is_err());
+    }
+    assert!(
+        errors > 500,
+        "most damage to the header is noticed: {errors}"
+    );
+    for length in (0..good.len()).step_by(97) {
+        assert!(decode(&good[..length]).is_err(), "{length} bytes");
+    }
+}
+
+/// Whichever operation of the disk fails, the checkpoint before is there, or the new one, whole.
+#[test]
+fn a_failing_disk_keeps_a_whole_checkpoint() {
+    let folder = Folder::new();
+    let (before, mut after) = (small(), small());
+    after.standing.position.batch += 1;
+    let counting = Failing::once(usize::MAX);
+    before.save_on(&counting, &folder.path()).unwrap();
+    let operations = counting.operations();
+    assert!(operations >= 4, "create, write, sync, rename: {operations}");
+    for n in 0..operations {
+        before.save(&folder.path()).unwrap();
+        let error = after.save_on(&Failing::from(n), &folder.path());
+        assert!(matches!(error, Err(CheckpointError::Write { .. })), "{n}");
+        let kept = Checkpoint::load(&folder.path()).unwrap();
+        let batch = kept.standing.position.batch;
+        assert!(batch == 3 || (batch == 4 && n + 1 == operations), "{n}");
+    }
+    let error = Checkpoint::load_from(&Failing::once(0), &folder.path());
+    assert!(matches!(error, Err(CheckpointError::Read { .. })));
+}
+
+#[test]
+fn other_files_are_refused_with_a_reason() {
+    let folder = Folder::new();
+    let reason = |bytes: &[u8]| decode(bytes).unwrap_err().to_string();
+    assert!(reason(b"").contains("the file is empty"));
+    assert!(reason(b"PK\x03\x04 a zip file, say").contains("no safetensors file"));
+    let other = Container::default();
+    anchorhood_files::write(&other, &folder.path(), &Disk).unwrap();
+    let error = Checkpoint::load(&folder.path()).unwrap_err().to_string();
+    assert!(error.contains("another program"), "{error}");
+    let refused = |change: fn(&mut Checkpoint)| {
+        let mut checkpoint = small();
+        change(&mut checkpoint);
+        checkpoint.save(&folder.path()).unwrap();
+        let error = Checkpoint::load(&folder.path()).unwrap_err();
+        assert!(matches!(error, CheckpointError::Damaged { .. }));
+        error.to_string()
+    };
+    let said = refused(|c| c.standing.position.epoch = c.config.training.epochs);
+    assert!(said.contains("beyond its own run"), "{said}");
+    let said = refused(|c| c.input.as_mut().unwrap().std[1] = 0.0);
+    assert!(said.contains("its input cannot be"), "{said}");
+    let said = refused(|c| c.input.as_mut().unwrap().version = 2);
+    assert!(said.contains("its input cannot be"), "{said}");
+    let said = refused(|c| c.state = state(vec![1, 3, 0]));
+    assert!(said.contains("picture 1 has the neighbour 3"), "{said}");
+    let said = refused(|c| c.rows = [1, 3]);
+    assert!(said.contains("3 rows from 1 on, of 3"), "{said}");
+}
+
+#[test]
+fn a_network_cannot_take_the_place_of_something_else() {
+    let folder = Folder::new();
+    for namespace in ["memory", "optimiser", "method"] {
+        let mut checkpoint = small();
+        checkpoint.heads[0].namespace = namespace.into();
+        checkpoint.save(&folder.path()).unwrap_err();
+    }
+    let mut twice = small();
+    twice.weights[1].name = "projector.z".into();
+    twice.save(&folder.path()).unwrap_err();
+}
