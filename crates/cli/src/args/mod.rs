@@ -1,19 +1,23 @@
 //! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
 //! decided by the modules below: which run ([`resolve`]), which pictures ([`run_data`]), which model ([`model`]), which
-//! network ([`encoder`]), which device ([`device`]).
+//! network ([`encoder`]), which device ([`device`]). The flags of a run's settings come from where settings are declared
+//! ([`setting`]).
 
 pub mod device;
 pub mod encoder;
 pub mod model;
 pub mod resolve;
 pub mod run_data;
+pub mod setting;
 
 use std::path::PathBuf;
 
 use anchorhood::models::Architecture;
-use anchorhood::train::{CurriculumChoice, DeviceChoice, FeatureSource, PrecisionChoice, Preset};
+use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+
+use setting::SettingArgs;
 
 /// Learns image features without labels, by Anchor Neighbourhood Discovery.
 #[derive(Debug, Parser)]
@@ -122,140 +126,7 @@ pub struct TrainArgs {
     #[arg(long)]
     pub tensorboard: bool,
     #[command(flatten)]
-    pub settings: Settings,
-}
-
-/// Flags that change one setting each; absent ones change nothing.
-#[derive(Debug, Default, Parser)]
-pub struct Settings {
-    /// Decides every random draw.
-    #[arg(long, help_heading = "Run")]
-    pub seed: Option<u64>,
-    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
-    #[arg(long, help_heading = "Run")]
-    pub device: Option<DeviceChoice>,
-    /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
-    #[arg(long, help_heading = "Run", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
-    pub precision: Option<PrecisionChoice>,
-    /// Threads; 0 for one a core.
-    #[arg(long, help_heading = "Run")]
-    pub threads: Option<usize>,
-
-    /// Resize pictures to so many pixels a side.
-    #[arg(long, help_heading = "Data")]
-    pub size: Option<usize>,
-    /// At most so many training pictures.
-    #[arg(long, help_heading = "Data")]
-    pub limit: Option<usize>,
-    /// At most so many test pictures.
-    #[arg(long, help_heading = "Data")]
-    pub test_limit: Option<usize>,
-    /// Share of a labelled folder held out for evaluation.
-    #[arg(long, help_heading = "Data", value_name = "SHARE")]
-    pub held_out: Option<f64>,
-    /// Training pictures drawn for `shapes`.
-    #[arg(long, help_heading = "Data", value_name = "N")]
-    pub shapes_train: Option<usize>,
-    /// Test pictures drawn for `shapes`.
-    #[arg(long, help_heading = "Data", value_name = "N")]
-    pub shapes_test: Option<usize>,
-
-    /// The network.
-    #[arg(long, help_heading = "Network")]
-    pub network: Option<Architecture>,
-    /// Channels after its stem (64 as published).
-    #[arg(long, help_heading = "Network")]
-    pub width: Option<usize>,
-    /// Length of a feature vector.
-    #[arg(long, help_heading = "Network")]
-    pub features: Option<usize>,
-
-    /// Rounds with neighbourhoods, after round 0 without.
-    #[arg(long, help_heading = "Training")]
-    pub rounds: Option<usize>,
-    /// Epochs in each round [default, quick: 10 to 100, the fewer pictures the more; 30 for shapes].
-    #[arg(long, help_heading = "Training")]
-    pub epochs: Option<usize>,
-    /// Pictures in a batch.
-    #[arg(long, help_heading = "Training")]
-    pub batch: Option<usize>,
-    /// Learning rate at the start of each round.
-    #[arg(long, visible_alias = "learning-rate", help_heading = "Training")]
-    pub lr: Option<f64>,
-    /// Share of the momentum that is kept.
-    #[arg(long, help_heading = "Training")]
-    pub momentum: Option<f64>,
-    /// Weight decay.
-    #[arg(long, help_heading = "Training")]
-    pub weight_decay: Option<f64>,
-    /// Whether momentum is Nesterov's: true or false.
-    #[arg(long, help_heading = "Training", value_name = "BOOL")]
-    pub nesterov: Option<bool>,
-    /// Shares of a round's epochs after which the learning rate falls: 0.6,0.8.
-    #[arg(
-        long,
-        help_heading = "Training",
-        value_name = "SHARES",
-        value_delimiter = ','
-    )]
-    pub milestones: Option<Vec<f64>>,
-    /// What the learning rate is multiplied by at each milestone.
-    #[arg(long, help_heading = "Training", value_name = "FACTOR")]
-    pub decay_factor: Option<f64>,
-
-    /// τ: temperature of the loss and the entropy.
-    #[arg(long, help_heading = "Discovery")]
-    pub tau: Option<f64>,
-    /// η: share of the new feature in the memory.
-    #[arg(long, help_heading = "Discovery")]
-    pub eta: Option<f64>,
-    /// k: neighbours of an anchor.
-    #[arg(long, short = 'k', help_heading = "Discovery", value_name = "K")]
-    pub neighbours: Option<usize>,
-    /// How the share of anchors grows over the rounds.
-    #[arg(long, help_heading = "Discovery", value_parser = PossibleValuesParser::new(["linear", "one-off"]).map(|s| curriculum(&s)))]
-    pub curriculum: Option<CurriculumChoice>,
-    /// Which features neighbourhoods are discovered from.
-    #[arg(long, help_heading = "Discovery", value_parser = sources())]
-    pub discover_from: Option<FeatureSource>,
-
-    /// Neighbours that vote in the kNN classifier.
-    #[arg(long, help_heading = "Evaluation", value_name = "K")]
-    pub knn_k: Option<usize>,
-    /// τ of their weights.
-    #[arg(long, help_heading = "Evaluation", value_name = "TAU")]
-    pub knn_tau: Option<f64>,
-    /// Which features of the training pictures vote.
-    #[arg(long, help_heading = "Evaluation", value_parser = sources())]
-    pub knn_features: Option<FeatureSource>,
-    /// Epochs between evaluations; a round's last epoch is always evaluated.
-    #[arg(long, help_heading = "Evaluation", value_name = "EPOCHS")]
-    pub evaluate_every: Option<usize>,
-
-    /// Least and greatest share of the area a crop keeps: 0.2,1.
-    #[arg(long, help_heading = "Augmentation", value_name = "LOW,HIGH", value_parser = pair)]
-    pub crop_scale: Option<(f64, f64)>,
-    /// Least and greatest width over height of a crop: 0.75,1.3333.
-    #[arg(long, help_heading = "Augmentation", value_name = "LOW,HIGH", value_parser = pair)]
-    pub crop_ratio: Option<(f64, f64)>,
-    /// Brightness is multiplied by 1 ± this.
-    #[arg(long, help_heading = "Augmentation")]
-    pub brightness: Option<f64>,
-    /// Contrast is multiplied by 1 ± this.
-    #[arg(long, help_heading = "Augmentation")]
-    pub contrast: Option<f64>,
-    /// Saturation is multiplied by 1 ± this.
-    #[arg(long, help_heading = "Augmentation")]
-    pub saturation: Option<f64>,
-    /// Hue turns by up to this share of the circle.
-    #[arg(long, help_heading = "Augmentation")]
-    pub hue: Option<f64>,
-    /// Probability of turning grey.
-    #[arg(long, help_heading = "Augmentation")]
-    pub grey: Option<f64>,
-    /// Probability of being mirrored.
-    #[arg(long, help_heading = "Augmentation")]
-    pub flip: Option<f64>,
+    pub settings: SettingArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -415,7 +286,7 @@ pub struct BenchCommon {
     #[arg(long, default_value = "cpu")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "bf16", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    #[arg(long, default_value = "bf16", value_parser = PossibleValuesParser::new(PrecisionChoice::NAMES).map(|s| precision(&s)))]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -433,34 +304,14 @@ fn preset(name: &str) -> Preset {
         .expect("the parser allows only these")
 }
 
+/// One of the names of a precision.
 pub fn precision(name: &str) -> PrecisionChoice {
-    match name {
-        "tf32" => PrecisionChoice::Tf32,
-        "f32" => PrecisionChoice::F32,
-        _ => PrecisionChoice::Bf16,
-    }
-}
-
-fn curriculum(name: &str) -> CurriculumChoice {
-    match name {
-        "one-off" => CurriculumChoice::OneOff,
-        _ => CurriculumChoice::Linear,
-    }
+    name.parse().expect("the parser allows only these")
 }
 
 fn sources() -> impl TypedValueParser<Value = FeatureSource> {
-    PossibleValuesParser::new(["memory", "recomputed"]).map(|s| match s.as_str() {
-        "recomputed" => FeatureSource::Recomputed,
-        _ => FeatureSource::Memory,
-    })
-}
-
-fn pair(text: &str) -> Result<(f64, f64), String> {
-    let number = |s: &str| s.trim().parse::<f64>().map_err(|e| format!("{s:?}: {e}"));
-    match text.split_once(',') {
-        Some((low, high)) => Ok((number(low)?, number(high)?)),
-        None => Err("give two numbers: LOW,HIGH".into()),
-    }
+    let names = PossibleValuesParser::new(FeatureSource::NAMES);
+    names.map(|s| s.parse().expect("the parser allows only these"))
 }
 
 #[cfg(test)]
@@ -489,14 +340,5 @@ mod tests {
         let both = train("train shapes --resume --name b");
         assert_eq!(both.resume.as_deref(), Some(""));
         assert_eq!(both.data.as_deref(), Some("shapes"));
-    }
-
-    #[test]
-    fn lists_and_pairs() {
-        let args = train("train --milestones 0.5,0.9 --crop-scale 0.3,1 --nesterov false");
-        assert_eq!(args.settings.milestones, Some(vec![0.5, 0.9]));
-        assert_eq!(args.settings.crop_scale, Some((0.3, 1.0)));
-        assert_eq!(args.settings.nesterov, Some(false));
-        assert!(pair("0.3").is_err() && pair("a,1").is_err());
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::train::{Preset, RunConfig, RunDir, TrainError, checkpoint_path};
+use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, checkpoint_path};
 
-use crate::args::{Settings, TrainArgs};
+use crate::args::TrainArgs;
 use crate::terminal::failure::Failure;
 
 /// What a `train` command comes to.
@@ -74,65 +74,27 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
         config.data.set = set.clone();
         config.data.seen_from = None; // typed here, whatever the file says
     }
-    apply(&args.settings, &mut config);
+    args.settings.apply(&mut config)?;
+    if config.method.name == MethodChoice::Supervised {
+        refuse_what_supervision_decides(args)?;
+        // The pictures decided about the number of classes when the run began; those of a new run will.
+        config = resumed.map_or(config.clone(), |run| {
+            config.supervised(run.network.features)
+        });
+    }
     config.check()?;
     Ok(config)
 }
 
-fn apply(s: &Settings, c: &mut RunConfig) {
-    fn set<T: Clone>(place: &mut T, value: &Option<T>) {
-        if let Some(value) = value {
-            *place = value.clone();
-        }
+/// Supervision has one round, a value for each class, and no memory to judge by.
+fn refuse_what_supervision_decides(args: &TrainArgs) -> Result<(), Failure> {
+    let decided = ["training.rounds", "network.features", "evaluation.features"];
+    match decided.iter().find_map(|name| args.settings.flag(name)) {
+        None => Ok(()),
+        Some(flag) => Err(Failure::usage(format!(
+            "--{flag} says nothing to a supervised run: it has one round, as many values as there are classes, and features that are recomputed to be judged; leave --{flag} out"
+        ))),
     }
-    fn some<T: Copy>(place: &mut Option<T>, value: &Option<T>) {
-        *place = value.or(*place);
-    }
-    set(&mut c.seed, &s.seed);
-    set(&mut c.machine.device, &s.device);
-    set(&mut c.machine.precision, &s.precision);
-    set(&mut c.machine.threads, &s.threads);
-
-    some(&mut c.data.size, &s.size);
-    some(&mut c.data.limit, &s.limit);
-    some(&mut c.data.test_limit, &s.test_limit);
-    set(&mut c.data.held_out, &s.held_out);
-    set(&mut c.data.shapes_train, &s.shapes_train);
-    set(&mut c.data.shapes_test, &s.shapes_test);
-
-    set(&mut c.network.architecture, &s.network);
-    set(&mut c.network.width, &s.width);
-    set(&mut c.network.features, &s.features);
-
-    set(&mut c.training.rounds, &s.rounds);
-    set(&mut c.training.epochs, &s.epochs);
-    set(&mut c.training.batch, &s.batch);
-    set(&mut c.training.learning_rate, &s.lr);
-    set(&mut c.training.momentum, &s.momentum);
-    set(&mut c.training.weight_decay, &s.weight_decay);
-    set(&mut c.training.nesterov, &s.nesterov);
-    set(&mut c.training.milestones, &s.milestones);
-    set(&mut c.training.decay_factor, &s.decay_factor);
-
-    set(&mut c.discovery.temperature, &s.tau);
-    set(&mut c.discovery.memory_rate, &s.eta);
-    set(&mut c.discovery.neighbours, &s.neighbours);
-    set(&mut c.discovery.curriculum, &s.curriculum);
-    set(&mut c.discovery.discover_from, &s.discover_from);
-
-    set(&mut c.evaluation.k, &s.knn_k);
-    set(&mut c.evaluation.temperature, &s.knn_tau);
-    set(&mut c.evaluation.features, &s.knn_features);
-    set(&mut c.evaluation.every, &s.evaluate_every);
-
-    set(&mut c.augmentation.crop_scale, &s.crop_scale);
-    set(&mut c.augmentation.crop_ratio, &s.crop_ratio);
-    set(&mut c.augmentation.brightness, &s.brightness);
-    set(&mut c.augmentation.contrast, &s.contrast);
-    set(&mut c.augmentation.saturation, &s.saturation);
-    set(&mut c.augmentation.hue, &s.hue);
-    set(&mut c.augmentation.grey, &s.grey);
-    set(&mut c.augmentation.flip, &s.flip);
 }
 
 /// The file that is meant by a model: itself, or the last checkpoint of a run.
@@ -254,19 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_reaches_its_setting() {
-        let flags = "--seed 9 --device cpu --threads 3 --size 48 --limit 100 --test-limit 50 --held-out 0.2 \
-            --shapes-train 10 --shapes-test 5 --network alexnet --width 7 --features 33 --rounds 6 --epochs 11 \
-            --batch 12 --lr 0.5 --momentum 0.8 --weight-decay 0.1 --nesterov false --milestones 0.1 --decay-factor 0.7 \
-            --tau 0.3 --eta 0.4 -k 2 --curriculum one-off --discover-from recomputed --knn-k 9 --knn-tau 0.2 \
-            --knn-features recomputed --evaluate-every 4 --crop-scale 0.5,0.6 --crop-ratio 0.9,1.1 --brightness 0.11 \
-            --contrast 0.12 --saturation 0.13 --hue 0.14 --grey 0.15 --flip 0.16";
-        let base = Preset::Quick.config("shapes");
-        let changed = resolved(&format!("train {flags}")).unwrap();
-        // Device and threads are the machine's.
-        let differing = base.differences(&changed).len();
-        assert_eq!(differing, flags.matches("--").count() + 1 - 2);
-        assert_eq!(changed.machine.threads, 3);
+    fn a_supervised_run_is_resumed_as_the_data_made_it() {
+        let asked = resolved("train --method supervised --epochs 3").unwrap();
+        assert_eq!(asked.method.name, MethodChoice::Supervised);
+        let run = asked.supervised(10);
+        for line in [
+            "train --resume",
+            "train --resume --preset quick --method supervised",
+        ] {
+            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+            let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
+                panic!("not train")
+            };
+            assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
+        }
+        for flag in ["--rounds 2", "--features 128", "--knn-features memory"] {
+            let failure = resolved(&format!("train --method supervised {flag}")).unwrap_err();
+            let name = flag.split(' ').next().unwrap();
+            assert!(failure.message.unwrap().starts_with(name));
+        }
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
         config.training.epochs = enough_epochs(&data);
     }
+    if let Plan::New(config) = &mut plan {
+        **config = config.fitted(&data)?;
+    }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
     let machine = config.machine.clone();
     let work = Training {
@@ -68,7 +71,7 @@ const A_ROUND: usize = 110_000 * 32 * 32;
 fn epochs_are_open(args: &TrainArgs) -> bool {
     let quick = args.preset.is_none_or(|p| p == Preset::Quick);
     let shapes = args.data.as_deref().is_none_or(|d| d == "shapes");
-    quick && !shapes && args.config.is_none() && args.settings.epochs.is_none()
+    quick && !shapes && args.config.is_none() && !args.settings.has("training.epochs")
 }
 
 /// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs a

@@ -2,71 +2,30 @@
 
 use std::fmt;
 
-use super::{ConfigError, MachineConfig, RunConfig};
+use super::value::Number;
+use super::{ConfigError, Range, RunConfig, SETTINGS};
 
 impl RunConfig {
     /// Says which setting cannot be, if one cannot, before anything is loaded.
     pub fn check(&self) -> Result<(), ConfigError> {
+        for setting in SETTINGS {
+            setting.check(self)?;
+        }
+        self.check_together()
+    }
+
+    /// What is asked of several settings at once.
+    fn check_together(&self) -> Result<(), ConfigError> {
         let t = &self.training;
-        at_least_one("training.epochs", t.epochs)?;
-        at_least_one("training.batch", t.batch)?;
-        at_most("training.rounds", t.rounds, 10_000)?;
         // Epochs number the random draws, and there is room for 2^20 of them.
         let epochs = (t.rounds + 1).saturating_mul(t.epochs);
-        at_most("training.epochs", epochs, 1 << 20)?;
-        positive("training.learning_rate", t.learning_rate)?;
-        share("training.momentum", t.momentum)?;
-        not_negative("training.weight_decay", t.weight_decay)?;
-        positive("training.decay_factor", t.decay_factor)?;
-        if t.momentum >= 1.0 {
-            return Err(setting(
-                "training.momentum",
-                "must be below 1, or nothing is ever forgotten".into(),
-            ));
+        if let Some(reason) = Range::AtMost(1 << 20).refuses(Number::Whole(epochs)) {
+            return Err(setting("training.epochs", reason));
         }
         if t.nesterov && t.momentum == 0.0 {
             return Err(setting(
                 "training.nesterov",
                 "needs a momentum above 0; set nesterov to false".into(),
-            ));
-        }
-        not_negative("training.warm_up", t.warm_up)?;
-        for milestone in &t.milestones {
-            share("training.milestones", *milestone)?;
-        }
-        let n = &self.network;
-        at_least_one("network.width", n.width)?;
-        at_most("network.width", n.width, 4096)?;
-        at_least_one("network.features", n.features)?;
-        at_most("network.features", n.features, 65_536)?;
-        let d = &self.discovery;
-        positive("discovery.temperature", d.temperature)?;
-        share("discovery.memory_rate", d.memory_rate)?;
-        positive("discovery.memory_rate", d.memory_rate)?;
-        at_least_one("discovery.neighbours", d.neighbours)?;
-        let e = &self.evaluation;
-        at_least_one("evaluation.k", e.k)?;
-        positive("evaluation.temperature", e.temperature)?;
-        at_least_one("evaluation.every", e.every)?;
-        let data = &self.data;
-        for (name, value) in [
-            ("data.size", data.size),
-            ("data.limit", data.limit),
-            ("data.test_limit", data.test_limit),
-            ("data.shapes_train", Some(data.shapes_train)),
-        ] {
-            at_least_one(name, value.unwrap_or(1))?;
-        }
-        at_most("data.size", data.size.unwrap_or(1), 4096)?;
-        at_most(
-            "machine.threads",
-            self.machine.threads,
-            MachineConfig::MOST_THREADS,
-        )?;
-        if !(0.0..1.0).contains(&data.held_out) {
-            return Err(setting(
-                "data.held_out",
-                format!("must be in [0, 1), is {}", data.held_out),
             ));
         }
         let augmentation = self.augmentation.augmentation().check();
@@ -133,44 +92,6 @@ fn differ(prefix: &str, ours: &toml::Table, theirs: &toml::Table, found: &mut Ve
 
 fn setting(setting: &'static str, reason: String) -> ConfigError {
     ConfigError::Setting { setting, reason }
-}
-
-fn at_least_one(name: &'static str, value: usize) -> Result<(), ConfigError> {
-    match value {
-        0 => Err(setting(name, "must be at least 1, is 0".into())),
-        _ => Ok(()),
-    }
-}
-
-fn at_most(name: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
-    if value <= most {
-        return Ok(());
-    }
-    Err(setting(
-        name,
-        format!("may come to {most} at most, is {value}"),
-    ))
-}
-
-fn positive(name: &'static str, value: f64) -> Result<(), ConfigError> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
-    }
-    Err(setting(name, format!("must be above 0, is {value}")))
-}
-
-fn not_negative(name: &'static str, value: f64) -> Result<(), ConfigError> {
-    if value >= 0.0 && value.is_finite() {
-        return Ok(());
-    }
-    Err(setting(name, format!("must be 0 or more, is {value}")))
-}
-
-fn share(name: &'static str, value: f64) -> Result<(), ConfigError> {
-    if (0.0..=1.0).contains(&value) {
-        return Ok(());
-    }
-    Err(setting(name, format!("must be in [0, 1], is {value}")))
 }
 
 #[cfg(test)]

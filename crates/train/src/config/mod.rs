@@ -1,22 +1,32 @@
 //! Everything a run depends on, resolved: what `config.toml` holds and what can be fed back in.
 //!
-//! A configuration begins as a [`Preset`], a file may change any part of it ([`RunConfig::overlaid`]), and
+//! Each setting is declared once, in `settings.rs`; its table, its TOML, its range and its flag follow from that. A configuration begins as a [`Preset`], a file may change any part of it ([`RunConfig::overlaid`]), and
 //! [`RunConfig::check`] says what cannot be. Nothing later reads flags or the environment.
 
 mod check;
+mod choices;
+mod declare;
+mod fit;
 mod place;
 mod preset;
+mod range;
 mod sections;
+mod setting;
+mod settings;
+mod value;
 
 pub use check::Difference;
-pub use preset::Preset;
-pub use sections::{
-    AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    PrecisionChoice, ScheduleChoice, TrainingConfig,
+pub use choices::{
+    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, PrecisionChoice, ScheduleChoice,
 };
-
-use serde::{Deserialize, Serialize};
+pub use preset::Preset;
+pub use range::Range;
+pub use setting::{Flag, Setting};
+pub use settings::{
+    AugmentationConfig, DataConfig, DiscoveryConfig, EvaluationConfig, MachineConfig, MethodConfig,
+    NetworkConfig, RunConfig, SETTINGS, TrainingConfig,
+};
+pub use value::Kind;
 
 /// A configuration that cannot be, with the way out.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +39,12 @@ pub enum ConfigError {
         /// What it must be.
         reason: String,
     },
+    /// A name that no setting has.
+    #[error("{setting}: no setting is called so")]
+    Unknown {
+        /// The name.
+        setting: String,
+    },
     /// A file that is not a configuration.
     #[error("{place}: not a configuration: {reason}")]
     File {
@@ -37,31 +53,6 @@ pub enum ConfigError {
         /// What was met.
         reason: String,
     },
-}
-
-/// All settings of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunConfig {
-    /// Decides every random draw.
-    pub seed: u64,
-    /// Which method; one that is not named is Anchor Neighbourhood Discovery.
-    #[serde(default)]
-    pub method: MethodConfig,
-    /// Which pictures.
-    pub data: DataConfig,
-    /// Which network.
-    pub network: NetworkConfig,
-    /// How long and how fast.
-    pub training: TrainingConfig,
-    /// The method's own settings.
-    pub discovery: DiscoveryConfig,
-    /// What the network sees of the pictures.
-    pub augmentation: AugmentationConfig,
-    /// How features are judged.
-    pub evaluation: EvaluationConfig,
-    /// Where it runs; no result depends on it.
-    pub machine: MachineConfig,
 }
 
 impl RunConfig {

@@ -1,12 +1,6 @@
-//! Configurations to begin from.
+//! Configurations to begin from. A setting's value in each is declared with the setting.
 
-use anchorhood_models::Architecture;
-
-use super::{
-    AugmentationConfig, CurriculumChoice, DataConfig, DeviceChoice, DiscoveryConfig,
-    EvaluationConfig, FeatureSource, MachineConfig, MethodConfig, NetworkConfig, PrecisionChoice,
-    RunConfig, ScheduleChoice, TrainingConfig,
-};
+use super::RunConfig;
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,110 +25,34 @@ impl Preset {
 
     /// The configuration for a data set.
     pub fn config(self, set: &str) -> RunConfig {
-        let paper = paper(set);
+        let start = match (self, set) {
+            (Preset::Paper, _) => Start::Paper,
+            (Preset::Quick, "shapes") => Start::Shapes,
+            (Preset::Quick, _) => Start::Quick,
+        };
+        let mut config = RunConfig::started(start);
+        config.data.set = set.into();
+        config
+    }
+}
+
+/// Which value of a setting a preset takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Paper,
+    Quick,
+    /// The quick preset on `shapes`, which are simple; how long photographs take depends on how many there are.
+    Shapes,
+}
+
+impl Start {
+    /// Of a setting's values the one that counts; what is not given is the paper's.
+    pub(super) fn value<T>(self, paper: T, quick: Option<T>, shapes: Option<T>) -> T {
         match self {
-            Preset::Paper => paper,
-            Preset::Quick => quick(paper),
+            Start::Paper => paper,
+            Start::Quick => quick.unwrap_or(paper),
+            Start::Shapes => shapes.or(quick).unwrap_or(paper),
         }
-    }
-}
-
-fn paper(set: &str) -> RunConfig {
-    RunConfig {
-        seed: 0,
-        method: MethodConfig::default(),
-        data: DataConfig {
-            set: set.into(),
-            seen_from: None,
-            size: None,
-            limit: None,
-            test_limit: None,
-            held_out: 0.1,
-            shapes_train: 50_000,
-            shapes_test: 10_000,
-        },
-        network: NetworkConfig {
-            architecture: Architecture::ResNet18,
-            width: Architecture::ResNet18.default_width(),
-            features: 128,
-        },
-        training: TrainingConfig {
-            rounds: 4,
-            epochs: 200,
-            batch: 128,
-            learning_rate: 0.03,
-            momentum: 0.9,
-            weight_decay: 5e-4,
-            nesterov: true,
-            schedule: ScheduleChoice::Steps,
-            warm_up: 0.0,
-            one_schedule: false,
-            milestones: vec![0.6, 0.8],
-            decay_factor: 0.1,
-        },
-        discovery: DiscoveryConfig {
-            temperature: 0.1,
-            memory_rate: 0.5,
-            neighbours: 1,
-            curriculum: CurriculumChoice::Linear,
-            discover_from: FeatureSource::Memory,
-        },
-        augmentation: AugmentationConfig {
-            crop_scale: (0.2, 1.0),
-            crop_ratio: (0.75, 4.0 / 3.0),
-            brightness: 0.4,
-            contrast: 0.4,
-            saturation: 0.4,
-            hue: 0.4,
-            jitter: 1.0,
-            grey: 0.2,
-            blur: 0.0,
-            blur_sigma: (0.1, 2.0),
-            solarise: 0.0,
-            flip: 0.0,
-        },
-        evaluation: EvaluationConfig {
-            k: 200,
-            temperature: 0.07,
-            features: FeatureSource::Memory,
-            every: 10,
-        },
-        machine: MachineConfig {
-            device: DeviceChoice::Auto,
-            precision: PrecisionChoice::Bf16,
-            threads: 0,
-        },
-    }
-}
-
-/// `shapes` are simple, so a very narrow network on few pictures learns them within two minutes. Photographs need a wider
-/// one; how long that takes depends on how many there are.
-fn quick(paper: RunConfig) -> RunConfig {
-    let shapes = paper.data.set == "shapes";
-    RunConfig {
-        data: DataConfig {
-            shapes_train: 2_000,
-            shapes_test: 1_000,
-            ..paper.data
-        },
-        network: NetworkConfig {
-            width: if shapes { 4 } else { 16 },
-            ..paper.network
-        },
-        training: TrainingConfig {
-            rounds: 2,
-            epochs: if shapes { 30 } else { 10 },
-            // Small batches: in short runs the number of steps counts.
-            batch: if shapes { 32 } else { 64 },
-            // The rate falls late: there is little time to learn at the high one.
-            milestones: vec![0.8, 0.9],
-            ..paper.training
-        },
-        evaluation: EvaluationConfig {
-            every: if shapes { 5 } else { 2 },
-            ..paper.evaluation
-        },
-        ..paper
     }
 }
 

@@ -1,0 +1,189 @@
+//! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
+
+use anchorhood_discover::Curriculum;
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
+
+use super::value::{Kind, Value, by_display, by_serde};
+
+/// An enum of names.
+macro_rules! choices {
+    ($($(#[$about:meta])* $choice:ident { $($(#[$each:meta])* $variant:ident = $name:literal,)+ })+) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $choice {
+            $($(#[$each])* $variant,)+
+        }
+
+        impl $choice {
+            /// What can be typed.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// What the user types.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($choice::$variant => $name,)+
+                }
+            }
+
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some($choice::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $choice {
+            fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $choice {
+            type Err = String;
+
+            fn from_str(name: &str) -> Result<Self, String> {
+                let names = || $choice::NAMES.join(", ");
+                $choice::named(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
+            }
+        }
+
+        impl Serialize for $choice {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $choice {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let name = String::deserialize(from)?;
+                let unknown = || D::Error::unknown_variant(&name, $choice::NAMES);
+                $choice::named(&name).ok_or_else(unknown)
+            }
+        }
+
+        impl Value for $choice {
+            const KIND: Kind = Kind::Choice($choice::NAMES);
+            by_display!();
+            by_serde!();
+        }
+    )+};
+}
+
+choices! {
+    /// The methods there are.
+    MethodChoice {
+        /// Anchor Neighbourhood Discovery.
+        And = "and",
+        /// Cross-entropy on labels.
+        Supervised = "supervised",
+    }
+
+    /// How the learning rate falls.
+    ScheduleChoice {
+        /// At milestones.
+        Steps = "steps",
+        /// As a cosine, to zero.
+        Cosine = "cosine",
+    }
+
+    /// How the share of anchors grows.
+    CurriculumChoice {
+        /// r/R in round r.
+        Linear = "linear",
+        /// All at once, from round 1.
+        OneOff = "one-off",
+    }
+
+    /// Which features of the training pictures.
+    FeatureSource {
+        /// The memory bank as training left it.
+        Memory = "memory",
+        /// Those the network gives now, without augmentation.
+        Recomputed = "recomputed",
+    }
+
+    /// What numbers a GPU computes with; the CPU's are f32.
+    #[derive(Default)]
+    PrecisionChoice {
+        /// Activations in bf16, sums and weights in f32.
+        #[default]
+        Bf16 = "bf16",
+        /// f32, with convolutions rounded to tf32.
+        Tf32 = "tf32",
+        /// f32.
+        F32 = "f32",
+    }
+}
+
+impl From<CurriculumChoice> for Curriculum {
+    fn from(choice: CurriculumChoice) -> Self {
+        match choice {
+            CurriculumChoice::Linear => Curriculum::Linear,
+            CurriculumChoice::OneOff => Curriculum::OneOff,
+        }
+    }
+}
+
+impl From<PrecisionChoice> for anchorhood_engine::Precision {
+    fn from(choice: PrecisionChoice) -> Self {
+        match choice {
+            PrecisionChoice::Bf16 => anchorhood_engine::Precision::Bf16,
+            PrecisionChoice::Tf32 => anchorhood_engine::Precision::Tf32,
+            PrecisionChoice::F32 => anchorhood_engine::Precision::F32,
+        }
+    }
+}
+
+/// Which device: `auto`, `cpu`, `cuda` or `cuda:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum DeviceChoice {
+    /// The first GPU that works, else the CPU.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU by its number.
+    Cuda(usize),
+}
+
+impl std::fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            DeviceChoice::Auto => f.write_str("auto"),
+            DeviceChoice::Cpu => f.write_str("cpu"),
+            DeviceChoice::Cuda(0) => f.write_str("cuda"),
+            DeviceChoice::Cuda(n) => write!(f, "cuda:{n}"),
+        }
+    }
+}
+
+impl std::str::FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = |n: &str| n.parse().ok().map(DeviceChoice::Cuda);
+        let choice = match name {
+            "auto" => Some(DeviceChoice::Auto),
+            "cpu" => Some(DeviceChoice::Cpu),
+            "cuda" => Some(DeviceChoice::Cuda(0)),
+            _ => name.strip_prefix("cuda:").and_then(number),
+        };
+        choice.ok_or_else(|| format!("{name:?} is none of auto, cpu, cuda, cuda:N"))
+    }
+}
+
+impl TryFrom<String> for DeviceChoice {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
+
+impl From<DeviceChoice> for String {
+    fn from(choice: DeviceChoice) -> String {
+        choice.to_string()
+    }
+}

@@ -1,0 +1,103 @@
+//! What a setting's numbers must satisfy, each in the sentence that refuses others.
+
+use std::fmt;
+
+use super::value::Number;
+
+/// A condition on every number of a setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// Whatever its kind admits.
+    Any,
+    /// 1, 2, ….
+    AtLeastOne,
+    /// Up to this.
+    AtMost(usize),
+    /// Above 0.
+    Positive,
+    /// 0 or more.
+    NotNegative,
+    /// From 0 to 1.
+    Share,
+    /// From 0 to 1, but not 1 itself.
+    ShareBelowOne,
+    /// Below this, and why.
+    Below(f64, &'static str),
+    /// What the augmentation itself says, for its settings together.
+    Augmentation,
+}
+
+impl Range {
+    /// What is wrong with a number, if anything is.
+    pub(super) fn refuses(self, number: Number) -> Option<String> {
+        let value = number.value();
+        let (admitted, must) = match self {
+            Range::Any | Range::Augmentation => return None,
+            Range::AtLeastOne => (value >= 1.0, "must be at least 1".into()),
+            Range::AtMost(most) => (value <= most as f64, format!("may come to {most} at most")),
+            Range::Positive => (
+                value > 0.0 && value.is_finite(),
+                "must be above 0".to_string(),
+            ),
+            Range::NotNegative => (
+                value >= 0.0 && value.is_finite(),
+                "must be 0 or more".into(),
+            ),
+            Range::Share => ((0.0..=1.0).contains(&value), "must be in [0, 1]".into()),
+            Range::ShareBelowOne => ((0.0..1.0).contains(&value), "must be in [0, 1)".into()),
+            Range::Below(most, why) if value >= most => {
+                return Some(format!("must be below {most}, {why}"));
+            }
+            Range::Below(..) => return None,
+        };
+        (!admitted).then(|| format!("{must}, is {number}"))
+    }
+}
+
+impl Number {
+    fn value(self) -> f64 {
+        match self {
+            Number::Whole(n) => n as f64,
+            Number::Real(x) => x,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Number::Whole(n) => n.fmt(f),
+            Number::Real(x) => x.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refuses_in_its_own_words() {
+        let says = |range: Range, x: f64| range.refuses(Number::Real(x)).unwrap_or_default();
+        let none = Number::Whole(0);
+        assert_eq!(
+            Range::AtLeastOne.refuses(none).unwrap(),
+            "must be at least 1, is 0"
+        );
+        assert_eq!(
+            Range::AtMost(4096).refuses(Number::Whole(usize::MAX)),
+            Some(format!("may come to 4096 at most, is {}", usize::MAX))
+        );
+        assert_eq!(says(Range::Positive, 0.0), "must be above 0, is 0");
+        assert_eq!(says(Range::NotNegative, -0.5), "must be 0 or more, is -0.5");
+        assert_eq!(says(Range::Share, 1.5), "must be in [0, 1], is 1.5");
+        assert_eq!(says(Range::ShareBelowOne, 1.0), "must be in [0, 1), is 1");
+        assert_eq!(
+            says(Range::Below(1.0, "or else"), 1.0),
+            "must be below 1, or else"
+        );
+        for range in [Range::Positive, Range::NotNegative, Range::Share] {
+            assert!(!says(range, f64::NAN).is_empty() && says(range, 0.5).is_empty());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! All settings of a run, each declared once: its type, its value in each preset, its range, its flag and its help. How to read a
+//! line is said in `declare.rs`. Real numbers are f64 so that 0.03 is written as 0.03.
+
+use anchorhood_models::Architecture;
+use serde::de::Error;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Range::{
+    Any, AtLeastOne, AtMost, Augmentation, Below, NotNegative, Positive, Share, ShareBelowOne,
+};
+use super::declare::{absent, first, setting, settings};
+use super::preset::Start;
+use super::setting::long;
+use super::value::{Read, Value, Write};
+use super::{
+    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, PrecisionChoice, ScheduleChoice,
+    Setting,
+};
+
+settings! {
+    /// All settings of a run.
+    RunConfig, "Run" {
+        /// Decides every random draw.
+        seed: u64 = 0; [Any], flag long("seed");
+    }
+
+    /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery.
+    method: MethodConfig, "Run" {
+        /// How to learn: without labels, by Anchor Neighbourhood Discovery (the default), or supervised, from labels.
+        name: MethodChoice = MethodChoice::And;
+            [Any], flag long("method"), absent MethodChoice::And;
+    }
+
+    /// `[data]`: which pictures.
+    data: DataConfig, "Data" {
+        /// `shapes`, `cifar10`, `cifar100`, `cifar10:PATH` or the path of a folder.
+        set: String = "shapes".into(); [Any];
+        /// The folder that a `set` which is no whole path is seen from: the one the run was started in.
+        seen_from: Option<String> = None; [Any];
+        /// Resize pictures to so many pixels a side.
+        size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size");
+        /// At most so many training pictures.
+        limit: Option<usize> = None; [AtLeastOne], flag long("limit");
+        /// At most so many test pictures.
+        test_limit: Option<usize> = None; [AtLeastOne], flag long("test-limit");
+        /// Share of a labelled folder held out for evaluation.
+        held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
+        /// Training pictures drawn for `shapes`.
+        shapes_train: usize = 50_000, quick 2_000; [AtLeastOne], flag long("shapes-train").value("N");
+        /// Test pictures drawn for `shapes`.
+        shapes_test: usize = 10_000, quick 1_000; [Any], flag long("shapes-test").value("N");
+    }
+
+    /// `[network]`: which network.
+    network: NetworkConfig, "Network" {
+        /// The network.
+        architecture: Architecture = Architecture::ResNet18; [Any], flag long("network");
+        // Shapes are simple: a very narrow network learns them within two minutes. Photographs need a wider one.
+        /// Channels after its stem (64 as published).
+        width: usize = Architecture::ResNet18.default_width(), quick 16, shapes 4;
+            [AtLeastOne, AtMost(4096)], flag long("width");
+        /// Length of a feature vector.
+        features: usize = 128; [AtLeastOne, AtMost(65_536)], flag long("features");
+    }
+
+    /// `[training]`: how long and how fast.
+    training: TrainingConfig, "Training" {
+        /// Rounds with neighbourhoods, after round 0 without.
+        rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
+        /// Epochs in each round [default, quick: 10 to 100, the fewer pictures the more; 30 for shapes].
+        epochs: usize = 200, quick 10, shapes 30; [AtLeastOne], flag long("epochs");
+        // Small batches are quick's: in short runs the number of steps counts.
+        /// Pictures in a batch.
+        batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");
+        /// Learning rate at the start of each round.
+        learning_rate: f64 = 0.03; [Positive], flag long("lr").alias("learning-rate");
+        /// Share of the momentum that is kept.
+        momentum: f64 = 0.9; [Share, Below(1.0, "or nothing is ever forgotten")], flag long("momentum");
+        /// Weight decay.
+        weight_decay: f64 = 5e-4; [NotNegative], flag long("weight-decay");
+        /// Whether momentum is Nesterov's: true or false.
+        nesterov: bool = true; [Any], flag long("nesterov").value("BOOL");
+        /// How the learning rate falls: at the milestones (the default), or as a cosine, to zero.
+        schedule: ScheduleChoice = ScheduleChoice::Steps;
+            [Any], flag long("schedule"), unwritten ScheduleChoice::Steps;
+        /// Epochs in which the learning rate rises to its full height first.
+        warm_up: f64 = 0.0; [NotNegative], flag long("warm-up").value("EPOCHS"), unwritten 0.0;
+        /// Whether one schedule spans all rounds, rather than one each round: true or false.
+        one_schedule: bool = false; [Any], flag long("one-schedule").value("BOOL"), unwritten false;
+        // The quick preset's rate falls late: there is little time to learn at the high one.
+        /// Shares of a round's epochs after which the learning rate falls: 0.6,0.8.
+        milestones: Vec<f64> = vec![0.6, 0.8], quick vec![0.8, 0.9]; [Share], flag long("milestones").value("SHARES");
+        /// What the learning rate is multiplied by at each milestone.
+        decay_factor: f64 = 0.1; [Positive], flag long("decay-factor").value("FACTOR");
+    }
+
+    /// `[discovery]`: the settings of Anchor Neighbourhood Discovery.
+    discovery: DiscoveryConfig, "Discovery" {
+        /// τ: temperature of the loss and the entropy.
+        temperature: f64 = 0.1; [Positive], flag long("tau");
+        /// η: share of the new feature in the memory.
+        memory_rate: f64 = 0.5; [Share, Positive], flag long("eta");
+        /// k: neighbours of an anchor.
+        neighbours: usize = 1; [AtLeastOne], flag long("neighbours").short('k').value("K");
+        /// How the share of anchors grows over the rounds.
+        curriculum: CurriculumChoice = CurriculumChoice::Linear; [Any], flag long("curriculum");
+        /// Which features neighbourhoods are discovered from.
+        discover_from: FeatureSource = FeatureSource::Memory; [Any], flag long("discover-from");
+    }
+
+    /// `[augmentation]`: what the network sees of a picture.
+    augmentation: AugmentationConfig, "Augmentation" {
+        /// Least and greatest share of the area a crop keeps: 0.2,1.
+        crop_scale: (f64, f64) = (0.2, 1.0); [Augmentation], flag long("crop-scale").value("LOW,HIGH");
+        /// Least and greatest width over height of a crop: 0.75,1.3333.
+        crop_ratio: (f64, f64) = (0.75, 4.0 / 3.0); [Augmentation], flag long("crop-ratio").value("LOW,HIGH");
+        /// Brightness is multiplied by 1 ± this.
+        brightness: f64 = 0.4; [Augmentation], flag long("brightness");
+        /// Contrast is multiplied by 1 ± this.
+        contrast: f64 = 0.4; [Augmentation], flag long("contrast");
+        /// Saturation is multiplied by 1 ± this.
+        saturation: f64 = 0.4; [Augmentation], flag long("saturation");
+        /// Hue turns by up to this share of the circle.
+        hue: f64 = 0.4; [Augmentation], flag long("hue");
+        /// Probability that the four colour changes above are made at all.
+        jitter: f64 = 1.0; [Augmentation], flag long("jitter"), unwritten 1.0;
+        /// Probability of turning grey.
+        grey: f64 = 0.2; [Augmentation], flag long("grey");
+        /// Probability of a Gaussian blur.
+        blur: f64 = 0.0; [Augmentation], flag long("blur"), unwritten 0.0;
+        /// Least and greatest standard deviation of the blur, in pixels: 0.1,2.
+        blur_sigma: (f64, f64) = (0.1, 2.0);
+            [Augmentation], flag long("blur-sigma").value("LOW,HIGH"), unwritten (0.1, 2.0);
+        /// Probability that bright values are turned dark.
+        solarise: f64 = 0.0; [Augmentation], flag long("solarise"), unwritten 0.0;
+        /// Probability of being mirrored.
+        flip: f64 = 0.0; [Augmentation], flag long("flip");
+    }
+
+    /// `[evaluation]`: how features are judged.
+    evaluation: EvaluationConfig, "Evaluation" {
+        /// Neighbours that vote in the kNN classifier.
+        k: usize = 200; [AtLeastOne], flag long("knn-k").value("K");
+        /// τ of their weights.
+        temperature: f64 = 0.07; [Positive], flag long("knn-tau").value("TAU");
+        /// Which features of the training pictures vote.
+        features: FeatureSource = FeatureSource::Memory; [Any], flag long("knn-features");
+        /// Epochs between evaluations; a round's last epoch is always evaluated.
+        every: usize = 10, quick 2, shapes 5; [AtLeastOne], flag long("evaluate-every").value("EPOCHS");
+    }
+
+    /// `[machine]`: where it runs; no result depends on it.
+    machine: MachineConfig, "Run" {
+        /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+        device: DeviceChoice = DeviceChoice::Auto; [Any], flag long("device");
+        /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
+        precision: PrecisionChoice = PrecisionChoice::Bf16;
+            [Any], flag long("precision"), absent PrecisionChoice::Bf16;
+        /// Threads; 0 for one a core.
+        threads: usize = 0; [AtMost(MachineConfig::MOST_THREADS)], flag long("threads");
+    }
+}
+
+fn missing<'de, D: Deserializer<'de>>(name: &'static str) -> D::Error {
+    D::Error::missing_field(name)
+}
