@@ -84,4 +84,26 @@ mod tests {
         assert_eq!(quick.augmentation, paper.augmentation);
         assert_eq!(quick.training.learning_rate, paper.training.learning_rate);
     }
+
+    #[test]
+    fn quick_is_shorter_and_smaller_and_more_so_for_shapes() {
+        let of = |set: &str| {
+            let config = Preset::Quick.config(set);
+            assert_eq!(config.data.set, set);
+            assert_eq!(
+                (config.training.rounds, config.data.shapes_train),
+                (2, 2_000)
+            );
+            assert_eq!(config.training.milestones, [0.8, 0.9]);
+            let t = &config.training;
+            (
+                config.network.width,
+                t.epochs,
+                t.batch,
+                config.evaluation.every,
+            )
+        };
+        assert_eq!(of("cifar10"), (16, 10, 64, 2));
+        assert_eq!(of("shapes"), (4, 30, 32, 5));
+    }
 }
