@@ -125,7 +125,10 @@ fn layers_are_extracted_through_taps() {
             let rows =
                 extract_layer(&mut network(2), *node, &pictures, mean, std, 100, &tell).unwrap();
             assert_eq!((rows.len(), *told.lock().unwrap()), (5, 5));
-            assert!(rows.dim <= 100 && rows.dim.is_multiple_of(rows.channels), "{name}");
+            assert!(
+                rows.dim <= 100 && rows.dim.is_multiple_of(rows.channels),
+                "{name}"
+            );
             let mut single = network(1);
             for i in 0..5 {
                 let mut seen = vec![0.0; 16 * 16 * 3];

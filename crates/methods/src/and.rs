@@ -138,7 +138,11 @@ impl Method for And {
             let neighbours = found.neighbours().to_vec();
             let anchors = found.anchors().iter().map(|a| u8::from(*a)).collect();
             let entropy = found.entropy().to_vec();
-            state.push("memory.neighbours", vec![n, found.k()], Values::U32(neighbours));
+            state.push(
+                "memory.neighbours",
+                vec![n, found.k()],
+                Values::U32(neighbours),
+            );
             state.push("memory.anchors", vec![n], Values::U8(anchors));
             state.push("memory.entropy", vec![n], Values::F32(entropy));
         }
@@ -147,9 +151,9 @@ impl Method for And {
 
     fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
         let wanted = [self.memory.len(), self.memory.dim()];
-        let (shape, rows) = state
-            .floats("memory.bank")
-            .ok_or(StateError::Missing { name: "memory.bank" })?;
+        let (shape, rows) = state.floats("memory.bank").ok_or(StateError::Missing {
+            name: "memory.bank",
+        })?;
         if shape != wanted {
             return Err(StateError::Shape {
                 name: "memory.bank",
@@ -183,8 +187,12 @@ pub fn neighbourhoods_of(state: &StateDict) -> Result<Option<Neighbourhoods>, St
         return Ok(None);
     };
     let missing = |name| StateError::Missing { name };
-    let (_, anchors) = state.flags("memory.anchors").ok_or(missing("memory.anchors"))?;
-    let (_, entropy) = state.floats("memory.entropy").ok_or(missing("memory.entropy"))?;
+    let (_, anchors) = state
+        .flags("memory.anchors")
+        .ok_or(missing("memory.anchors"))?;
+    let (_, entropy) = state
+        .floats("memory.entropy")
+        .ok_or(missing("memory.entropy"))?;
     let k = shape.get(1).copied().unwrap_or(0);
     let anchors = anchors.iter().map(|a| *a != 0).collect();
     let found = Neighbourhoods::from_parts(k, neighbours.to_vec(), anchors, entropy.to_vec())?;

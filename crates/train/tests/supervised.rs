@@ -36,7 +36,10 @@ fn small() -> (RunConfig, Dataset) {
 }
 
 fn bits(checkpoint: &Checkpoint) -> Vec<u32> {
-    let tensors = checkpoint.weights.iter().chain(checkpoint.slots.iter().flat_map(|s| &s.tensors));
+    let tensors = checkpoint
+        .weights
+        .iter()
+        .chain(checkpoint.slots.iter().flat_map(|s| &s.tensors));
     tensors
         .flat_map(|t| t.values.iter().map(|v| v.to_bits()))
         .collect()

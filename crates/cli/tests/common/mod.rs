@@ -139,7 +139,11 @@ pub fn names(folder: &Path) -> Vec<String> {
 /// The bits of all that training changes.
 pub fn bits(checkpoint: &Path) -> Vec<u32> {
     let c = anchorhood::train::Checkpoint::load(checkpoint).expect("a checkpoint");
-    let tensors = c.weights.iter().chain(c.slots.iter().flat_map(|s| &s.tensors)).map(|t| &t.values);
+    let tensors = c
+        .weights
+        .iter()
+        .chain(c.slots.iter().flat_map(|s| &s.tensors))
+        .map(|t| &t.values);
     let memory = c.memory().map_or(&[][..], |(rows, _)| rows);
     let all = tensors.flatten().chain(memory);
     all.map(|v| v.to_bits()).collect()
