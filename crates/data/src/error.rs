@@ -193,6 +193,22 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// A packed set of another size than was asked for.
+    #[error("size: {} holds pictures of {size}×{size}, not {asked}×{asked}", .path.display())]
+    PackSize {
+        /// The file.
+        path: PathBuf,
+        /// Pixels a side of its pictures.
+        size: usize,
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A packed set would take the place of another.
+    #[error("output: {} is there already, and was not made from these pictures at this size", .path.display())]
+    PackExists {
+        /// The file.
+        path: PathBuf,
+    },
     /// An option outside its range.
     #[error("{option}: {why}")]
     BadOption {
@@ -241,6 +257,8 @@ impl DataError {
                 | NotThisSet { .. }
                 | EmptyFolder { .. }
                 | NotADataset { .. }
+                | PackSize { .. }
+                | PackExists { .. }
                 | BadOption { .. }
                 | Unfit { .. }
         )

@@ -40,7 +40,7 @@ pub enum Error {
     #[error("{0}")]
     Plan(String),
     /// The device has not enough memory.
-    #[error("{what}: {} MiB asked for, {} of the device's {} MiB are free; {advice}", .asked.div_ceil(1 << 20), .free >> 20, .total >> 20)]
+    #[error("{what}: {} MiB asked for, {} of the device's {} MiB are free", .asked.div_ceil(1 << 20), .free >> 20, .total >> 20)]
     Memory {
         /// What it was for.
         what: String,
@@ -50,12 +50,31 @@ pub enum Error {
         free: usize,
         /// Bytes there are.
         total: usize,
-        /// What would fit.
-        advice: String,
+        /// What would fit, where that is known.
+        fits: Option<Fits>,
     },
     /// The device failed.
     #[error("{0}")]
     Device(String),
+}
+
+/// What would fit where a device has not enough memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fits {
+    /// Fewer pictures at a time.
+    Batch {
+        /// How many; 0 where not even one would fit.
+        pictures: usize,
+        /// Whether a narrower precision would need half as much.
+        halved: bool,
+    },
+    /// Fewer rows of features, or as much shorter ones.
+    Rows {
+        /// So much of them.
+        percent: u8,
+    },
+    /// As many rows of fewer values each.
+    ShorterRows,
 }
 
 /// A result of the engine.

@@ -60,7 +60,7 @@ pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};
 pub use cuda::{Cuda, Found, Library};
 pub use device::{Backend, Device};
-pub use error::{Error, Result};
+pub use error::{Error, Fits, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
 pub use optimiser::{Norms, Optimiser, ParameterGroup};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anchorhood_data::Labels;
 use anchorhood_engine::{
-    Buffer, Device, Epoch, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result,
+    Buffer, Device, Epoch, Error, Fits, Graph, Loss, Network, NetworkOptions, Optimiser, Result,
 };
 use anchorhood_random::{Draws, Stream as Purpose};
 use rayon::prelude::*;
@@ -255,7 +255,7 @@ fn hand_over(device: &Device, values: Vec<f32>) -> Result<Buffer> {
             asked,
             free,
             total,
-            advice: "fewer of a picture (--values) or --device cpu would fit".into(),
+            fits: Some(Fits::ShorterRows),
         },
         other => other,
     })

@@ -107,7 +107,7 @@ pub fn timm_config(
     }
     if conv1[0] != 64 {
         return Err(ExportError::NotThere(format!(
-            "timm's {architecture} has 64 channels after its stem, and this one {}; export --onnx or --safetensors instead",
+            "timm's {architecture} has 64 channels after its stem, and this one {}",
             conv1[0]
         )));
     }
@@ -132,9 +132,7 @@ pub fn timm_config(
 }
 
 fn no_timm(architecture: &str) -> ExportError {
-    ExportError::NotThere(format!(
-        "timm has no {architecture} like this one; export --onnx or --safetensors instead"
-    ))
+    ExportError::NotThere(format!("timm has no {architecture} like this one"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub enum ReproduceError {
         known: String,
     },
     /// A file or folder that cannot be written or read.
-    #[error("{}: {source}; give another folder with -o, or make room there", .path.display())]
+    #[error("{}: {source}", .path.display())]
     Io {
         /// Which.
         path: PathBuf,

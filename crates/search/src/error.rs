@@ -56,10 +56,7 @@ pub enum SearchError {
         reason: String,
     },
     /// An interrupted job with other settings lies where this one would keep its own.
-    #[error(
-        "{}: an interrupted job is kept here, but {what}; finish it as it was begun, or give --restart to throw it away",
-        .path.display()
-    )]
+    #[error("{}: an interrupted job is kept here, but {what}", .path.display())]
     OtherJob {
         /// The journal.
         path: PathBuf,

@@ -453,9 +453,9 @@ mod tests {
             model: "n".into(),
             ..header()
         };
-        let error = Journal::open(&path, &other).unwrap_err().to_string();
+        let error = Journal::open(&path, &other).unwrap_err();
         assert!(
-            error.contains("another model") && error.contains("--restart"),
+            matches!(&error, SearchError::OtherJob { what, .. } if what.contains("another model")),
             "{error}"
         );
         let other = JournalHeader {

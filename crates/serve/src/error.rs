@@ -9,9 +9,7 @@ use serde_json::json;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Somebody else listens there.
-    #[error(
-        "port {port} on {host} is taken by another program; choose another with --port, or --port 0 for any that is free"
-    )]
+    #[error("port {port} on {host} is taken by another program")]
     Taken {
         /// The address.
         host: String,
@@ -29,16 +27,24 @@ pub enum ServeError {
         reason: String,
     },
     /// An address that others can reach, without a token.
-    #[error(
-        "--host {host}: other machines could see all pictures; give --token WORD, which they then need, or leave --host out"
-    )]
+    #[error("{host}: other machines could see all pictures without a token")]
     Open {
         /// The address.
         host: String,
     },
     /// A token that can be guessed, or not be typed into an address.
-    #[error("--token: give at least 8 letters, digits, dashes or underscores")]
+    #[error("a token has at least 8 letters, digits, dashes or underscores, and nothing else")]
     BadToken,
+    /// A run's memory is of other pictures than its data set has.
+    #[error("{name}: the run remembers {remembered} pictures, and its data set has {pictures} now")]
+    OtherPictures {
+        /// The run.
+        name: String,
+        /// Pictures in its memory.
+        remembered: usize,
+        /// Pictures of its data set.
+        pictures: usize,
+    },
     /// The pictures and their vectors do not belong together.
     #[error("{0}")]
     Shelf(String),

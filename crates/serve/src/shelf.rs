@@ -70,10 +70,11 @@ impl Shelf {
     ) -> Result<Shelf, ServeError> {
         let n = train.pictures.len();
         if dim == 0 || vectors.len() != n * dim {
-            return Err(ServeError::Shelf(format!(
-                "{name}: the run remembers {} pictures, and its data set has {n} now; give the data it was trained on with --data",
-                vectors.len() / dim.max(1)
-            )));
+            return Err(ServeError::OtherPictures {
+                name,
+                remembered: vectors.len() / dim.max(1),
+                pictures: n,
+            });
         }
         let labels = train.labels.as_ref();
         let class = |i: usize| labels.map(|l| l.classes()[l.get(i) as usize].clone());

@@ -39,7 +39,7 @@ pub(crate) async fn search_by_upload(
     let asker = site.asker.as_ref().ok_or_else(|| {
         Refusal(
             StatusCode::NOT_IMPLEMENTED,
-            "pictures cannot be searched by upload, because the index is served without its model; start the server with --model".into(),
+            "pictures cannot be searched by upload, because the index is served without its model; start the server with it".into(),
         )
     })?;
     if is_form(&headers) {

@@ -1,4 +1,5 @@
-//! Why a run cannot begin or go on. Each message names the thing, the reason and the way out.
+//! Why a run cannot begin or go on. Each message names the thing and the reason; what to try is for a program to say, from the
+//! data that an error carries.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub enum TrainError {
     },
     /// More neighbours than there are other pictures.
     #[error(
-        "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} others among {pictures} pictures; lower --neighbours",
+        "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} others among {pictures} pictures",
         .pictures - 1
     )]
     TooManyNeighbours {
@@ -37,7 +38,7 @@ pub enum TrainError {
     },
     /// More neighbours in all than are counted.
     #[error(
-        "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in all, which cannot be counted; --neighbours {most} is the most"
+        "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in all, which cannot be counted"
     )]
     NeighboursBeyondCount {
         /// What was asked for.
@@ -56,7 +57,7 @@ pub enum TrainError {
         data: String,
     },
     /// Pictures that are not square.
-    #[error("{data}: pictures of {height}×{width}; networks here take square ones, give --size")]
+    #[error("{data}: pictures of {height}×{width}; networks here take square ones")]
     NotSquare {
         /// The data set.
         data: String,
@@ -66,14 +67,17 @@ pub enum TrainError {
         width: usize,
     },
     /// A new run where one is already.
-    #[error(
-        "{}: a run of this name exists already; go on with it by `--resume {name}`, or choose another --name",
-        .path.display()
-    )]
+    #[error("{}: a run of this name exists already", .path.display())]
     RunExists {
         /// Its folder.
         path: PathBuf,
         /// Its name.
+        name: String,
+    },
+    /// A name that no run can have.
+    #[error("`{name}` cannot name a run, whose name is that of a plain folder")]
+    RunName {
+        /// What was asked for.
         name: String,
     },
     /// No run where one was named.
@@ -83,7 +87,7 @@ pub enum TrainError {
         path: PathBuf,
     },
     /// Another process trains this run.
-    #[error("{}: another process is training this run; wait for it, or choose another --name", .path.display())]
+    #[error("{}: another process is training this run", .path.display())]
     Busy {
         /// The folder.
         path: PathBuf,
@@ -102,7 +106,7 @@ pub enum TrainError {
     },
     /// The loss, or a weight, is no number any more.
     #[error(
-        "{what} became {value} at {position}, so training stopped; {}. Start a new run with a lower --lr than {rate:?}",
+        "{what} became {value} at {position}, so training stopped; {}",
         .checkpoint.as_ref().map_or("nothing was saved before".into(), |c| format!("the last good checkpoint is kept ({})", c.display()))
     )]
     Diverged {
@@ -121,7 +125,7 @@ pub enum TrainError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A loader thread died.
-    #[error("the threads that prepare batches ended unexpectedly; go on with --resume")]
+    #[error("the threads that prepare batches ended unexpectedly")]
     LoaderEnded,
     /// The system refused.
     #[error("{}: {source}", .path.display())]
@@ -132,9 +136,7 @@ pub enum TrainError {
         source: std::io::Error,
     },
     /// The device failed in the midst of a run.
-    #[error(
-        "{source}; the run is saved as of {position}: go on with --resume once the device works"
-    )]
+    #[error("{source}; the run is saved as of {position}")]
     DeviceFailed {
         /// What the device said.
         source: anchorhood_engine::Error,
@@ -172,6 +174,7 @@ impl TrainError {
             | TrainError::NoLabels { .. }
             | TrainError::NotSquare { .. }
             | TrainError::RunExists { .. }
+            | TrainError::RunName { .. }
             | TrainError::NoSuchRun { .. }
             | TrainError::OtherSettings { .. }
             | TrainError::Weights { .. } => true,

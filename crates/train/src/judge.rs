@@ -45,13 +45,11 @@ pub fn judge(
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();
     if memory && n != checkpoint.pictures() {
-        return Err(CheckpointError::Mismatch {
+        return Err(CheckpointError::OtherMemory {
             path: path.into(),
-            reason: format!(
-                "the checkpoint remembers {} pictures, and {} has {n} to train on; judge with --features recomputed",
-                checkpoint.pictures(),
-                data.name
-            ),
+            remembered: checkpoint.pictures(),
+            data: data.name.clone(),
+            pictures: n,
         }
         .into());
     }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_files::{AtomicFile, Disk, FileSystem};
 
-use crate::config::ConfigError;
 use crate::{Checkpoint, Event, Position, RunConfig, TrainError, leftovers};
 
 /// The folder of one run, held by this process.
@@ -201,12 +200,7 @@ fn check_name(name: &str) -> Result<(), TrainError> {
     if plain {
         return Ok(());
     }
-    Err(TrainError::Config(ConfigError::Setting {
-        setting: "--name",
-        reason: format!(
-            "`{name}` cannot name a run: give a plain folder name, and its place with --runs"
-        ),
-    }))
+    Err(TrainError::RunName { name: name.into() })
 }
 
 /// A folder name from a data set's: letters, digits, dots and dashes.
@@ -236,7 +230,7 @@ mod tests {
         let runs = tempfile::tempdir().unwrap();
         drop(RunDir::create(runs.path(), "a", &config()).unwrap());
         let error = RunDir::create(runs.path(), "a", &config()).unwrap_err();
-        assert!(error.to_string().contains("--resume"), "{error}");
+        assert!(matches!(&error, TrainError::RunExists { name, .. } if name == "a"));
         assert!(error.is_usage());
     }
 

@@ -81,7 +81,10 @@ mod tests {
         check_neighbours(3_351, 1_281_167).unwrap();
         let why = |k, pictures| check_neighbours(k, pictures).unwrap_err().to_string();
         assert!(why(2, 2).contains("only 1 others among 2 pictures"));
-        let beyond = why(3_352, 1_281_167);
-        assert!(beyond.contains("--neighbours 3351 is the most"), "{beyond}");
+        let beyond = check_neighbours(3_352, 1_281_167);
+        assert!(matches!(
+            beyond,
+            Err(TrainError::NeighboursBeyondCount { most: 3351, .. })
+        ));
     }
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::resolve::model_file;
+use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 
 /// Where a model is looked for.
@@ -129,8 +130,8 @@ impl From<SearchError> for Failure {
         match error {
             SearchError::Data(e) => e.into(),
             SearchError::Checkpoint(e) => e.into(),
-            error if error.is_usage() => Failure::usage(error.to_string()),
-            error => Failure::failed(error.to_string()),
+            error if error.is_usage() => Failure::usage(sentence(&error)),
+            error => Failure::failed(sentence(&error)),
         }
     }
 }
@@ -138,8 +139,8 @@ impl From<SearchError> for Failure {
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::NotThere(message) => Failure::usage(message),
-            error => Failure::failed(error.to_string()),
+            ExportError::NotThere(_) => Failure::usage(sentence(&error)),
+            error => Failure::failed(sentence(&error)),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::args::model::MachineArgs;
 use crate::args::resolve::{find_run, last_of, model_file};
 use crate::args::run_data;
 use crate::commands::neighbours::open_index;
+use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -140,12 +141,13 @@ impl From<ServeError> for Failure {
             ServeError::Report(error) => error.into(),
             ServeError::Engine(error) => error.into(),
             ServeError::System(_) | ServeError::Listen { .. } | ServeError::Ended => {
-                Failure::failed(error.to_string())
+                Failure::failed(sentence(&error))
             }
             ServeError::Taken { .. }
             | ServeError::Open { .. }
             | ServeError::BadToken
-            | ServeError::Shelf(_) => Failure::usage(error.to_string()),
+            | ServeError::OtherPictures { .. }
+            | ServeError::Shelf(_) => Failure::usage(sentence(&error)),
         }
     }
 }

@@ -4,6 +4,8 @@ use anchorhood::data::DataError;
 use anchorhood::report::ReportError;
 use anchorhood::train::{CheckpointError, ConfigError, TrainError};
 
+use crate::terminal::advice::sentence;
+
 /// An end that is not success.
 #[derive(Debug)]
 pub struct Failure {
@@ -50,8 +52,8 @@ impl Failure {
 impl From<TrainError> for Failure {
     fn from(error: TrainError) -> Self {
         match error.is_usage() {
-            true => Failure::usage(error.to_string()),
-            false => Failure::failed(error.to_string()),
+            true => Failure::usage(sentence(&error)),
+            false => Failure::failed(sentence(&error)),
         }
     }
 }
@@ -59,8 +61,8 @@ impl From<TrainError> for Failure {
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         match error.is_usage() {
-            true => Failure::usage(error.to_string()),
-            false => Failure::failed(error.to_string()),
+            true => Failure::usage(sentence(&error)),
+            false => Failure::failed(sentence(&error)),
         }
     }
 }
@@ -79,7 +81,7 @@ impl From<CheckpointError> for Failure {
 
 impl From<anchorhood::engine::Error> for Failure {
     fn from(error: anchorhood::engine::Error) -> Self {
-        Failure::failed(error.to_string())
+        Failure::failed(sentence(&error))
     }
 }
 
@@ -87,7 +89,7 @@ impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         match error {
             ReportError::Checkpoint(error) => (*error).into(),
-            error => Failure::failed(error.to_string()),
+            error => Failure::failed(sentence(&error)),
         }
     }
 }

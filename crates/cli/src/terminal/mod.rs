@@ -1,5 +1,6 @@
 //! What does a person see, and the shell? Bars and lines on stderr, results on stdout, and how it ended.
 
+pub mod advice;
 pub mod bar;
 pub mod draw;
 pub mod failure;

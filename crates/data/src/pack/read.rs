@@ -58,13 +58,8 @@ impl Pack {
     pub fn dataset(&self, options: &LoadOptions) -> Result<Dataset, DataError> {
         let size = self.index.size;
         if let Some(asked) = options.size.filter(|&asked| asked != size) {
-            return Err(DataError::BadOption {
-                option: "size",
-                why: format!(
-                    "{} holds pictures of {size}×{size}, not {asked}×{asked}; leave the size out, or pack again with --size {asked}",
-                    self.path.display()
-                ),
-            });
+            let path = self.path.clone();
+            return Err(DataError::PackSize { path, size, asked });
         }
         let parts = &self.index.parts;
         let offer = Offer {

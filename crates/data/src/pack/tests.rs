@@ -109,11 +109,17 @@ fn given_parts_stay_parts_and_sizes_are_kept() {
         size: Some(16),
         ..LoadOptions::default()
     };
-    let said = open_at(&file, &other).unwrap_err().to_string();
-    assert!(
-        said.contains("12×12, not 16×16") && said.contains("--size 16"),
-        "{said}"
-    );
+    let error = open_at(&file, &other).unwrap_err();
+    assert!(matches!(
+        error,
+        DataError::PackSize {
+            size: 12,
+            asked: 16,
+            ..
+        }
+    ));
+    let said = error.to_string();
+    assert!(said.contains("12×12, not 16×16"), "{said}");
 }
 
 #[test]
@@ -125,10 +131,8 @@ fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
     assert!(!packed(&folder, &file, None).unchanged);
     assert!(packed(&folder, &file, None).unchanged);
     fs::remove_file(folder.join("a/0.png")).unwrap();
-    let said = pack(spec, &file, None, false, QUIET)
-        .unwrap_err()
-        .to_string();
-    assert!(said.contains("--force"), "{said}");
+    let error = pack(spec, &file, None, false, QUIET).unwrap_err();
+    assert!(matches!(error, DataError::PackExists { .. }), "{error}");
     assert_eq!(pack(spec, &file, None, true, QUIET).unwrap().pictures, 29);
     // Said before the first picture is read, not after the last.
     let read = &|_, _| panic!("a picture was read");

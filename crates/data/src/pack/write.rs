@@ -68,13 +68,7 @@ pub fn pack(
     if to.exists() && !force {
         return match Pack::open(to) {
             Ok(old) if old.index.fingerprint == fingerprint => summary(&old.index, to, true),
-            _ => Err(DataError::BadOption {
-                option: "output",
-                why: format!(
-                    "{} is there already, and was not made from these pictures at this size; give another name, or --force to replace it",
-                    to.display()
-                ),
-            }),
+            _ => Err(DataError::PackExists { path: to.into() }),
         };
     }
     let index = write(&source, fingerprint, to, progress)?;

@@ -10,7 +10,7 @@ use cudarc::driver::{
 
 use super::launch::Pointer;
 use super::{Cuda, failed};
-use crate::{Buffer, Error, Precision, Result};
+use crate::{Buffer, Error, Fits, Precision, Result};
 
 impl Cuda {
     /// Zeroed memory; the error says what was asked for and what was free.
@@ -29,7 +29,7 @@ impl Cuda {
                     asked: bytes,
                     free,
                     total,
-                    advice: "a smaller --batch needs less".into(),
+                    fits: None,
                 }
             }
             _ => failed(what, e),
@@ -48,56 +48,35 @@ impl Cuda {
 }
 
 /// Says which batch would fit where this many pictures did not; each takes so many bytes.
-pub(super) fn batch_advice(error: Error, batch: usize, each: usize, precision: Precision) -> Error {
-    let Error::Memory {
-        what,
-        asked,
-        free,
-        total,
-        ..
-    } = error
-    else {
-        return error;
-    };
-    // A fifth is left to what does not grow with the batch.
-    let fits = free / 5 * 4 / each.max(1);
-    let mut advice = match fits.min(batch - 1) {
-        0 => "not one picture fits: a smaller --width or --size needs less".into(),
-        fits => format!("--batch {fits} would fit"),
-    };
-    if precision != Precision::Bf16 {
-        advice += ", and --precision bf16 needs half as much";
+pub(super) fn batch_that_fits(
+    mut error: Error,
+    batch: usize,
+    each: usize,
+    precision: Precision,
+) -> Error {
+    if let Error::Memory { free, fits, .. } = &mut error {
+        // A fifth is left to what does not grow with the batch.
+        let most = *free / 5 * 4 / each.max(1);
+        *fits = Some(Fits::Batch {
+            pictures: most.min(batch - 1),
+            halved: precision != Precision::Bf16,
+        });
     }
-    Error::Memory {
-        what,
-        asked,
-        free,
-        total,
-        advice,
-    }
+    error
 }
 
-/// Says what makes rows of features fewer or shorter.
-pub(super) fn rows_advice(error: Error) -> Error {
-    match error {
-        Error::Memory {
-            what,
-            asked,
-            free,
-            total,
-            ..
-        } => Error::Memory {
-            what,
-            asked,
-            free,
-            total,
-            advice: format!(
-                "{}% of the pictures (--limit), or features shorter by as much (--features), would fit",
-                (free as u128 * 90 / asked.max(1) as u128).min(99)
-            ),
-        },
-        other => other,
+/// Says how many rows of features would fit.
+pub(super) fn rows_that_fit(mut error: Error) -> Error {
+    if let Error::Memory {
+        asked, free, fits, ..
+    } = &mut error
+    {
+        let percent = *free as u128 * 90 / (*asked).max(1) as u128;
+        *fits = Some(Fits::Rows {
+            percent: percent.min(99) as u8,
+        });
     }
+    error
 }
 
 /// Working memory that layers take turns with.
@@ -224,23 +203,30 @@ mod tests {
             asked: asked << 20,
             free: 1000 << 20,
             total: 2000 << 20,
-            advice: String::new(),
+            fits: None,
+        }
+    }
+
+    fn fits(error: Error) -> Option<Fits> {
+        match error {
+            Error::Memory { fits, .. } => fits,
+            _ => None,
         }
     }
 
     #[test]
     fn out_of_memory_says_what_would_fit() {
-        let said = batch_advice(error(4000), 1000, 4 << 20, Precision::F32).to_string();
+        let too_many = batch_that_fits(error(4000), 1000, 4 << 20, Precision::F32);
         assert_eq!(
-            said,
-            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free; \
-             --batch 200 would fit, and --precision bf16 needs half as much"
+            too_many.to_string(),
+            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free"
         );
-        let said = batch_advice(error(4_000_000), 1000, 4 << 30, Precision::Bf16).to_string();
-        assert!(said.ends_with("not one picture fits: a smaller --width or --size needs less"));
-        let said = rows_advice(error(2000)).to_string();
-        assert!(said.ends_with(
-            "45% of the pictures (--limit), or features shorter by as much (--features), would fit"
-        ));
+        let (pictures, halved) = (200, true);
+        assert_eq!(fits(too_many), Some(Fits::Batch { pictures, halved }));
+        let not_one = batch_that_fits(error(4_000_000), 1000, 4 << 30, Precision::Bf16);
+        let (pictures, halved) = (0, false);
+        assert_eq!(fits(not_one), Some(Fits::Batch { pictures, halved }));
+        let rows = rows_that_fit(error(2000));
+        assert_eq!(fits(rows), Some(Fits::Rows { percent: 45 }));
     }
 }

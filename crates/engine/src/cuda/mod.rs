@@ -229,7 +229,7 @@ impl Backend for Cuda {
 
     fn upload(&self, values: &[f32]) -> Result<Buffer> {
         let place = self.zeros(values.len(), "rows of features");
-        let mut place = place.map_err(memory::rows_advice)?;
+        let mut place = place.map_err(memory::rows_that_fit)?;
         self.send(values, &mut place)?;
         Ok(Buffer::new(values.len(), place))
     }

@@ -18,7 +18,7 @@ use super::batches::{CudaBatches, View};
 use super::convolution::Convolution;
 use super::lane::{Lane, Pending};
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
-use super::memory::{Scratch, Staging, batch_advice};
+use super::memory::{Scratch, Staging, batch_that_fits};
 use super::parameters::{Parameters, from_bf16};
 use super::profile::{Cost, Part};
 use super::stream::GpuStream;
@@ -112,7 +112,7 @@ impl CudaNetwork {
         let pixels = options.batch * graph.nodes()[0].shape.len();
         let what = format!("activations of {} pictures", options.batch);
         let each = bytes / options.batch + 4 * graph.nodes()[0].shape.len();
-        let too_large = |e| batch_advice(e, options.batch, each, cuda.precision());
+        let too_large = |e| batch_that_fits(e, options.batch, each, cuda.precision());
         let input_channels = padded_channels(graph, options, cuda.precision());
         let on_chip = on_chip(cuda, graph, options.batch)?;
         let (above_starts, above) = above_starts(graph, options.batch, &on_chip);

@@ -82,7 +82,7 @@ async function byFile(file) {
   trouble();
   const mine = ++asking;
   try {
-    if (!about.uploads) throw new Error("This index is served without its model, so pictures cannot be searched by upload; start the server with --model.");
+    if (!about.uploads) throw new Error("This index is served without its model, so pictures cannot be searched by upload; start the server with its model.");
     if (file.size > about.largest_upload) throw new Error(`This file is larger than ${about.largest_upload >> 20} MB; choose a smaller one.`);
     $("drop").classList.add("busy");
     const found = await ask("/api/search?k=36", { method: "POST", body: file });

@@ -96,7 +96,7 @@ pub struct Checkpoint {
 pub enum CheckpointError {
     /// The system refused to write it.
     #[error(
-        "{}: cannot write the checkpoint: {source}. The one before is kept; make room there and go on with --resume",
+        "{}: cannot write the checkpoint: {source}. The one before is kept",
         .path.display()
     )]
     Write {
@@ -123,6 +123,21 @@ pub enum CheckpointError {
         path: PathBuf,
         /// What was met.
         reason: String,
+    },
+    /// Its memory is of other pictures than it is to be judged on.
+    #[error(
+        "{}: the checkpoint remembers {remembered} pictures, and {data} has {pictures} to train on",
+        .path.display()
+    )]
+    OtherMemory {
+        /// The file.
+        path: PathBuf,
+        /// Pictures in its memory.
+        remembered: usize,
+        /// The data set.
+        data: String,
+        /// Pictures in it.
+        pictures: usize,
     },
     /// A checkpoint of something else.
     #[error("{}: {reason}", .path.display())]

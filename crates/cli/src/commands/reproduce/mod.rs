@@ -13,6 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::device;
 use crate::commands::train::stop_on_interrupt;
+use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 use watch::Watcher;
@@ -149,7 +150,7 @@ fn failure(error: ReproduceError) -> Failure {
             eprintln!("stopped and saved; the same command goes on");
             Failure::interrupted()
         }
-        error if error.is_usage() => Failure::usage(error.to_string()),
-        error => Failure::failed(error.to_string()),
+        error if error.is_usage() => Failure::usage(sentence(&error)),
+        error => Failure::failed(sentence(&error)),
     }
 }

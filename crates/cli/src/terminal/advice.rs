@@ -1,0 +1,237 @@
+//! What to try when something went wrong. A library's error says what is the matter and carries the figures; which flag
+//! helps is known here and nowhere else.
+
+use std::error::Error as StdError;
+
+use anchorhood::data::DataError;
+use anchorhood::engine::{Error, Fits};
+use anchorhood::export::ExportError;
+use anchorhood::report::ReportError;
+use anchorhood::reproduce::ReproduceError;
+use anchorhood::search::SearchError;
+use anchorhood::serve::ServeError;
+use anchorhood::train::{CheckpointError, TrainError};
+
+/// What the user reads: the error's own sentence, and the way out where there is one.
+pub fn sentence(error: &(dyn StdError + 'static)) -> String {
+    match advice(error) {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    }
+}
+
+/// The way out: a clause that follows the error's sentence.
+pub fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
+    None.or_else(|| error.downcast_ref().and_then(engine))
+        .or_else(|| error.downcast_ref().and_then(data))
+        .or_else(|| error.downcast_ref().and_then(checkpoint))
+        .or_else(|| error.downcast_ref().and_then(train))
+        .or_else(|| error.downcast_ref().and_then(search))
+        .or_else(|| error.downcast_ref().and_then(report))
+        .or_else(|| error.downcast_ref().and_then(serve))
+        .or_else(|| error.downcast_ref().and_then(reproduce))
+        .or_else(|| error.downcast_ref().and_then(export))
+}
+
+fn engine(error: &Error) -> Option<String> {
+    match error {
+        Error::Memory { fits, .. } => Some(memory(*fits)),
+        _ => None,
+    }
+}
+
+fn memory(fits: Option<Fits>) -> String {
+    match fits {
+        None => "a smaller --batch needs less".into(),
+        Some(Fits::Batch { pictures, halved }) => {
+            let fewer = match pictures {
+                0 => "not one picture fits: a smaller --width or --size needs less".into(),
+                fits => format!("--batch {fits} would fit"),
+            };
+            let half = ", and --precision bf16 needs half as much";
+            format!("{fewer}{}", if halved { half } else { "" })
+        }
+        Some(Fits::Rows { percent }) => format!(
+            "{percent}% of the pictures (--limit), or features shorter by as much (--features), would fit"
+        ),
+        Some(Fits::ShorterRows) => "fewer of a picture (--values) or --device cpu would fit".into(),
+    }
+}
+
+fn data(error: &DataError) -> Option<String> {
+    match error {
+        DataError::PackSize { asked, .. } => Some(format!(
+            "leave --size out, or pack again with --size {asked}"
+        )),
+        DataError::PackExists { .. } => Some("give another name, or --force to replace it".into()),
+        _ => None,
+    }
+}
+
+fn checkpoint(error: &CheckpointError) -> Option<String> {
+    match error {
+        CheckpointError::Write { .. } => Some("make room there and go on with --resume".into()),
+        CheckpointError::OtherMemory { .. } => Some("judge with --features recomputed".into()),
+        CheckpointError::Engine(error) => engine(error),
+        CheckpointError::Read { .. }
+        | CheckpointError::Damaged { .. }
+        | CheckpointError::Mismatch { .. } => None,
+    }
+}
+
+fn train(error: &TrainError) -> Option<String> {
+    Some(match error {
+        TrainError::TooManyNeighbours { .. } => "lower --neighbours".into(),
+        TrainError::NeighboursBeyondCount { most, .. } => {
+            format!("--neighbours {most} is the most")
+        }
+        TrainError::NotSquare { .. } => "give --size".into(),
+        TrainError::RunExists { name, .. } => {
+            format!("go on with it by `--resume {name}`, or choose another --name")
+        }
+        TrainError::RunName { .. } => "give such a --name, and its place with --runs".into(),
+        TrainError::Busy { .. } => "wait for it, or choose another --name".into(),
+        TrainError::Diverged { rate, .. } => {
+            format!("start a new run with a lower --lr than {rate:?}")
+        }
+        TrainError::LoaderEnded => "go on with --resume".into(),
+        TrainError::DeviceFailed { .. } => "go on with --resume once the device works".into(),
+        TrainError::Engine(error) => return engine(error),
+        TrainError::Data(error) => return data(error),
+        TrainError::Checkpoint(error) => return checkpoint(error),
+        TrainError::Config(_)
+        | TrainError::TooFewPictures { .. }
+        | TrainError::NoLabels { .. }
+        | TrainError::NoSuchRun { .. }
+        | TrainError::OtherSettings { .. }
+        | TrainError::Io { .. }
+        | TrainError::Weights { .. } => return None,
+    })
+}
+
+fn search(error: &SearchError) -> Option<String> {
+    match error {
+        SearchError::OtherJob { .. } => {
+            Some("finish it as it was begun, or give --restart to throw it away".into())
+        }
+        SearchError::Data(error) => data(error),
+        SearchError::Checkpoint(error) => checkpoint(error),
+        SearchError::Engine(error) => engine(error),
+        _ => None,
+    }
+}
+
+fn report(error: &ReportError) -> Option<String> {
+    match error {
+        ReportError::Checkpoint(error) => checkpoint(error),
+        ReportError::Engine(error) => engine(error),
+        _ => None,
+    }
+}
+
+fn serve(error: &ServeError) -> Option<String> {
+    match error {
+        ServeError::Taken { .. } => {
+            Some("choose another with --port, or --port 0 for any that is free".into())
+        }
+        ServeError::Open { .. } => {
+            Some("give --token WORD, which they then need, or leave --host out".into())
+        }
+        ServeError::BadToken => Some("give another --token".into()),
+        ServeError::OtherPictures { .. } => {
+            Some("give the data it was trained on with --data".into())
+        }
+        ServeError::Search(error) => search(error),
+        ServeError::Report(error) => report(error),
+        ServeError::Engine(error) => engine(error),
+        ServeError::Listen { .. }
+        | ServeError::Shelf(_)
+        | ServeError::Ended
+        | ServeError::System(_) => None,
+    }
+}
+
+fn reproduce(error: &ReproduceError) -> Option<String> {
+    match error {
+        ReproduceError::Io { .. } => Some("give another folder with -o, or make room there".into()),
+        ReproduceError::Train(error) => train(error),
+        ReproduceError::Data(error) => data(error),
+        ReproduceError::Engine(error) => engine(error),
+        ReproduceError::Report(error) => report(error),
+        ReproduceError::Unknown { .. }
+        | ReproduceError::Record { .. }
+        | ReproduceError::Missing { .. }
+        | ReproduceError::Stopped => None,
+    }
+}
+
+fn export(error: &ExportError) -> Option<String> {
+    match error {
+        ExportError::NotThere(_) => Some("export --onnx or --safetensors instead".into()),
+        ExportError::Write(_)
+        | ExportError::Parquet(_)
+        | ExportError::Layer { .. }
+        | ExportError::Length { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn too_large(fits: Option<Fits>) -> Error {
+        Error::Memory {
+            what: "activations of 1000 pictures".into(),
+            asked: 4000 << 20,
+            free: 1000 << 20,
+            total: 2000 << 20,
+            fits,
+        }
+    }
+
+    #[test]
+    fn out_of_memory_names_the_flags_that_help() {
+        let batch = |pictures, halved| Some(Fits::Batch { pictures, halved });
+        let error = TrainError::from(too_large(batch(200, true)));
+        assert_eq!(
+            sentence(&error),
+            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free; \
+             --batch 200 would fit, and --precision bf16 needs half as much"
+        );
+        let ends = |fits, end: &str| {
+            let said = sentence(&too_large(fits));
+            assert!(said.ends_with(end), "{said}");
+        };
+        ends(
+            batch(0, false),
+            "not one picture fits: a smaller --width or --size needs less",
+        );
+        ends(
+            Some(Fits::Rows { percent: 45 }),
+            "45% of the pictures (--limit), or features shorter by as much (--features), would fit",
+        );
+        ends(Some(Fits::ShorterRows), "--device cpu would fit");
+        ends(None, "; a smaller --batch needs less");
+    }
+
+    /// Wherever an error comes up to, the way out is the same.
+    #[test]
+    fn advice_is_found_through_what_wraps_it() {
+        let error = || too_large(None);
+        let wrapped: [Box<dyn StdError>; 4] = [
+            Box::new(SearchError::from(CheckpointError::from(error()))),
+            Box::new(ServeError::from(SearchError::from(error()))),
+            Box::new(ReproduceError::from(TrainError::from(error()))),
+            Box::new(ReportError::from(error())),
+        ];
+        for error in wrapped {
+            assert_eq!(
+                advice(&*error).as_deref(),
+                Some("a smaller --batch needs less"),
+                "{error:?}"
+            );
+        }
+        let none = DataError::NotFound { path: "x".into() };
+        assert_eq!(sentence(&none), "x: there is no such file or folder");
+    }
+}
