@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::charts::write_charts;
-use crate::layout::layout;
 use crate::sprite::Sprite;
+use crate::tsne::layout;
 use crate::{
     Findings, ReportError, RunRecord, Summary, charts, duration, entropy_svg, gallery, grouped,
 };

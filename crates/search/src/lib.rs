@@ -23,7 +23,6 @@
 //! # Ok::<(), anchorhood_search::SearchError>(())
 //! ```
 
-mod ahead;
 mod classify;
 mod duplicates;
 mod embedder;
@@ -32,10 +31,11 @@ mod exact;
 mod folder_job;
 mod graph;
 mod index;
+mod ivf;
 mod journal;
 mod labels;
-mod lists;
 mod model;
+mod prefetch;
 mod sheet;
 mod stream;
 mod vectors;
@@ -48,9 +48,9 @@ pub use exact::{Hit, nearest};
 pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
 pub use graph::components;
 pub use index::{IndexParts, PictureIndex, StoredVectors, Thumbnails};
+pub use ivf::{Lists, Recall};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use labels::Labels;
-pub use lists::{Lists, Recall};
 pub use model::Model;
 pub use sheet::{Sheet, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};

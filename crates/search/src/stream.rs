@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use anchorhood_data::PictureFile;
 
-use crate::ahead::{Ahead, Chunk, Wanted};
+use crate::prefetch::{Ahead, Chunk, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
 
 /// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
@@ -97,7 +97,7 @@ fn embed_chunk(
     }
     let mut vectors = vectors.chunks_exact(embedder.dim());
     let entry = |((file, stamp), decoded): (&(&PictureFile, u64), _)| {
-        let decoded: Result<crate::ahead::Decoded, String> = decoded;
+        let decoded: Result<crate::prefetch::Decoded, String> = decoded;
         let (vector, height_and_width, thumbnail) = match decoded {
             Ok(d) => {
                 let vector = vectors.next().expect("a vector for each picture read");

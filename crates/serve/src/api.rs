@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::asked::{Asked, Written};
+use crate::catalog::Shown;
 use crate::error::Refusal;
-use crate::shelf::Shown;
 use crate::site::{Contents, Site};
 
 /// Neighbours in one answer, at most.

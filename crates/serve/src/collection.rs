@@ -13,11 +13,11 @@ use anchorhood_train::RunConfig;
 
 use crate::model::{BATCH, LoadedModel, ServedModel};
 use crate::run::WatchedRun;
-use crate::{Asker, ServeError, ServeOptions, Server, Shelf, Stop, desk};
+use crate::{Asker, Catalog, ServeError, ServeOptions, Server, Stop, inference_queue};
 
 /// What is to be served.
 pub struct Collection {
-    shelf: Shelf,
+    shelf: Catalog,
     rounds: Vec<Findings>,
     /// The run they are of.
     run: Option<WatchedRun>,
@@ -62,7 +62,7 @@ impl Collection {
         }
         Ok(Collection {
             layer: index.parts().layer.clone(),
-            shelf: Shelf::of_index(name, index)?,
+            shelf: Catalog::of_index(name, index)?,
             rounds: vec![],
             run: None,
             model: model.map(|model| ServedModel { model, look: None }),
@@ -88,7 +88,7 @@ impl Collection {
         let size = model.model.input().size;
         let layer = self.layer.take();
         let loaded = LoadedModel::new(device, model, layer.as_deref())?;
-        let (asker, desk) = desk(size);
+        let (asker, queue) = inference_queue(size);
         let run = self.run.clone();
         let server = self.bind(options, Some(asker), stop)?;
         (hearers.listening)(server.address());
@@ -105,7 +105,7 @@ impl Collection {
                 threads.spawn(move || run.watch(&renewer, newer, &end, warn));
             }
             let loaded = RefCell::new(loaded);
-            desk.answer(
+            queue.answer(
                 BATCH,
                 |squares| loaded.borrow_mut().renewed(&newer)?.embed(squares),
                 |i| loaded.borrow_mut().renewed(&newer)?.look(i),

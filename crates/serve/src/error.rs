@@ -47,7 +47,7 @@ pub enum ServeError {
     },
     /// The pictures and their vectors do not belong together.
     #[error("{0}")]
-    Shelf(String),
+    Catalog(String),
     /// A model or an index cannot be read.
     #[error(transparent)]
     Search(#[from] anchorhood_search::SearchError),

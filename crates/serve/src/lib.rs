@@ -1,8 +1,8 @@
 //! How does one walk through pictures in a browser?
 //!
-//! A [`Collection`] is what is shown: a run or an index, and the model behind it. Its [`Shelf`] holds the pictures with their
+//! A [`Collection`] is what is shown: a run or an index, and the model behind it. Its [`Catalog`] holds the pictures with their
 //! vectors. A [`Server`] shows them on a page of the own machine, and answers the same questions as JSON under `/api`,
-//! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`Desk`] to the thread that has the
+//! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`InferenceQueue`] to the thread that has the
 //! model on its device.
 //!
 //! What strangers could do is limited: the page is shown to this machine alone unless a token is set, uploads have a
@@ -12,24 +12,24 @@
 mod api;
 mod asked;
 mod attention;
+mod catalog;
 mod collection;
 mod connections;
-mod desk;
 mod error;
 mod guard;
+mod inference_queue;
 mod kept;
 mod live;
 mod model;
 mod neighbourhoods;
 mod run;
 mod server;
-mod shelf;
 mod site;
 mod upload;
 
+pub use catalog::{Catalog, Pixels};
 pub use collection::{Collection, Hearers};
-pub use desk::{Asker, Desk, desk};
 pub use error::ServeError;
+pub use inference_queue::{Asker, InferenceQueue, inference_queue};
 pub use server::{ServeOptions, Server, Stop};
-pub use shelf::{Pixels, Shelf};
 pub use site::Renewer;

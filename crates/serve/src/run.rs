@@ -12,7 +12,7 @@ use anchorhood_train::{RunConfig, checkpoint_path};
 
 use crate::attention::LookFrom;
 use crate::model::ServedModel;
-use crate::{Renewer, ServeError, Shelf};
+use crate::{Catalog, Renewer, ServeError};
 
 /// How often the checkpoint is looked at; a run saves one at most every ten seconds.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ type Stamp = (SystemTime, u64);
 
 /// A checkpoint, read.
 pub(crate) struct Fresh {
-    pub shelf: Shelf,
+    pub shelf: Catalog,
     pub rounds: Vec<Findings>,
     pub model: ServedModel,
 }
@@ -58,7 +58,7 @@ impl WatchedRun {
         let model = Model::load(checkpoint_path(&self.folder, "last"))?;
         let mut record = RunRecord::read(&self.folder)?;
         let memory = record.embedding.take().unwrap_or_default();
-        let shelf = Shelf::of_run(
+        let shelf = Catalog::of_run(
             record.name,
             self.train.clone(),
             &memory.vectors,

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::Refusal;
 use crate::neighbourhoods::neighbourhoods;
 use crate::site::{Contents, Site};
-use crate::{Asker, Renewer, ServeError, Shelf, api, connections, guard, live, upload};
+use crate::{Asker, Catalog, Renewer, ServeError, api, connections, guard, live, upload};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -89,7 +89,7 @@ impl Server {
     /// Takes the port. `run` is the folder of the run whose curves are shown; without an `asker` uploads are refused.
     pub fn bind(
         options: &ServeOptions,
-        shelf: Shelf,
+        shelf: Catalog,
         rounds: Vec<Findings>,
         run: Option<PathBuf>,
         asker: Option<Asker>,

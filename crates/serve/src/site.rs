@@ -10,12 +10,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::Refusal;
 use crate::neighbourhoods::Round;
-use crate::{Asker, ServeError, Shelf, Stop};
+use crate::{Asker, Catalog, ServeError, Stop};
 
 /// What is shown: pictures with their vectors, and what belongs to these vectors.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    pub shelf: Shelf,
+    pub shelf: Catalog,
     pub rounds: Vec<Round>,
     /// Every label once, sorted.
     pub classes: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub fn new(shelf: Shelf, rounds: Vec<Findings>, version: u64) -> Contents {
+    pub fn new(shelf: Catalog, rounds: Vec<Findings>, version: u64) -> Contents {
         let n = shelf.len();
         let fits = |f: &Findings| f.anchors.len() == n;
         let mut classes: Vec<&String> = shelf.index.parts().classes.iter().flatten().collect();
@@ -104,10 +104,10 @@ pub struct Renewer(pub(crate) Arc<RwLock<Arc<Contents>>>);
 
 impl Renewer {
     /// The same pictures with newer vectors and rounds.
-    pub fn renew(&self, shelf: Shelf, rounds: Vec<Findings>) -> Result<(), ServeError> {
+    pub fn renew(&self, shelf: Catalog, rounds: Vec<Findings>) -> Result<(), ServeError> {
         let old = current(&self.0);
         if shelf.len() != old.shelf.len() {
-            return Err(ServeError::Shelf(format!(
+            return Err(ServeError::Catalog(format!(
                 "{}: there are {} pictures now where {} are shown",
                 shelf.name,
                 shelf.len(),

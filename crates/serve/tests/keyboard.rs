@@ -6,7 +6,7 @@ mod clients;
 use std::path::Path;
 
 use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{ServeOptions, Server, Shelf, Stop};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop};
 use image::{Rgb, RgbImage};
 
 const PICTURES: usize = 90;
@@ -14,7 +14,7 @@ const DIM: usize = 6;
 const KINDS: [&str; 3] = ["red", "green", "blue"];
 
 /// Pictures of three kinds, the first two of which are the same; with their kinds as labels, or without.
-fn shelf(folder: &Path, labelled: bool) -> Shelf {
+fn shelf(folder: &Path, labelled: bool) -> Catalog {
     let names: Vec<String> = (0..PICTURES).map(|i| format!("{i}.png")).collect();
     let kind = |i: usize| if i < 2 { 0 } else { i % KINDS.len() };
     let mut vectors = vec![];
@@ -40,7 +40,7 @@ fn shelf(folder: &Path, labelled: bool) -> Shelf {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("map.index"), parts).unwrap();
-    Shelf::of_index("map".into(), index).unwrap()
+    Catalog::of_index("map".into(), index).unwrap()
 }
 
 fn walk(labelled: bool, name: &str) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{ServeOptions, Server, Shelf, Stop, desk};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 use image::{Rgb, RgbImage};
 
 const PICTURES: usize = 1000;
@@ -33,7 +33,7 @@ fn vector(square: &[u8]) -> Vec<f32> {
         .collect()
 }
 
-fn shelf(folder: &Path) -> Shelf {
+fn shelf(folder: &Path) -> Catalog {
     let names: Vec<String> = (0..PICTURES).map(|i| format!("{i}.png")).collect();
     let pictures: Vec<RgbImage> = (0..PICTURES).map(picture).collect();
     for (picture, name) in pictures.iter().zip(&names) {
@@ -52,7 +52,7 @@ fn shelf(folder: &Path) -> Shelf {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("load.index"), parts).unwrap();
-    Shelf::of_index("load".into(), index).unwrap()
+    Catalog::of_index("load".into(), index).unwrap()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn eight_clients_for_two_seconds() {
         port: 0,
         ..ServeOptions::default()
     };
-    let (asker, desk) = desk(SIDE);
+    let (asker, queue) = inference_queue(SIDE);
     let stop = Stop::default();
     let shelf = shelf(folder.path());
     let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
@@ -74,7 +74,7 @@ fn eight_clients_for_two_seconds() {
     let seen = std::thread::scope(|threads| {
         let serving = threads.spawn(|| server.run());
         let embed = |squares: &[u8]| Ok(squares.chunks(SIDE * SIDE * 3).flat_map(vector).collect());
-        threads.spawn(move || desk.answer(4, embed, |_| Err("no run".into())));
+        threads.spawn(move || queue.answer(4, embed, |_| Err("no run".into())));
         let seen = asking::ask(&address, &uploads, 8, Duration::from_secs(2));
         stop.now();
         serving.join().unwrap().unwrap();

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{ServeOptions, Server, Shelf, Stop, desk};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 
 const LIMIT: Duration = Duration::from_millis(600);
 /// Long past the limit, and still no patience for a test.
 const PAST: Duration = Duration::from_millis(2000);
 const WHOLE: &str = "GET /api/run HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn shelf() -> Shelf {
+fn shelf() -> Catalog {
     let parts = IndexParts {
         names: vec!["a.png".into(), "b.png".into()],
         classes: vec![None; 2],
@@ -22,7 +22,7 @@ fn shelf() -> Shelf {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("slow.index"), parts).unwrap();
-    Shelf::of_index("slow".into(), index).unwrap()
+    Catalog::of_index("slow".into(), index).unwrap()
 }
 
 /// A server that is in a hurry, for as long as `visit` lasts.
@@ -33,7 +33,7 @@ fn with_server(visit: impl FnOnce(SocketAddr)) {
         longest_header: LIMIT,
         ..ServeOptions::default()
     };
-    let (asker, _desk) = desk(8);
+    let (asker, _queue) = inference_queue(8);
     let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
     let server = Server::bind(&options, shelf(), vec![], folder, Some(asker), stop.clone());
     let server = server.unwrap();

@@ -147,7 +147,7 @@ impl From<ServeError> for Failure {
             | ServeError::Open { .. }
             | ServeError::BadToken
             | ServeError::OtherPictures { .. }
-            | ServeError::Shelf(_) => Failure::usage(sentence(&error)),
+            | ServeError::Catalog(_) => Failure::usage(sentence(&error)),
         }
     }
 }

@@ -145,7 +145,7 @@ fn serve(error: &ServeError) -> Option<String> {
         ServeError::Report(error) => report(error),
         ServeError::Engine(error) => engine(error),
         ServeError::Listen { .. }
-        | ServeError::Shelf(_)
+        | ServeError::Catalog(_)
         | ServeError::Ended
         | ServeError::System(_) => None,
     }

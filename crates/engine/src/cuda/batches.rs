@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaFunction, CudaSlice, result};
 
+use super::bound_stream::BoundStream;
 use super::items::Items;
-use super::lane::Lane;
 use super::launch::Pointer;
 use super::memory::PageLocked;
 use super::stream::GpuStream;
@@ -133,7 +133,7 @@ impl CudaBatches {
     pub(super) fn make(
         &self,
         stream: &GpuStream,
-        lane: &Lane,
+        lane: &BoundStream,
         view: usize,
         (channels, bf16): (usize, bool),
         to: Pointer,

@@ -8,11 +8,11 @@
 //! ```
 
 use super::Cuda;
+use super::autotune::{Task, Tuned};
+use super::bound_stream::BoundStream;
 use super::cudnn::{Call, Direction, Problem};
-use super::lane::Lane;
 use super::launch::Pointer;
 use super::memory::Scratch;
-use super::ways::{Task, Way};
 use crate::{Result, Shape, Window};
 
 pub(super) struct Convolution {
@@ -20,9 +20,9 @@ pub(super) struct Convolution {
     /// Bytes of what a 1×1 window with a stride reads. Since cuDNN's ways with strides are slow, that is put together first,
     /// and a gradient of it is shared out last. Nothing for other windows.
     gathered: Option<usize>,
-    forward: Option<Way>,
-    input_gradient: Option<Way>,
-    weight_gradient: Option<Way>,
+    forward: Option<Tuned>,
+    input_gradient: Option<Tuned>,
+    weight_gradient: Option<Tuned>,
     /// Whether the input's gradient is added to what is there.
     accumulate: bool,
 }
@@ -78,16 +78,16 @@ impl Convolution {
             workspace: 0,
         };
         let (x, w, y) = (p.x, p.w, p.y);
-        let forward = Way::choose(cuda, task(Direction::Forward), call(x, w, y), scratch)?;
+        let forward = Tuned::choose(cuda, task(Direction::Forward), call(x, w, y), scratch)?;
         let weights = task(Direction::WeightGradient);
-        let weight_gradient = Way::choose(cuda, weights, call(x, p.dy, p.dw), beside)?;
+        let weight_gradient = Tuned::choose(cuda, weights, call(x, p.dy, p.dw), beside)?;
         let input = task(Direction::InputGradient);
         let input_gradient = match p.dx {
             0 => None,
-            dx => Way::choose(cuda, input, call(w, p.dy, dx), scratch)?,
+            dx => Tuned::choose(cuda, input, call(w, p.dy, dx), scratch)?,
         };
         let room =
-            |way: &Option<Way>| gathered.unwrap_or(0) + way.as_ref().map_or(0, Way::workspace);
+            |way: &Option<Tuned>| gathered.unwrap_or(0) + way.as_ref().map_or(0, Tuned::workspace);
         let forwards = room(&forward);
         // A pass forwards may be on either lane.
         for (scratch, other) in [(scratch, &input_gradient), (beside, &weight_gradient)] {
@@ -107,7 +107,7 @@ impl Convolution {
     /// y = x ∗ w.
     pub(super) fn forward(
         &self,
-        lane: &Lane,
+        lane: &BoundStream,
         workspace: Pointer,
         [x, w]: [Pointer; 2],
         y: Pointer,
@@ -128,7 +128,12 @@ impl Convolution {
     }
 
     /// Where what the window reads lies side by side, and working memory behind it.
-    fn put_together(&self, lane: &Lane, x: Pointer, workspace: Pointer) -> Result<[Pointer; 2]> {
+    fn put_together(
+        &self,
+        lane: &BoundStream,
+        x: Pointer,
+        workspace: Pointer,
+    ) -> Result<[Pointer; 2]> {
         let Some(bytes) = self.gathered else {
             return Ok([x, workspace]);
         };
@@ -142,7 +147,7 @@ impl Convolution {
     /// dx (+)= the gradient of the input.
     pub(super) fn input_gradient(
         &self,
-        lane: &Lane,
+        lane: &BoundStream,
         workspace: Pointer,
         [w, dy]: [Pointer; 2],
         dx: Pointer,
@@ -176,7 +181,7 @@ impl Convolution {
     /// dw = the gradient of the weights.
     pub(super) fn weight_gradient(
         &self,
-        lane: &Lane,
+        lane: &BoundStream,
         workspace: Pointer,
         [x, dy]: [Pointer; 2],
         dw: Pointer,

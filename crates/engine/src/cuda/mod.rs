@@ -4,14 +4,16 @@
 //! All work that a program gives to a GPU goes to one stream, in the order it is asked for; the host waits only where
 //! values are read.
 
+mod autotune;
+mod autotune_cache;
 mod batches;
+mod bound_stream;
 mod cache;
-mod choices;
 mod compile;
 mod convolution;
 mod cudnn;
+mod cudnn_graph;
 mod items;
-mod lane;
 mod launch;
 mod libraries;
 mod losses;
@@ -19,13 +21,11 @@ mod memory;
 mod network;
 mod optimisers;
 mod parameters;
-mod plans;
 mod profile;
 mod similarity;
 mod stream;
 #[cfg(test)]
 mod testing;
-mod ways;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -35,9 +35,9 @@ use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, sys,
 };
 
+use autotune_cache::AutotuneCache;
 use batches::CudaBatches;
-use choices::Choices;
-use lane::Lane;
+use bound_stream::BoundStream;
 use launch::Pointer;
 pub use libraries::{Found, Library};
 use network::CudaNetwork;
@@ -65,10 +65,10 @@ struct Shared {
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
     architecture: String,
     description: String,
-    lane: OnceLock<Arc<Lane>>,
-    recorder: OnceLock<Mutex<Arc<Lane>>>,
+    lane: OnceLock<Arc<BoundStream>>,
+    recorder: OnceLock<Mutex<Arc<BoundStream>>>,
     /// Measured choices of algorithms.
-    choices: Mutex<Choices>,
+    choices: Mutex<AutotuneCache>,
     stream: Arc<CudaStream>,
 }
 
@@ -94,7 +94,7 @@ impl Cuda {
             modules: Mutex::default(),
             lane: OnceLock::new(),
             recorder: OnceLock::new(),
-            choices: Mutex::new(Choices::of(&name)),
+            choices: Mutex::new(AutotuneCache::of(&name)),
         };
         compile::fill_cache(&shared.architecture, precision);
         Ok(Cuda {
@@ -194,31 +194,31 @@ impl Cuda {
     }
 
     /// The lane all work of networks goes to.
-    fn lane(&self) -> Result<Arc<Lane>> {
+    fn lane(&self) -> Result<Arc<BoundStream>> {
         let s = &*self.shared;
         if let Some(lane) = s.lane.get() {
             return Ok(lane.clone());
         }
-        let lane = Arc::new(Lane::new(self, &s.stream)?);
+        let lane = Arc::new(BoundStream::new(self, &s.stream)?);
         Ok(s.lane.get_or_init(|| lane).clone())
     }
 
     /// A lane for single passes to be recorded on, for one thread at a time.
-    fn recorder(&self) -> Result<MutexGuard<'_, Arc<Lane>>> {
+    fn recorder(&self) -> Result<MutexGuard<'_, Arc<BoundStream>>> {
         let recorder = &self.shared.recorder;
         if recorder.get().is_none() {
             let made = Arc::new(self.new_lane(FIRST)?);
             recorder.get_or_init(|| Mutex::new(made));
         }
-        let lane = recorder.get().expect("made above");
+        let lane = recorder.get().expect("made relu_mask");
         Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
     /// A lane of somebody's own. One of the last priority takes what the others leave of the GPU.
-    fn new_lane(&self, priority: i32) -> Result<Lane> {
+    fn new_lane(&self, priority: i32) -> Result<BoundStream> {
         let stream = self.shared.context.new_stream_with_priority(priority);
         let stream = stream.map_err(|e| failed("making a stream", e))?;
-        Lane::new(self, &stream)
+        BoundStream::new(self, &stream)
     }
 }
 
@@ -353,7 +353,7 @@ fn check_chip(name: &str, [major, minor]: [i32; 2]) -> Result<()> {
         return Ok(());
     }
     Err(Error::Device(format!(
-        "{name} has compute capability {major}.{minor}, and 8.0 (Ampere) or above is needed"
+        "{name} has compute capability {major}.{minor}, and 8.0 (Ampere) or relu_mask is needed"
     )))
 }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use cudarc::driver::CudaSlice;
 
 use super::batches::{CudaBatches, View};
+use super::bound_stream::{BoundStream, Pending};
 use super::convolution::Convolution;
-use super::lane::{Lane, Pending};
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
 use super::memory::{Scratch, Staging, batch_that_fits};
 use super::parameters::{Parameters, from_bf16};
@@ -44,8 +44,8 @@ pub(super) struct CudaNetwork {
 struct State {
     cuda: Cuda,
     /// Where work goes, and where work goes on beside it.
-    lane: Arc<Lane>,
-    side: Arc<Lane>,
+    lane: Arc<BoundStream>,
+    side: Arc<BoundStream>,
     /// Weight gradients of the last backward pass that are not waited for yet.
     pending: Pending,
     pending_recorded: bool,
@@ -73,8 +73,8 @@ struct State {
     on_chip: Vec<Option<OnChip>>,
     arrivals: CudaSlice<u64>,
     /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's begin.
-    above: CudaSlice<u8>,
-    above_starts: Vec<Option<usize>>,
+    relu_mask: CudaSlice<u8>,
+    relu_mask_starts: Vec<Option<usize>>,
     /// Convolutions' working memory, for the lane and for the one beside it.
     workspaces: [Scratch; 2],
     /// Sums over rows, for the lane and for the one beside it.
@@ -97,7 +97,7 @@ struct PassMemory {
     arena: CudaSlice<u8>,
     padded: Option<CudaSlice<u8>>,
     norms: CudaSlice<f32>,
-    above: CudaSlice<u8>,
+    relu_mask: CudaSlice<u8>,
 }
 
 impl CudaNetwork {
@@ -115,7 +115,7 @@ impl CudaNetwork {
         let too_large = |e| batch_that_fits(e, options.batch, each, cuda.precision());
         let input_channels = padded_channels(graph, options, cuda.precision());
         let on_chip = on_chip(cuda, graph, options.batch)?;
-        let (above_starts, above) = above_starts(graph, options.batch, &on_chip);
+        let (relu_mask_starts, relu_mask) = relu_mask_starts(graph, options.batch, &on_chip);
         let memory = |there: usize| -> Result<PassMemory> {
             let places = options.batch * graph.nodes()[0].shape.pixels();
             let padding = cuda.precision().bytes() * places * input_channels;
@@ -125,7 +125,7 @@ impl CudaNetwork {
                 arena: cuda.zeros(there * bytes, &what).map_err(too_large)?,
                 padded: wanted.then(padded).transpose().map_err(too_large)?,
                 norms: cuda.zeros(there * norms, "batch statistics")?,
-                above: cuda.zeros(there * above, "signs of activations")?,
+                relu_mask: cuda.zeros(there * relu_mask, "signs of activations")?,
             })
         };
         let inputs = rows * graph.nodes()[0].shape.len();
@@ -142,8 +142,8 @@ impl CudaNetwork {
             norms: first.norms,
             norm_starts,
             on_chip,
-            above: first.above,
-            above_starts,
+            relu_mask: first.relu_mask,
+            relu_mask_starts,
             pass: 0,
             others: others.collect::<Result<_>>()?,
             arrivals: cuda.zeros(norms / 16, "counters")?,
@@ -232,7 +232,7 @@ impl State {
             std::mem::swap(&mut self.arena, &mut other.arena);
             std::mem::swap(&mut self.padded, &mut other.padded);
             std::mem::swap(&mut self.norms, &mut other.norms);
-            std::mem::swap(&mut self.above, &mut other.above);
+            std::mem::swap(&mut self.relu_mask, &mut other.relu_mask);
         }
         self.parameters.select(pass);
         self.pass = pass;
@@ -349,8 +349,9 @@ impl State {
     }
 
     /// Where it is kept which of a layer's values are above zero, 0 where nobody asks.
-    fn above(&self, i: usize) -> Pointer {
-        self.above_starts[i].map_or(0, |start| self.cuda.pointer(&self.above) + start as u64)
+    fn relu_mask(&self, i: usize) -> Pointer {
+        self.relu_mask_starts[i]
+            .map_or(0, |start| self.cuda.pointer(&self.relu_mask) + start as u64)
     }
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
@@ -409,7 +410,7 @@ impl NetworkBackend for CudaNetwork {
         let working: usize = s.workspaces.iter().map(Scratch::bytes).sum();
         let scratch = working + sums + s.staging.bytes();
         let padded = s.padded.as_ref().map_or(0, |p| p.len());
-        let pass = s.arena.len() + s.above.len() + padded + 4 * s.norms.len();
+        let pass = s.arena.len() + s.relu_mask.len() + padded + 4 * s.norms.len();
         let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
         let rows = 4 * (2 * s.output.len() + inputs);
         s.parameters.bytes() + self.passes() * pass + scratch + rows
@@ -614,7 +615,7 @@ fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip
 
 /// Where the signs of each layer begin that adds a residual before its ReLU and is done on the chip, and how many bytes they
 /// take.
-fn above_starts(
+fn relu_mask_starts(
     graph: &Graph,
     batch: usize,
     on_chip: &[Option<OnChip>],

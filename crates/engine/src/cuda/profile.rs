@@ -1,9 +1,9 @@
 //! The parts of a step, told apart so that each can be timed alone: a step runs all of them, or only one.
 
 use super::Cuda;
+use super::autotune::{Task, Tuned};
 use super::cudnn::{Call, Direction, Problem};
 use super::memory::Scratch;
-use super::ways::{Task, Way};
 use crate::{Error, Result, Shape, Window};
 
 /// What a call of a step belongs to.
@@ -95,7 +95,7 @@ pub(super) fn most_flops(cuda: &Cuda) -> Result<f64> {
         workspace: 0,
     };
     let mut scratch = Scratch::new(cuda, 0, "cuDNN's working memory")?;
-    let way = Way::choose(cuda, task, call, &mut scratch)?;
+    let way = Tuned::choose(cuda, task, call, &mut scratch)?;
     let none = || Error::Device("cuDNN multiplies no large matrices".into());
     let way = way.ok_or_else(none)?;
     let workspace = scratch.pointer(cuda);

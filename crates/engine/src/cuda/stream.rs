@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
 
-use super::lane::{Lane, Recording};
+use super::bound_stream::{BoundStream, CudaGraph};
 use super::launch::Pointer;
 use super::losses::{Losses, StepLoss};
 use super::optimisers::StepInputs;
@@ -36,11 +36,11 @@ const THREADS: u32 = 256;
 pub(super) struct GpuStream {
     cuda: Cuda,
     /// Where calls go: the device's own stream, or the one that records.
-    lane: Arc<Lane>,
-    direct: Arc<Lane>,
-    recorder: Option<Arc<Lane>>,
+    lane: Arc<BoundStream>,
+    direct: Arc<BoundStream>,
+    recorder: Option<Arc<BoundStream>>,
     /// For work beside a pass; and whether there is any that was not waited for.
-    side: Arc<Lane>,
+    side: Arc<BoundStream>,
     beside: bool,
     /// How often the lane has waited for the side.
     joins: u64,
@@ -52,7 +52,7 @@ pub(super) struct GpuStream {
     refusals: usize,
     /// The graphs launched so far in this step, where a host call cuts it.
     launched: usize,
-    recording: Vec<(u64, Recording)>,
+    recording: Vec<(u64, CudaGraph)>,
     counters: Counters,
     kernels: StepKernels,
     softmax: Vec<SoftmaxKernels>,
@@ -84,7 +84,7 @@ enum Known {
     /// They ran once.
     Seen,
     /// They are these graphs, each with the signature up to its end.
-    Recorded(Vec<(u64, Recording)>),
+    Recorded(Vec<(u64, CudaGraph)>),
     /// They cannot be recorded.
     Refused,
 }
@@ -175,7 +175,7 @@ impl GpuStream {
     }
 
     /// Where calls go, and where work goes on beside them.
-    pub(super) fn lanes(&self) -> [Arc<Lane>; 2] {
+    pub(super) fn lanes(&self) -> [Arc<BoundStream>; 2] {
         [self.lane.clone(), self.side.clone()]
     }
 
@@ -301,7 +301,10 @@ impl GpuStream {
     }
 
     /// Work that nobody waits for before the step ends, beside what comes next; outside of a step, in its turn.
-    fn run_beside(&mut self, work: impl FnOnce(&GpuStream, &Lane) -> Result<()>) -> Result<()> {
+    fn run_beside(
+        &mut self,
+        work: impl FnOnce(&GpuStream, &BoundStream) -> Result<()>,
+    ) -> Result<()> {
         if !self.inside {
             return work(self, &self.lane);
         }
@@ -345,7 +348,7 @@ impl GpuStream {
     }
 
     /// Ends it in any case; what was recorded, unless the work has failed.
-    fn end_recording(&mut self, worked: Result<()>) -> Result<Recording> {
+    fn end_recording(&mut self, worked: Result<()>) -> Result<CudaGraph> {
         let joined = self.join();
         let recorder = std::mem::replace(&mut self.lane, self.direct.clone());
         let recording = recorder.end_capture();

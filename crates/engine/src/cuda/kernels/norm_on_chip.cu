@@ -9,7 +9,7 @@
 // Sums over chunks are added in f64 in the order of the chunks, so the bits depend on the shape and on the chip's size alone.
 //
 //   partials   [chunk][2][channels]
-//   above      a bit for each value: whether it is above zero, where a residual was added before the ReLU
+//   relu_mask  a bit for each value: whether it is above zero, where a residual was added before the ReLU
 //   arrivals   one u64 for each slice; they count on from launch to launch
 
 #define THREADS 512
@@ -133,7 +133,7 @@ static __device__ __forceinline__ void all_rows(const Share &s, float a[16], u32
 template <int K>
 static __device__ __forceinline__ void forward(const element *x, const element *residual, const Norm &norm, int relu,
                                                u32 channels, u32 width, u32 chunk_rows, float *partials, u64 *arrivals,
-                                               element *y, unsigned char *above) {
+                                               element *y, unsigned char *relu_mask) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ double totals[16 * MOST_ACROSS];
     __shared__ __align__(16) float scales[8 * MOST_ACROSS], shifts[8 * MOST_ACROSS];
@@ -214,17 +214,17 @@ static __device__ __forceinline__ void forward(const element *x, const element *
             if (relu) v[i] = fmaxf(v[i], 0.0f);
         }
         store8(y + at, v);
-        if (!above) continue;
+        if (!relu_mask) continue;
         u32 bits = 0;
 #pragma unroll
         for (int i = 0; i < 8; i++) bits |= (u32)(v[i] > 0.0f) << i;
-        above[at / 8] = (unsigned char)bits;
+        relu_mask[at / 8] = (unsigned char)bits;
     }
 }
 
 // Shared memory holds the block's x, each thread its own, and of d what registers have no room for.
 template <int K>
-static __device__ __forceinline__ void backward(const element *x, const unsigned char *above, const Norm &norm,
+static __device__ __forceinline__ void backward(const element *x, const unsigned char *relu_mask, const Norm &norm,
                                                 int relu, u32 channels, u32 width, u32 chunk_rows, int accumulate,
                                                 element *residual, element *dy, float *dgamma, float *dbeta,
                                                 float *partials, u64 *arrivals) {
@@ -236,7 +236,7 @@ static __device__ __forceinline__ void backward(const element *x, const unsigned
     // Rows are taken a few at a time, all of them asked for before the first is used.
     constexpr int SOME = K < 4 ? K : 4;
     Share s = Share::of(width, norm.rows, chunk_rows);
-    bool from_x = relu && !above;
+    bool from_x = relu && !relu_mask;
     u32 bits[(K + 3) / 4] = {};
     // Of what is read, dy alone comes from the kernel before.
 #pragma unroll
@@ -244,7 +244,7 @@ static __device__ __forceinline__ void backward(const element *x, const unsigned
         u32 row = s.first + k * s.down;
         u64 at = (u64)row * channels + s.channel;
         if (row < s.end) send_for(own + k * THREADS, x + at);
-        if (row < s.end && above) bits[k / 4] |= (u32)above[at / 8] << 8 * (k % 4);
+        if (row < s.end && relu_mask) bits[k / 4] |= (u32)relu_mask[at / 8] << 8 * (k % 4);
         if ((k + 1) % SOME == 0) end_group();
     }
     Held mine[K - ASIDE];
@@ -282,7 +282,7 @@ static __device__ __forceinline__ void backward(const element *x, const unsigned
                 u32 passed = bits[(first + k) / 4] >> 8 * ((first + k) % 4);
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
-                    if (above) d[i] = passed >> i & 1 ? d[i] : 0.0f;
+                    if (relu_mask) d[i] = passed >> i & 1 ? d[i] : 0.0f;
                     if (from_x) d[i] = v[i] * scale[i] + shift[i] > 0.0f ? d[i] : 0.0f;
                     a[i] += d[i], a[8 + i] += d[i] * (v[i] - mean[i]);
                 }
@@ -337,14 +337,14 @@ static __device__ __forceinline__ void backward(const element *x, const unsigned
 #define ON_CHIP(K)                                                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
         norm_forward_##K(const element *x, const element *residual, Norm norm, int relu, u32 channels, u32 width,      \
-                         u32 chunk_rows, float *partials, u64 *arrivals, element *y, unsigned char *above) {           \
-        forward<K>(x, residual, norm, relu, channels, width, chunk_rows, partials, arrivals, y, above);                \
+                         u32 chunk_rows, float *partials, u64 *arrivals, element *y, unsigned char *relu_mask) {           \
+        forward<K>(x, residual, norm, relu, channels, width, chunk_rows, partials, arrivals, y, relu_mask);                \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
-        norm_backward_##K(const element *x, const unsigned char *above, Norm norm, int relu, u32 channels, u32 width,  \
+        norm_backward_##K(const element *x, const unsigned char *relu_mask, Norm norm, int relu, u32 channels, u32 width,  \
                           u32 chunk_rows, int accumulate, element *residual, element *dy, float *dgamma,               \
                           float *dbeta, float *partials, u64 *arrivals) {                                              \
-        backward<K>(x, above, norm, relu, channels, width, chunk_rows, accumulate, residual, dy, dgamma, dbeta,        \
+        backward<K>(x, relu_mask, norm, relu, channels, width, chunk_rows, accumulate, residual, dy, dgamma, dbeta,        \
                     partials, arrivals);                                                                               \
     }
 ON_CHIP(2)

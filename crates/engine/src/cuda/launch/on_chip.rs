@@ -112,7 +112,7 @@ impl Kernels {
         t: &NormTensors,
         m: Meeting,
         a: &Applied,
-        above: Pointer,
+        relu_mask: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
         let (relu, c) = (i32::from(a.relu), o.channels);
@@ -127,7 +127,7 @@ impl Kernels {
             m.partials,
             m.arrivals,
             a.y,
-            above
+            relu_mask
         );
         let function = self.on_chip(o, false);
         let shared = if a.residual == 0 { 0 } else { o.shared[0] };
@@ -142,13 +142,13 @@ impl Kernels {
         t: &NormTensors,
         m: Meeting,
         g: &Gradients,
-        above: Pointer,
+        relu_mask: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
         let (relu, add, c) = (i32::from(g.relu), i32::from(g.accumulate), o.channels);
         let arguments = arguments!(
             g.x,
-            above,
+            relu_mask,
             n,
             relu,
             c,

@@ -2,8 +2,8 @@
 
 use super::State;
 use super::walk::Walk;
+use crate::cuda::bound_stream::BoundStream;
 use crate::cuda::convolution::Convolution;
-use crate::cuda::lane::Lane;
 use crate::cuda::profile::Part;
 use crate::walk::{Layer, Pass};
 use crate::{GradientWrite, Norm, Result};
@@ -92,7 +92,7 @@ impl State {
     /// The convolution, then bias, residual and ReLU where there are any, on a lane with its working memory.
     pub(super) fn convolve(
         &self,
-        (lane, workspace): (&Lane, u64),
+        (lane, workspace): (&BoundStream, u64),
         layer: &Layer,
         relu: bool,
         residual: u64,

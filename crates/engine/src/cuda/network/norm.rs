@@ -46,7 +46,7 @@ impl State {
         };
         if let Some(cut) = &self.on_chip[i] {
             let meeting = self.meeting(i, node, false);
-            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied, self.above(i));
+            return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied, self.relu_mask(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
         k.statistics(&r, before, &s)?;
@@ -104,7 +104,7 @@ impl State {
         let (k, t) = (self.kernels(), self.norm_tensors(i, node));
         if let Some(cut) = &self.on_chip[i] {
             let meeting = self.meeting(i, node, true);
-            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients, self.above(i));
+            return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients, self.relu_mask(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
         k.norm_backward(&r, norm, &t, &s, &gradients)

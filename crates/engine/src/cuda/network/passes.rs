@@ -2,7 +2,7 @@
 //! that of some hundred calls to that of one. (Training passes are recorded with the step they are part of.)
 
 use super::State;
-use crate::cuda::lane::Recording;
+use crate::cuda::bound_stream::CudaGraph;
 use crate::{Graph, Result};
 
 /// What has become of the inference so far.
@@ -12,7 +12,7 @@ pub(super) enum Inferences {
     New,
     /// It ran call by call.
     Seen,
-    Recorded(Recording),
+    Recorded(CudaGraph),
     /// It cannot be recorded: call by call it is.
     Refused,
 }
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    fn record_inference(&mut self, graph: &Graph) -> Result<Recording> {
+    fn record_inference(&mut self, graph: &Graph) -> Result<CudaGraph> {
         let cuda = self.cuda.clone();
         let recorder = cuda.recorder()?;
         let direct = std::mem::replace(&mut self.lane, recorder.clone());

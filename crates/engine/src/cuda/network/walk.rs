@@ -6,8 +6,8 @@
 //! layers with neither.
 
 use super::{LAG, State};
+use crate::cuda::bound_stream::{Pending, SideStream};
 use crate::cuda::failed;
-use crate::cuda::lane::{Beside, Pending};
 use crate::cuda::optimisers::StepInputs;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::GpuStream;
@@ -17,7 +17,7 @@ use crate::{GradientWrite, Graph, Node, Norm, Op, Result, Window};
 /// A walk over a network's layers.
 pub(super) struct Walk<'a> {
     pub(super) state: &'a State,
-    pub(super) beside: Beside<'a>,
+    pub(super) beside: SideStream<'a>,
 }
 
 /// Where a layer's values and gradients lie, in whichever pass; 0 for what is not there.
@@ -57,7 +57,7 @@ impl State {
     pub(super) fn walk(&self) -> Walk<'_> {
         Walk {
             state: self,
-            beside: Beside::new(&self.lane, &self.side),
+            beside: SideStream::new(&self.lane, &self.side),
         }
     }
 
@@ -102,7 +102,7 @@ impl State {
     /// Waits for what still reads the activations of the last pass, before they are written to again.
     pub(super) fn settle(&mut self, stream: &GpuStream) -> Result<()> {
         let pending = self.take_pending(stream);
-        Beside::resume(&self.lane, &self.side, pending).wait_for(0)
+        SideStream::resume(&self.lane, &self.side, pending).wait_for(0)
     }
 
     /// The weights moved: all but the first layer's while that one's gradient is still computed.
@@ -112,7 +112,7 @@ impl State {
         inputs: &StepInputs,
         pending: Pending,
     ) -> Result<()> {
-        let mut beside = Beside::resume(&self.lane, &self.side, pending);
+        let mut beside = SideStream::resume(&self.lane, &self.side, pending);
         let p = &self.parameters;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The contrastive loss between views of pictures: which kernels run how (kernels/contrastive.cu has the maths).
 //!
 //! Keys are cut into ranges, as many as fill the GPU once, and the ranges' sums are put together in order: the bits are the
-//! same every time on one GPU. Beside the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
+//! same every time on one GPU. SideStream the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
 
 use std::sync::Arc;
 

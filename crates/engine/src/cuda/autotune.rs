@@ -5,11 +5,11 @@
 //! compute the same bits.
 
 use super::Cuda;
-use super::choices::Choice;
+use super::autotune_cache::Choice;
+use super::bound_stream::BoundStream;
 use super::cudnn::{Algorithm, Call, Descriptors, Direction, Problem};
-use super::lane::Lane;
+use super::cudnn_graph::{Operation, Plan};
 use super::memory::Scratch;
-use super::plans::{Operation, Plan};
 use crate::Result;
 
 /// What wants more working memory than this is left aside.
@@ -34,7 +34,7 @@ pub(super) struct Task {
 }
 
 /// A way to do a task.
-pub(super) struct Way {
+pub(super) struct Tuned {
     task: Task,
     descriptors: Descriptors,
     by: By,
@@ -47,7 +47,7 @@ enum By {
     Plan(Box<Plan>),
 }
 
-impl Way {
+impl Tuned {
     /// The way for a task: the one chosen before, else the fastest over the tensors of `call`, whose result is lost.
     /// Nothing if cuDNN has none.
     pub(super) fn choose(
@@ -55,14 +55,14 @@ impl Way {
         task: Task,
         call: Call,
         scratch: &mut Scratch,
-    ) -> Result<Option<Way>> {
+    ) -> Result<Option<Tuned>> {
         let choices = &cuda.shared.choices;
         let mut choices = choices.lock().unwrap_or_else(|e| e.into_inner());
         match choices.get(&task) {
             Some(Choice::None) => return Ok(None),
             // What was kept on disk is tried before it is trusted.
             Some(choice) => {
-                if let Some(way) = Way::of(cuda, task, choice)?
+                if let Some(way) = Tuned::of(cuda, task, choice)?
                     && way.tried(cuda, call, scratch)?.is_some()
                 {
                     return Ok(Some(way));
@@ -71,12 +71,12 @@ impl Way {
             }
             None => {}
         }
-        let way = Way::fastest(cuda, task, call, scratch)?;
-        choices.set(&task, way.as_ref().map_or(Choice::None, Way::choice));
+        let way = Tuned::fastest(cuda, task, call, scratch)?;
+        choices.set(&task, way.as_ref().map_or(Choice::None, Tuned::choice));
         Ok(way)
     }
 
-    fn of(cuda: &Cuda, task: Task, choice: Choice) -> Result<Option<Way>> {
+    fn of(cuda: &Cuda, task: Task, choice: Choice) -> Result<Option<Tuned>> {
         let by = match choice {
             Choice::None => None,
             Choice::Ours => ours(&*cuda.lane()?, &task),
@@ -86,11 +86,11 @@ impl Way {
                 .and_then(|o| o.named(name))
                 .map(|plan| By::Plan(Box::new(plan))),
         };
-        by.map(|by| Way::by(task, by)).transpose()
+        by.map(|by| Tuned::by(task, by)).transpose()
     }
 
-    fn by(task: Task, by: By) -> Result<Way> {
-        Ok(Way {
+    fn by(task: Task, by: By) -> Result<Tuned> {
+        Ok(Tuned {
             task,
             descriptors: Descriptors::new(&task.problem)?,
             by,
@@ -105,7 +105,12 @@ impl Way {
         }
     }
 
-    fn fastest(cuda: &Cuda, task: Task, call: Call, scratch: &mut Scratch) -> Result<Option<Way>> {
+    fn fastest(
+        cuda: &Cuda,
+        task: Task,
+        call: Call,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Tuned>> {
         let (p, lane) = (&task.problem, cuda.lane()?);
         let [kh, kw] = p.window.kernel;
         let work = p.batch * p.output.len() * kh * kw * p.input.channels;
@@ -119,9 +124,9 @@ impl Way {
             let plans = operation.plans().into_iter();
             candidates.extend(plans.map(|plan| By::Plan(Box::new(plan))));
         }
-        let mut best: Option<(f32, Way)> = None;
+        let mut best: Option<(f32, Tuned)> = None;
         for by in candidates {
-            let way = Way::by(task, by)?;
+            let way = Tuned::by(task, by)?;
             // What cuDNN offers is not always what it can do.
             let Some(call) = way.tried(cuda, call, scratch)? else {
                 continue;
@@ -178,7 +183,7 @@ impl Way {
     }
 
     /// Gives the work to a lane.
-    pub(super) fn run(&self, lane: &Lane, call: &Call) -> Result<()> {
+    pub(super) fn run(&self, lane: &BoundStream, call: &Call) -> Result<()> {
         let Task {
             direction,
             accumulate,
@@ -195,7 +200,7 @@ impl Way {
 }
 
 /// Our own way, if we have one.
-fn ours(lane: &Lane, task: &Task) -> Option<By> {
+fn ours(lane: &BoundStream, task: &Task) -> Option<By> {
     let (k, direction) = (&lane.kernels, task.direction);
     k.stem_does(&task.problem, direction)
         .then(|| By::Ours(k.stem_workspace(direction)))

@@ -16,9 +16,9 @@ use cudarc::cudnn::sys::{
 };
 
 use super::Precision;
+use super::autotune::Task;
+use super::bound_stream::BoundStream;
 use super::cudnn::{Call, Direction, check};
-use super::lane::Lane;
-use super::ways::Task;
 use crate::{Result, Shape};
 
 /// Plans that are looked at, which is nearly all that cuDNN proposes: the fastest are not always among the first.
@@ -47,21 +47,21 @@ pub(super) struct Plan {
     pub(super) workspace: usize,
     plan: Descriptor,
     /// The lane whose handle it was made with.
-    home: Arc<Lane>,
+    home: Arc<BoundStream>,
 }
 
 /// The operation that plans are asked for.
 pub(super) struct Operation {
     graph: Descriptor,
     precision: Precision,
-    home: Arc<Lane>,
+    home: Arc<BoundStream>,
     /// What the graph is made of must live as long.
     _parts: Vec<Descriptor>,
 }
 
 impl Operation {
     /// A convolution in one direction; its result is written or, where `accumulate`, added to.
-    pub(super) fn new(home: &Arc<Lane>, task: &Task) -> Result<Self> {
+    pub(super) fn new(home: &Arc<BoundStream>, task: &Task) -> Result<Self> {
         let Task {
             problem: p,
             direction,
@@ -260,7 +260,7 @@ impl Operation {
 
 impl Plan {
     /// Runs it on a lane; an error says that it does not take this problem after all.
-    pub(super) fn run(&self, lane: &Lane, direction: Direction, call: &Call) -> Result<()> {
+    pub(super) fn run(&self, lane: &BoundStream, direction: Direction, call: &Call) -> Result<()> {
         let [x, w, y] = match direction {
             Direction::Forward => [call.first, call.second, call.result],
             Direction::InputGradient => [call.result, call.first, call.second],
@@ -289,7 +289,7 @@ impl Plan {
         pack.finish()?;
         let handle = self.home.cudnn.lock();
         // A plan belongs to its handle, which serves whichever stream it is told to.
-        let serve = |lane: &Lane| {
+        let serve = |lane: &BoundStream| {
             // SAFETY: handle and stream live, and the handle's lock is held.
             let status = unsafe { sys::cudnnSetStream(handle.0, lane.stream.cu_stream().cast()) };
             check("setting a stream", status)

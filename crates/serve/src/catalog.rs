@@ -29,7 +29,7 @@ pub enum Pixels {
 
 /// Pictures with their vectors.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct Catalog {
     /// What to call it.
     pub name: String,
     pub(crate) index: PictureIndex,
@@ -43,16 +43,16 @@ pub(crate) struct Shown {
     pub bytes: Arc<[u8]>,
 }
 
-impl Shelf {
+impl Catalog {
     /// The pictures of an index.
-    pub fn of_index(name: String, index: PictureIndex) -> Result<Shelf, ServeError> {
+    pub fn of_index(name: String, index: PictureIndex) -> Result<Catalog, ServeError> {
         // A damaged index is told of before anybody is served, not in the middle of it.
         let vectors = index.vectors().map(|_| ());
-        vectors.map_err(|e| ServeError::Shelf(e.to_string()))?;
+        vectors.map_err(|e| ServeError::Catalog(e.to_string()))?;
         let folder = &index.parts().folder;
         // Thumbnails in the index can be shown even when the folder is gone.
         let root = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        Ok(Shelf {
+        Ok(Catalog {
             name,
             index,
             pixels: Pixels::Files(root),
@@ -67,7 +67,7 @@ impl Shelf {
         vectors: &[f32],
         dim: usize,
         model: String,
-    ) -> Result<Shelf, ServeError> {
+    ) -> Result<Catalog, ServeError> {
         let n = train.pictures.len();
         if dim == 0 || vectors.len() != n * dim {
             return Err(ServeError::OtherPictures {
@@ -91,8 +91,8 @@ impl Shelf {
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new(&name), parts);
-        Ok(Shelf {
-            index: index.map_err(|e| ServeError::Shelf(e.to_string()))?,
+        Ok(Catalog {
+            index: index.map_err(|e| ServeError::Catalog(e.to_string()))?,
             name,
             pixels: Pixels::Split(Box::new(train)),
             kept: Kept::new(KEPT),
@@ -220,7 +220,7 @@ fn units(vectors: &[f32], dim: usize) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    fn index(folder: &Path, names: &[&str]) -> Shelf {
+    fn index(folder: &Path, names: &[&str]) -> Catalog {
         let parts = IndexParts {
             folder: folder.into(),
             names: names.iter().map(|n| n.to_string()).collect(),
@@ -230,7 +230,7 @@ mod tests {
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
-        Shelf::of_index("test".into(), index).unwrap()
+        Catalog::of_index("test".into(), index).unwrap()
     }
 
     #[test]

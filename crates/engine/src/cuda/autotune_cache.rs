@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::autotune::Task;
 use super::cache;
 use super::cudnn::{self, Algorithm, Direction};
-use super::plans::PlanName;
-use super::ways::Task;
+use super::cudnn_graph::PlanName;
 
 /// What was chosen for a task.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,13 @@ pub(super) enum Choice {
 }
 
 /// What was chosen, by task in words.
-pub(super) struct Choices {
+pub(super) struct AutotuneCache {
     file: String,
     made: BTreeMap<String, Choice>,
     saved: bool,
 }
 
-impl Choices {
+impl AutotuneCache {
     /// The choices made on GPUs of this name.
     pub(super) fn of(gpu: &str) -> Self {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -34,7 +34,7 @@ impl Choices {
         let file = format!("choices-{gpu}-cudnn{}", cudnn::version());
         let kept = cache::read(&file).and_then(|bytes| String::from_utf8(bytes).ok());
         let made = kept.map(|text| parse(&text)).unwrap_or_default();
-        Choices {
+        AutotuneCache {
             file,
             made,
             saved: true,

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, CudaGraph, CudaStream, result, sys};
+use cudarc::driver::{self, CudaEvent, CudaStream, result, sys};
 
 use super::cudnn::Handle;
 use super::launch::Kernels;
@@ -16,15 +16,15 @@ use crate::{Error, Result};
 /// Runs of which the fastest counts when a recording is measured.
 const RUNS: usize = 4;
 
-pub(super) struct Lane {
+pub(super) struct BoundStream {
     pub(super) kernels: Kernels,
     pub(super) cudnn: Handle,
     pub(super) stream: Arc<CudaStream>,
 }
 
-impl Lane {
+impl BoundStream {
     pub(super) fn new(cuda: &Cuda, stream: &Arc<CudaStream>) -> Result<Self> {
-        Ok(Lane {
+        Ok(BoundStream {
             kernels: Kernels::load(cuda, stream)?,
             cudnn: Handle::new(stream)?,
             stream: stream.clone(),
@@ -32,7 +32,7 @@ impl Lane {
     }
 
     /// Records the work that is given to this lane meanwhile.
-    pub(super) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
+    pub(super) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
         self.begin_capture()?;
         let worked = work();
         // The recording is ended in any case, or the lane would be lost.
@@ -49,28 +49,28 @@ impl Lane {
     }
 
     /// What was recorded.
-    pub(super) fn end_capture(&self) -> Result<Recording> {
+    pub(super) fn end_capture(&self) -> Result<CudaGraph> {
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
         let graph = graph.map_err(|e| failed("recording a pass", e))?;
         let empty = || Error::Device("a pass was recorded that does nothing".into());
-        Ok(Recording(graph.ok_or_else(empty)?))
+        Ok(CudaGraph(graph.ok_or_else(empty)?))
     }
 }
 
 /// Work that goes on beside a lane's, for layers counted downwards: it begins after what the lane was given so far, and is
 /// waited for when the lane has come a few layers further.
-pub(super) struct Beside<'a> {
-    main: &'a Lane,
-    side: &'a Lane,
+pub(super) struct SideStream<'a> {
+    main: &'a BoundStream,
+    side: &'a BoundStream,
     going_on: Pending,
 }
 
 /// Work of layers that is not waited for yet.
 pub(super) type Pending = VecDeque<(usize, CudaEvent)>;
 
-impl<'a> Beside<'a> {
-    pub(super) fn new(main: &'a Lane, side: &'a Lane) -> Self {
-        Beside {
+impl<'a> SideStream<'a> {
+    pub(super) fn new(main: &'a BoundStream, side: &'a BoundStream) -> Self {
+        SideStream {
             main,
             side,
             going_on: Pending::new(),
@@ -78,8 +78,8 @@ impl<'a> Beside<'a> {
     }
 
     /// Goes on waiting for what was left.
-    pub(super) fn resume(main: &'a Lane, side: &'a Lane, going_on: Pending) -> Self {
-        Beside {
+    pub(super) fn resume(main: &'a BoundStream, side: &'a BoundStream, going_on: Pending) -> Self {
+        SideStream {
             main,
             side,
             going_on,
@@ -95,7 +95,7 @@ impl<'a> Beside<'a> {
     pub(super) fn run(
         &mut self,
         layer: usize,
-        work: impl FnOnce(&Lane) -> Result<()>,
+        work: impl FnOnce(&BoundStream) -> Result<()>,
     ) -> Result<()> {
         let failed = |e| failed("work on two streams", e);
         let ready = self.main.stream.record_event(None).map_err(failed)?;
@@ -120,12 +120,12 @@ impl<'a> Beside<'a> {
 }
 
 /// Work that can be launched as a whole, again and again.
-pub(super) struct Recording(CudaGraph);
+pub(super) struct CudaGraph(driver::CudaGraph);
 
 // SAFETY: a graph may be used from any thread, by one at a time, which `&mut` sees to.
-unsafe impl Send for Recording {}
+unsafe impl Send for CudaGraph {}
 
-impl Recording {
+impl CudaGraph {
     /// Gives the work to the device's stream.
     pub(super) fn launch(&mut self, cuda: &Cuda) -> Result<()> {
         // SAFETY: both live; what the recorded work touches is its owner's, who launches it.

@@ -1,4 +1,4 @@
-//! Between the server, which has many threads, and the model, which has one: a desk where pictures are handed over.
+//! Between the server, which has many threads, and the model, which has one: a queue where pictures are handed over.
 //!
 //! Pictures that wait together go through the network together: a batch takes little longer than one of its pictures.
 //! Uploads and attention wait in queues of their own and take turns, one batch and then one map, so that an upload waits for
@@ -7,7 +7,7 @@
 use tokio::sync::{mpsc, oneshot};
 
 const CLOSED: &str = "the model is not there any more";
-/// Questions of a kind that may wait; whoever comes later waits before the desk.
+/// Questions of a kind that may wait; whoever comes later waits before the queue.
 const QUEUE: usize = 64;
 
 type Vector = Result<Vec<f32>, String>;
@@ -31,7 +31,7 @@ pub struct Asker {
 
 /// Where pictures arrive.
 #[derive(Debug)]
-pub struct Desk {
+pub struct InferenceQueue {
     uploads: mpsc::Receiver<Upload>,
     attention: mpsc::Receiver<Attention>,
     /// Rung once for each question, after it was put into its queue.
@@ -39,7 +39,7 @@ pub struct Desk {
 }
 
 /// Both sides, for a model that is given squares of `size` pixels a side.
-pub fn desk(size: usize) -> (Asker, Desk) {
+pub fn inference_queue(size: usize) -> (Asker, InferenceQueue) {
     let (to_uploads, uploads) = mpsc::channel(QUEUE);
     let (to_attention, attention) = mpsc::channel(QUEUE);
     let (to_bell, bell) = mpsc::unbounded_channel();
@@ -49,12 +49,12 @@ pub fn desk(size: usize) -> (Asker, Desk) {
         bell: to_bell,
         size,
     };
-    let desk = Desk {
+    let queue = InferenceQueue {
         uploads,
         attention,
         bell,
     };
-    (asker, desk)
+    (asker, queue)
 }
 
 impl Asker {
@@ -87,7 +87,7 @@ impl Asker {
     }
 }
 
-impl Desk {
+impl InferenceQueue {
     /// Answers on this thread until every asker is gone: `embed` gives the vectors of up to `batch` pictures, one after the
     /// other as they came, `look` a picture of the shelf under the heat of attention, as PNG.
     pub fn answer(
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_are_answered_together_and_each_with_its_own() {
-        let (asker, desk) = desk(1);
+        let (asker, queue) = inference_queue(1);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -152,10 +152,10 @@ mod tests {
                 })
             });
             // All six are there before the first is answered.
-            while desk.bell.len() < 6 {
+            while queue.bell.len() < 6 {
                 std::thread::yield_now();
             }
-            desk.answer(
+            queue.answer(
                 4,
                 |squares| {
                     batches.push(squares.len() / 3);
@@ -178,14 +178,14 @@ mod tests {
 
     /// In which order so many uploads and looks are answered that all wait: `u` for a batch of two uploads, `l` for a look.
     fn order(uploads: usize, looks: usize) -> String {
-        let (asker, desk) = desk(1);
+        let (asker, queue) = inference_queue(1);
         let order = std::cell::RefCell::new(String::new());
         let done = |what| order.borrow_mut().push(what);
         std::thread::scope(|threads| {
             threads.spawn(move || ask_all(asker, uploads, looks));
-            // Those beyond the queues wait before the desk.
+            // Those beyond the queues wait before the queue.
             let full = |n: usize| n.min(QUEUE);
-            while desk.bell.len() < full(uploads) + full(looks) {
+            while queue.bell.len() < full(uploads) + full(looks) {
                 std::thread::yield_now();
             }
             let embed = |squares: &[u8]| {
@@ -196,7 +196,7 @@ mod tests {
                 done('l');
                 Ok(vec![])
             };
-            desk.answer(2, embed, look);
+            queue.answer(2, embed, look);
         });
         order.into_inner()
     }
