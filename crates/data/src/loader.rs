@@ -1,4 +1,4 @@
-//! Batches prepared ahead of training, on threads of their own.
+//! The data loader: batches prepared ahead of training, on threads of their own.
 //!
 //! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone: epoch e goes through the
 //! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments view v of picture i

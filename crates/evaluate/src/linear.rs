@@ -1,4 +1,4 @@
-//! The linear classifier on a layer: one fully connected layer over the layer's values, trained by cross-entropy, the network
+//! The linear probe (linear classifier) on a layer: one fully connected layer over the layer's values, trained by cross-entropy, the network
 //! itself left as it is.
 //!
 //! Rows are extracted once ([`extract_layer`](crate::extract_layer)) and the classifier is a graph of one linear layer on the

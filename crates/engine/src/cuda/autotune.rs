@@ -1,4 +1,4 @@
-//! Of cuDNN's ways to compute a convolution in one direction, and ours where there is one, the fastest.
+//! Autotuning: of cuDNN's ways to compute a convolution in one direction, and ours where there is one, the fastest.
 //!
 //! Candidates are those that give the same bits every time. They are measured in recordings, since call by call the host
 //! is what would be measured. Small tasks take the first that runs. A choice is made once and kept, so that two networks
@@ -182,7 +182,7 @@ impl Tuned {
         }
     }
 
-    /// Gives the work to a lane.
+    /// Gives the work to a stream.
     pub(super) fn run(&self, lane: &BoundStream, call: &Call) -> Result<()> {
         let Task {
             direction,

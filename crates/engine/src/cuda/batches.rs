@@ -129,7 +129,7 @@ impl CudaBatches {
         })
     }
 
-    /// Has a lane make one view of the current batch.
+    /// Has a stream make one view of the current batch.
     pub(super) fn make(
         &self,
         stream: &GpuStream,

@@ -1,7 +1,7 @@
 //! A stream with what is bound to it, and recordings of the work given to one.
 //!
-//! A device works on one lane. A second one only records: calls made on it run nothing and become a graph, which the
-//! first then launches as a whole. A lane of its own keeps what other threads do meanwhile out of the recording.
+//! A device works on one stream. A second one only records: calls made on it run nothing and become a graph, which the
+//! first then launches as a whole. A stream of its own keeps what other threads do meanwhile out of the recording.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,17 +31,17 @@ impl BoundStream {
         })
     }
 
-    /// Records the work that is given to this lane meanwhile.
+    /// Records the work that is given to this stream meanwhile.
     pub(super) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
         self.begin_capture()?;
         let worked = work();
-        // The recording is ended in any case, or the lane would be lost.
+        // The recording is ended in any case, or the stream would be lost.
         let recording = self.end_capture();
         worked?;
         recording
     }
 
-    /// From now on, work that is given to this lane is recorded and not done.
+    /// From now on, work that is given to this stream is recorded and not done.
     pub(super) fn begin_capture(&self) -> Result<()> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let begun = self.stream.begin_capture(mode);
@@ -57,8 +57,8 @@ impl BoundStream {
     }
 }
 
-/// Work that goes on beside a lane's, for layers counted downwards: it begins after what the lane was given so far, and is
-/// waited for when the lane has come a few layers further.
+/// Work that goes on beside a stream's, for layers counted downwards: it begins after what the stream was given so far, and is
+/// waited for when the stream has come a few layers further.
 pub(super) struct SideStream<'a> {
     main: &'a BoundStream,
     side: &'a BoundStream,
@@ -106,7 +106,7 @@ impl<'a> SideStream<'a> {
         Ok(())
     }
 
-    /// The lane waits for the work of layers from this one upwards.
+    /// The stream waits for the work of layers from this one upwards.
     pub(super) fn wait_for(&mut self, layer: usize) -> Result<()> {
         while let Some((of, done)) = self.going_on.front()
             && *of >= layer

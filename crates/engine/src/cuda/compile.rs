@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn every_kernel_compiles_for_the_oldest_chips_and_for_hopper() {
         if let Err(e) = Library::Nvrtc.open() {
-            eprintln!("skipped, kernels are not compiled: {e}");
+            anchorhood_testing::skip(&format!("no NVRTC: {e}"));
             return;
         }
         for (stem, _) in SOURCES {
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_kernel_that_is_wrong_says_where() {
-        if Library::Nvrtc.open().is_err() {
-            eprintln!("skipped, NVRTC is not here");
+        if let Err(e) = Library::Nvrtc.open() {
+            anchorhood_testing::skip(&format!("no NVRTC: {e}"));
             return;
         }
         let text = Text {

@@ -114,7 +114,7 @@ unsafe impl Send for RawHandle {}
 impl Handle {
     pub(super) fn new(stream: &Arc<CudaStream>) -> Result<Self> {
         let mut handle = null_mut();
-        // SAFETY: the pointer is valid to write to; the stream lives as long as the lane that owns this handle.
+        // SAFETY: the pointer is valid to write to; the stream lives as long as the stream that owns this handle.
         unsafe {
             check("making a handle", sys::cudnnCreate(&mut handle))?;
             let raw = RawHandle(handle);

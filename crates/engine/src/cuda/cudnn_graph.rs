@@ -46,7 +46,7 @@ pub(super) struct Plan {
     pub(super) name: PlanName,
     pub(super) workspace: usize,
     plan: Descriptor,
-    /// The lane whose handle it was made with.
+    /// The stream whose handle it was made with.
     home: Arc<BoundStream>,
 }
 
@@ -259,7 +259,7 @@ impl Operation {
 }
 
 impl Plan {
-    /// Runs it on a lane; an error says that it does not take this problem after all.
+    /// Runs it on a stream; an error says that it does not take this problem after all.
     pub(super) fn run(&self, lane: &BoundStream, direction: Direction, call: &Call) -> Result<()> {
         let [x, w, y] = match direction {
             Direction::Forward => [call.first, call.second, call.result],

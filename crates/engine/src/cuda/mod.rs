@@ -193,7 +193,7 @@ impl Cuda {
             .map_err(|e| failed("asking for shared memory", e))
     }
 
-    /// The lane all work of networks goes to.
+    /// The stream all work of networks goes to.
     fn lane(&self) -> Result<Arc<BoundStream>> {
         let s = &*self.shared;
         if let Some(lane) = s.lane.get() {
@@ -203,7 +203,7 @@ impl Cuda {
         Ok(s.lane.get_or_init(|| lane).clone())
     }
 
-    /// A lane for single passes to be recorded on, for one thread at a time.
+    /// A stream for single passes to be recorded on, for one thread at a time.
     fn recorder(&self) -> Result<MutexGuard<'_, Arc<BoundStream>>> {
         let recorder = &self.shared.recorder;
         if recorder.get().is_none() {
@@ -214,7 +214,7 @@ impl Cuda {
         Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// A lane of somebody's own. One of the last priority takes what the others leave of the GPU.
+    /// A stream of somebody's own. One of the last priority takes what the others leave of the GPU.
     fn new_lane(&self, priority: i32) -> Result<BoundStream> {
         let stream = self.shared.context.new_stream_with_priority(priority);
         let stream = stream.map_err(|e| failed("making a stream", e))?;

@@ -75,9 +75,9 @@ struct State {
     /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's begin.
     relu_mask: CudaSlice<u8>,
     relu_mask_starts: Vec<Option<usize>>,
-    /// Convolutions' working memory, for the lane and for the one beside it.
+    /// Convolutions' working memory, for the stream and for the one beside it.
     workspaces: [Scratch; 2],
-    /// Sums over rows, for the lane and for the one beside it.
+    /// Sums over rows, for the stream and for the one beside it.
     sums: [SumMemory; 2],
     /// Pixels to infer, on their way; and where rows are gathered.
     staging: Staging,

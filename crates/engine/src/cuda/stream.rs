@@ -42,7 +42,7 @@ pub(super) struct GpuStream {
     /// For work beside a pass; and whether there is any that was not waited for.
     side: Arc<BoundStream>,
     beside: bool,
-    /// How often the lane has waited for the side.
+    /// How often the stream has waited for the side.
     joins: u64,
     /// Whether a step was begun and has not ended.
     inside: bool,
@@ -289,7 +289,7 @@ impl GpuStream {
         })
     }
 
-    /// The lane waits for all that was given to the side.
+    /// The stream waits for all that was given to the side.
     fn join(&mut self) -> Result<()> {
         self.joins += 1;
         if !std::mem::take(&mut self.beside) {
@@ -333,7 +333,7 @@ impl GpuStream {
         })
     }
 
-    /// Begins to record on a lane of its own, which keeps what other threads do meanwhile out of it.
+    /// Begins to record on a stream of its own, which keeps what other threads do meanwhile out of it.
     fn begin_recording(&mut self) -> Result<()> {
         let recorder = match &self.recorder {
             Some(recorder) => recorder.clone(),

@@ -89,7 +89,7 @@ impl State {
         convolution.expect("a convolution was prepared")
     }
 
-    /// The convolution, then bias, residual and ReLU where there are any, on a lane with its working memory.
+    /// The convolution, then bias, residual and ReLU where there are any, on a stream with its working memory.
     pub(super) fn convolve(
         &self,
         (lane, workspace): (&BoundStream, u64),

@@ -1,4 +1,4 @@
-//! The GPU's way through the layers: which lane each one's work goes to.
+//! The GPU's way through the layers: which stream each one's work goes to.
 //!
 //! Where two convolutions in a row read the same, as in a residual block with a shortcut, the second goes beside the first:
 //! alone, it does not fill the chip. Backwards, nobody waits for the gradient of a weight but the optimiser, so these are
