@@ -4,7 +4,7 @@
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Buffer, Device, Network, Op};
-use anchorhood_evaluate::{consistency, extract, raw_pixels_within, weighted_knn};
+use anchorhood_evaluate::{Rows, consistency, extract, raw_pixels_within, weighted_knn};
 
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
 
@@ -116,13 +116,18 @@ impl Labelled {
 
     fn extract(&self, network: &mut Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
         let [mean, std] = self.seen;
-        let mut features = extract(network, of, mean, std, &|_| {})?;
+        let dim = network.features();
+        let mut rows = Rows {
+            dim,
+            channels: dim,
+            values: extract(network, of, mean, std, &|_| {})?,
+        };
         // Neighbours are compared by cosines.
         let graph = network.graph();
         if !matches!(graph.node(graph.output_node()).op, Op::L2Normalise) {
-            to_unit_length(&mut features, network.features());
+            rows.to_unit_length();
         }
-        Ok(features)
+        Ok(rows.values)
     }
 }
 
@@ -165,15 +170,6 @@ impl Examiner for Labelled {
             consistent_pairs: c.consistent_pairs,
             pairs: c.pairs,
         })
-    }
-}
-
-/// Rows of features, each divided by its length.
-fn to_unit_length(features: &mut [f32], dim: usize) {
-    for row in features.chunks_exact_mut(dim.max(1)) {
-        let square: f64 = row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
-        let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
-        row.iter_mut().for_each(|v| *v *= scale);
     }
 }
 

@@ -148,10 +148,10 @@ impl Trainer {
     pub fn advance(&mut self, at: Position, most: usize) -> Result<&[f64], TrainError> {
         let epoch = at.epochs_before(self.config.training.epochs);
         self.seek(at, epoch)?;
+        let left = self.batches() - at.batch;
         let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
         // The host's batches come one by one, so that a stop is heard after each.
         let most = if source.on_device() { most } else { 1 };
-        let left = self.set.pictures.len() / self.config.batch_of(&self.set) - at.batch;
         let count = most.min(self.stream.capacity()).clamp(1, left);
         let method = &mut self.method;
         for _ in 0..count {
