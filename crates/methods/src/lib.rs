@@ -13,6 +13,6 @@ mod state;
 mod supervised;
 
 pub use and::{And, AndSettings, memory_of, neighbourhoods_of};
-pub use method::{Method, Round};
+pub use method::{Method, Round, ViewSettings};
 pub use state::{StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

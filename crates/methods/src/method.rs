@@ -10,9 +10,9 @@ pub trait Method: Send {
     /// What the user types.
     fn name(&self) -> &'static str;
 
-    /// Views of each picture that a step sees.
-    fn views(&self) -> usize {
-        1
+    /// The views of each picture that a step sees, and how each differs from the run's augmentation.
+    fn views(&self) -> Vec<ViewSettings> {
+        vec![ViewSettings::default()]
     }
 
     /// Before the first step of a round, and never again in it: a run that goes on within a round has what it kept.
@@ -56,6 +56,15 @@ pub trait Method: Send {
     fn neighbourhoods(&self) -> Option<&Neighbourhoods> {
         None
     }
+}
+
+/// How a view differs from the run's augmentation; what is not said is the run's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ViewSettings {
+    /// Probability of a Gaussian blur.
+    pub blur: Option<f32>,
+    /// Probability that bright values are turned dark.
+    pub solarise: Option<f32>,
 }
 
 /// The beginning of a round.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorhood_data::{Feed, Views};
+use anchorhood_data::{Augmentation, Feed, Views};
 use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
 use anchorhood_files::Checked;
-use anchorhood_methods::{Method, Round};
+use anchorhood_methods::{Method, Round, ViewSettings};
 use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::batch_source::{PictureBatches, Placement};
@@ -93,10 +93,9 @@ impl Trainer {
 
     /// The same, with a say in where.
     pub fn begin_at(&mut self, placement: Placement) -> Result<(), TrainError> {
-        let how = self.config.augmentation.augmentation();
         let feed = Feed {
             pictures: self.set.pictures.clone(),
-            views: Views::same(how, self.method.views())?,
+            views: self.views()?,
             mean: self.set.mean,
             std: self.set.std,
             seed: self.config.seed,
@@ -111,6 +110,17 @@ impl Trainer {
         };
         self.source = Some(self.device.batches(Arc::new(maker))?);
         Ok(())
+    }
+
+    /// The run's augmentation for each view, with what the method has different in it.
+    fn views(&self) -> Result<Views, TrainError> {
+        let how = self.config.augmentation.augmentation();
+        let of = |view: &ViewSettings| Augmentation {
+            blur: view.blur.unwrap_or(how.blur),
+            solarise: view.solarise.unwrap_or(how.solarise),
+            ..how
+        };
+        Ok(Views::new(self.method.views().iter().map(of).collect())?)
     }
 
     /// Whether the device makes the batches.

@@ -7,7 +7,7 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{
     Batch, Buffer, Device, Graph, Loss, Network, NetworkOptions, Precision, Result, Stream,
 };
-use anchorhood_methods::Method;
+use anchorhood_methods::{Method, ViewSettings};
 use anchorhood_train::{
     Checkpoint, Event, FeatureSource, Outcome, Preset, RunConfig, RunDir, ScheduleChoice,
     train_method,
@@ -58,8 +58,8 @@ impl Method for SimClr {
         "simclr"
     }
 
-    fn views(&self) -> usize {
-        VIEWS
+    fn views(&self) -> Vec<ViewSettings> {
+        vec![ViewSettings::default(); VIEWS]
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -1,0 +1,135 @@
+//! A method says how each view differs from the run's augmentation. A stand-in for a method keeps what it is shown: a view
+//! that differs in nothing has the bits of the run's only view, another those of its own settings.
+
+use std::sync::{Arc, Mutex};
+
+use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Precision, Result, Stream};
+use anchorhood_methods::{Method, ViewSettings};
+use anchorhood_train::{Placement, Position, Preset, RunConfig, Trainer, TrainingSet};
+
+/// Shows each view to a network without weights, and keeps what comes out.
+struct Watcher {
+    device: Device,
+    network: Network,
+    views: Vec<ViewSettings>,
+    seen: Arc<Mutex<Vec<Vec<f32>>>>,
+}
+
+impl Method for Watcher {
+    fn name(&self) -> &'static str {
+        "watcher"
+    }
+
+    fn views(&self) -> Vec<ViewSettings> {
+        self.views.clone()
+    }
+
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        for view in 0..batch.views() {
+            self.network.forward(stream, 0, batch.view(view))?;
+            let (device, network, seen) = (&self.device, &self.network, &self.seen);
+            stream.host_call(&mut || {
+                seen.lock()
+                    .unwrap()
+                    .push(device.download(network.output())?);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        vec![("", &mut self.network)]
+    }
+}
+
+/// What the first step of a run sees of each view.
+fn seen(device: &Device, config: &RunConfig, views: &[ViewSettings]) -> Vec<Vec<f32>> {
+    let options = config.data.load_options(config.seed);
+    let data = anchorhood_data::open(&config.data.set, &options).unwrap();
+    let size = data.train.pictures.height();
+    let mut graph = Graph::new();
+    let x = graph.input(size, size, 3);
+    graph.relu("relu", x).unwrap();
+    let options = NetworkOptions::new(config.training.batch);
+    let seen = Arc::new(Mutex::new(vec![]));
+    let watcher = Watcher {
+        device: device.clone(),
+        network: device.network(&graph, &options).unwrap(),
+        views: views.to_vec(),
+        seen: seen.clone(),
+    };
+    let set = TrainingSet::of(&data);
+    let mut trainer = Trainer::with(device, config, set, Box::new(watcher)).unwrap();
+    trainer.begin_at(Placement::Any).unwrap();
+    trainer.advance(Position::default(), 1).unwrap();
+    let all = seen.lock().unwrap().clone();
+    all[..views.len()].to_vec()
+}
+
+fn small() -> RunConfig {
+    let mut config = Preset::Quick.config("shapes");
+    config.data.shapes_train = 32;
+    config.data.size = Some(16);
+    config.training.batch = 16;
+    config
+}
+
+fn each_view_has_its_settings(device: &Device) {
+    let config = small();
+    let same = ViewSettings::default();
+    let other = ViewSettings {
+        blur: Some(1.0),
+        solarise: Some(0.5),
+    };
+    let alone = seen(device, &config, &[same]);
+    let both = seen(device, &config, &[same, same]);
+    assert_eq!(both[0], alone[0], "view 0 draws what the only view draws");
+    assert_ne!(both[1], both[0], "each view draws for itself");
+    let differing = seen(device, &config, &[same, other]);
+    assert_eq!(differing[0], both[0]);
+    assert_ne!(differing[1], both[1]);
+    // What the method says of a view is what the run would say of all.
+    let mut all = config.clone();
+    (all.augmentation.blur, all.augmentation.solarise) = (1.0, 0.5);
+    assert_eq!(differing[1], seen(device, &all, &[same, same])[1]);
+}
+
+#[test]
+fn each_view_has_its_settings_on_the_cpu() {
+    each_view_has_its_settings(&Device::cpu(1));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn each_view_has_its_settings_on_cuda() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        each_view_has_its_settings(&Device::cuda(0, precision).unwrap());
+    }
+}
+
+#[test]
+fn a_view_that_cannot_be_is_named() {
+    let config = small();
+    let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();
+    let mut graph = Graph::new();
+    let x = graph.input(16, 16, 3);
+    graph.relu("relu", x).unwrap();
+    let device = Device::cpu(1);
+    let watcher = Watcher {
+        network: device.network(&graph, &NetworkOptions::new(16)).unwrap(),
+        device: device.clone(),
+        views: vec![
+            ViewSettings::default(),
+            ViewSettings {
+                blur: Some(2.0),
+                solarise: None,
+            },
+        ],
+        seen: Arc::default(),
+    };
+    let set = TrainingSet::of(&data);
+    let mut trainer = Trainer::with(&device, &config, set, Box::new(watcher)).unwrap();
+    let said = trainer.begin().unwrap_err().to_string();
+    assert!(said.contains("blur") && said.contains("view 1"), "{said}");
+}
