@@ -2,7 +2,7 @@
 //! linear probe.
 
 use anchorhood_data::{Dataset, Labels, Pictures};
-use anchorhood_engine::{Device, Network, NodeId, Result};
+use anchorhood_engine::{Buffer, Device, Network, NodeId, Result};
 
 use crate::{KnnOptions, KnnResult, LinearSet, Rows, extract_layer, weighted_knn};
 
@@ -40,6 +40,29 @@ impl<'a> LabelledPictures<'a> {
     /// The same for networks that learnt from pictures of another mean and deviation.
     pub fn normalised_by(self, (mean, std): ([f32; 3], [f32; 3])) -> Self {
         LabelledPictures { mean, std, ..self }
+    }
+
+    /// Weighted kNN: `train`, a row of the test rows' length for each training picture, votes on them. Rows of unit length
+    /// are compared by cosines.
+    pub fn vote(
+        &self,
+        device: &Device,
+        options: &KnnOptions,
+        train: &Buffer,
+        test: Rows,
+    ) -> Result<KnnResult> {
+        let dim = test.dim;
+        let test = device.hand_over(test.values)?;
+        let (train_labels, test_labels) = (self.train_labels, self.test_labels);
+        weighted_knn(
+            device,
+            options,
+            train,
+            dim,
+            train_labels,
+            &test,
+            test_labels,
+        )
     }
 }
 
@@ -86,16 +109,8 @@ impl LayerRows {
     ) -> Result<KnnResult> {
         self.train.to_unit_length();
         self.test.to_unit_length();
-        let dim = self.dim();
-        weighted_knn(
-            device,
-            options,
-            &device.hand_over(self.train.values)?,
-            dim,
-            pictures.train_labels,
-            &device.hand_over(self.test.values)?,
-            pictures.test_labels,
-        )
+        let train = device.hand_over(self.train.values)?;
+        pictures.vote(device, options, &train, self.test)
     }
 
     /// The rows made ready for linear classifiers.

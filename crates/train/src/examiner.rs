@@ -4,7 +4,7 @@
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Buffer, Device, Network, Op};
-use anchorhood_evaluate::{Rows, consistency, extract, raw_pixels_within, weighted_knn};
+use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
 
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
 
@@ -93,18 +93,21 @@ impl Labelled {
         self
     }
 
-    fn knn(&self, bank: &Buffer, dim: usize, test: &[f32]) -> Result<Accuracy, TrainError> {
-        let test = self.device.upload(test)?;
+    fn pictures(&self) -> LabelledPictures<'_> {
+        let [mean, std] = self.seen;
+        LabelledPictures {
+            train: &self.train,
+            train_labels: &self.train_labels,
+            test: &self.test,
+            test_labels: &self.test_labels,
+            mean,
+            std,
+        }
+    }
+
+    fn knn(&self, bank: &Buffer, test: Rows) -> Result<Accuracy, TrainError> {
         let options = self.options.knn();
-        let result = weighted_knn(
-            &self.device,
-            &options,
-            bank,
-            dim,
-            &self.train_labels,
-            &test,
-            &self.test_labels,
-        )?;
+        let result = self.pictures().vote(&self.device, &options, bank, test)?;
         Ok(Accuracy {
             top1: result.top1,
             top5: result.top5,
@@ -114,7 +117,7 @@ impl Labelled {
         })
     }
 
-    fn extract(&self, network: &mut Network, of: &Pictures) -> Result<Vec<f32>, TrainError> {
+    fn extract(&self, network: &mut Network, of: &Pictures) -> Result<Rows, TrainError> {
         let [mean, std] = self.seen;
         let dim = network.features();
         let mut rows = Rows {
@@ -127,7 +130,7 @@ impl Labelled {
         if !matches!(graph.node(graph.output_node()).op, Op::L2Normalise) {
             rows.to_unit_length();
         }
-        Ok(rows.values)
+        Ok(rows)
     }
 }
 
@@ -141,7 +144,7 @@ impl Examiner for Labelled {
         let [train, test] =
             [&self.train, &self.test].map(|of| raw_pixels_within(of, self.mean, most));
         let bank = self.device.hand_over(train.values)?;
-        self.knn(&bank, train.dim, &test.values).map(Some)
+        self.knn(&bank, test).map(Some)
     }
 
     fn network(
@@ -150,13 +153,12 @@ impl Examiner for Labelled {
         bank: Option<&MemoryBank>,
     ) -> Result<Option<Accuracy>, TrainError> {
         let test = self.extract(network, &self.test)?;
-        let dim = test.len() / self.test.len();
         let bank = bank.filter(|_| self.options.features == FeatureSource::Memory);
         let accuracy = match bank {
-            Some(bank) => self.knn(bank.buffer(), dim, &test),
+            Some(bank) => self.knn(bank.buffer(), test),
             None => {
-                let features = self.extract(network, &self.train)?;
-                self.knn(&self.device.upload(&features)?, dim, &test)
+                let train = self.extract(network, &self.train)?;
+                self.knn(&self.device.hand_over(train.values)?, test)
             }
         };
         accuracy.map(Some)
