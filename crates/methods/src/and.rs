@@ -5,12 +5,9 @@
 //! discovered (Eq. 1), and counts if its entropy (Eq. 5) is among the share that the curriculum trusts (Eq. 6).
 
 use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
-use anchorhood_engine::{
-    Batch, Buffer, Device, DevicePositives, Graph, Loss, Network, NetworkOptions, Optimiser,
-    Result, Stream,
-};
+use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Network, Result, Stream};
 
-use crate::{Method, Round, StateDict, StateError, Values};
+use crate::{Method, Round, Setup, StateDict, StateError, Values};
 
 /// The method's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +22,6 @@ pub struct AndSettings {
     pub curriculum: Curriculum,
     /// Whether neighbourhoods are discovered from features computed anew, rather than from the memory.
     pub recompute: bool,
-    /// How weights move.
-    pub optimiser: Optimiser,
 }
 
 /// The network, the memory, the neighbourhoods.
@@ -40,23 +35,15 @@ pub struct And {
 }
 
 impl And {
-    /// At the beginning of a run over so many pictures, in batches of so many.
-    pub fn new(
-        device: &Device,
-        graph: &Graph,
-        pictures: usize,
-        batch: usize,
-        settings: AndSettings,
-        seed: u64,
-    ) -> Result<Self> {
-        let options = NetworkOptions::new(batch).with_optimiser(settings.optimiser);
-        let mut network = device.network(graph, &options)?;
-        network.initialise(seed);
+    /// At the beginning of a run.
+    pub fn new(setup: Setup, settings: AndSettings) -> Result<Self> {
+        let (device, pictures) = (setup.device, setup.pictures);
+        let network = setup.encoder(&setup.options(setup.batch))?;
         let neighbourhoods = Neighbourhoods::single(pictures);
         Ok(And {
-            memory: MemoryBank::new(device, pictures, network.features(), seed)?,
+            memory: MemoryBank::new(device, pictures, network.features(), setup.seed)?,
             positives: device.positives(&neighbourhoods.positives(), pictures)?,
-            losses: device.zeros(batch)?,
+            losses: device.zeros(setup.batch)?,
             settings,
             network,
             neighbourhoods,

@@ -9,10 +9,12 @@
 
 mod and;
 mod method;
+mod setup;
 mod state;
 mod supervised;
 
 pub use and::{And, AndSettings, memory_of, neighbourhoods_of};
 pub use method::{Method, Round, ViewSettings};
+pub use setup::{Setup, parameter_groups};
 pub use state::{StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

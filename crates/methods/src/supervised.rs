@@ -3,11 +3,9 @@
 //! The same networks, augmentation, optimiser and schedule as any method's, with a value of the result for each class. It
 //! is the only method that is given labels; it has one round, no memory and no neighbourhoods.
 
-use anchorhood_engine::{
-    Batch, Buffer, Device, Error, Graph, Loss, Network, NetworkOptions, Optimiser, Result, Stream,
-};
+use anchorhood_engine::{Batch, Buffer, Error, Loss, Network, Result, Stream};
 
-use crate::Method;
+use crate::{Method, Setup};
 
 /// The network and the labels.
 pub struct Supervised {
@@ -19,25 +17,16 @@ pub struct Supervised {
 
 impl Supervised {
     /// At the beginning of a run: a graph with a value for each class, and the class of every picture.
-    pub fn new(
-        device: &Device,
-        graph: &Graph,
-        labels: &[u32],
-        batch: usize,
-        optimiser: Optimiser,
-        seed: u64,
-    ) -> Result<Self> {
-        let options = NetworkOptions::new(batch).with_optimiser(optimiser);
-        let mut network = device.network(graph, &options)?;
-        network.initialise(seed);
+    pub fn new(setup: Setup, labels: &[u32]) -> Result<Self> {
+        let network = setup.encoder(&setup.options(setup.batch))?;
         let classes = network.features();
         if let Some(label) = labels.iter().find(|l| **l as usize >= classes) {
             return Err(Error::Plan(format!("label {label} of {classes} classes")));
         }
         Ok(Supervised {
             network,
-            labels: device.upload_indices(labels)?,
-            losses: device.zeros(batch)?,
+            labels: setup.device.upload_indices(labels)?,
+            losses: setup.device.zeros(setup.batch)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
-use anchorhood_methods::{And, AndSettings, Method, Supervised};
+use anchorhood_methods::{And, AndSettings, Method, Setup, Supervised};
 
 use crate::training_set::check_pictures;
 use crate::{FeatureSource, MethodChoice, RunConfig, TrainError, TrainingSet};
@@ -24,9 +24,8 @@ pub fn build_method(
                 data: data.name.clone(),
             })?;
             let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
-            let (optimiser, batch) = (config.training.optimiser(), config.batch_of(&set));
-            let method = Supervised::new(device, &graph, &labels, batch, optimiser, config.seed)?;
-            Ok(Box::new(method))
+            let setup = config.setup(device, &graph, &set);
+            Ok(Box::new(Supervised::new(setup, &labels)?))
         }
     }
 }
@@ -39,13 +38,9 @@ pub fn build_unlabelled(
 ) -> Result<Box<dyn Method>, TrainError> {
     check_pictures(config, set)?;
     let graph = embedding_graph(config, set.pictures.height())?;
-    let (n, batch) = (set.pictures.len(), config.batch_of(set));
+    let setup = config.setup(device, &graph, set);
     match config.method.name {
-        MethodChoice::And => {
-            let settings = config.and();
-            let method = And::new(device, &graph, n, batch, settings, config.seed)?;
-            Ok(Box::new(method))
-        }
+        MethodChoice::And => Ok(Box::new(And::new(setup, config.and())?)),
         MethodChoice::Supervised => Err(TrainError::NoLabels {
             data: set.name.clone(),
         }),
@@ -81,6 +76,18 @@ impl RunConfig {
         self.training.batch.min(set.pictures.len())
     }
 
+    /// What a method is made of, for a data set.
+    pub fn setup<'a>(&self, device: &'a Device, graph: &'a Graph, set: &TrainingSet) -> Setup<'a> {
+        Setup {
+            device,
+            graph,
+            pictures: set.pictures.len(),
+            batch: self.batch_of(set),
+            optimiser: self.training.optimiser(),
+            seed: self.seed,
+        }
+    }
+
     fn and(&self) -> AndSettings {
         let d = &self.discovery;
         AndSettings {
@@ -89,7 +96,6 @@ impl RunConfig {
             neighbours: d.neighbours,
             curriculum: d.curriculum.into(),
             recompute: d.discover_from == FeatureSource::Recomputed,
-            optimiser: self.training.optimiser(),
         }
     }
 

@@ -37,8 +37,8 @@ pub use checkpoint::{
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, MachineConfig, MethodChoice,
-    MethodConfig, NetworkConfig, PrecisionChoice, Preset, Range, RunConfig, SETTINGS,
-    ScheduleChoice, Setting, TrainingConfig,
+    MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
+    SETTINGS, ScheduleChoice, Setting, TrainingConfig,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Optimiser};
-use anchorhood_methods::{And, AndSettings, StateDict};
+use anchorhood_engine::Device;
+use anchorhood_methods::StateDict;
 use anchorhood_train::{
-    Checked, Checkpoint, Event, Position, RunConfig, RunDir, Standing, Trainer, TrainingSet,
-    embedding_graph, judge, train,
+    Checked, Checkpoint, Event, OptimiserChoice, Position, RunConfig, RunDir, Standing, Trainer,
+    TrainingSet, judge, train,
 };
 
 use common::data;
@@ -112,29 +112,23 @@ fn taken_up_at_any_step_it_ends_in_the_same_bits() {
     same_from_any_cut(&config, &fresh, &cuts);
 }
 
-/// An optimiser with two slots, and one that counts its steps.
+/// An optimiser that measures tensors, and one with two slots that counts its steps.
 #[test]
-fn adam_w_is_taken_up_too() {
-    let config = tiny();
+fn lars_and_adam_w_are_taken_up_too() {
+    let mut config = tiny();
     let set = TrainingSet::of(&data(&config));
     let device = Device::cpu(1);
-    let graph = embedding_graph(&config, set.pictures.height()).unwrap();
-    let settings = AndSettings {
-        temperature: 0.1,
-        memory_rate: 0.5,
-        neighbours: 1,
-        curriculum: config.discovery.curriculum.into(),
-        recompute: false,
-        optimiser: Optimiser::adam_w(),
+    let mut saved_by = |optimiser| {
+        config.training.optimiser = optimiser;
+        let fresh = || Trainer::new(&device, &config, set.clone()).unwrap();
+        let saved = same_from_any_cut(&config, &fresh, &[(0, 1, 2), (1, 1, 0)]);
+        let names: Vec<String> = saved.slots.iter().map(|slot| slot.name.clone()).collect();
+        (saved, names)
     };
-    let fresh = || {
-        let n = set.pictures.len();
-        let method = And::new(&device, &graph, n, config.batch_of(&set), settings, 0).unwrap();
-        Trainer::with(&device, &config, set.clone(), Box::new(method)).unwrap()
-    };
-    let saved = same_from_any_cut(&config, &fresh, &[(0, 1, 2), (1, 1, 0)]);
-    let names: Vec<&str> = saved.slots.iter().map(|slot| slot.name.as_str()).collect();
+    assert_eq!(saved_by(OptimiserChoice::Lars).1, ["momentum"]);
+    let (saved, names) = saved_by(OptimiserChoice::AdamW);
     assert_eq!(names, ["first", "second"]);
+    config.training.optimiser = OptimiserChoice::Sgd;
     // What AdamW left is no state of SGD.
     let mut other = Trainer::new(&device, &config, set.clone()).unwrap();
     let refused = other.restore(saved, Path::new("last.safetensors"));

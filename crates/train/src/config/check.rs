@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::value::Number;
-use super::{ConfigError, Range, RunConfig, SETTINGS};
+use super::{ConfigError, OptimiserChoice, Range, RunConfig, SETTINGS};
 
 impl RunConfig {
     /// Says which setting cannot be, if one cannot, before anything is loaded.
@@ -22,7 +22,11 @@ impl RunConfig {
         if let Some(reason) = Range::AtMost(1 << 20).refuses(Number::Whole(epochs)) {
             return Err(setting("training.epochs", reason));
         }
-        if t.nesterov && t.momentum == 0.0 {
+        let momentum = match t.optimiser {
+            OptimiserChoice::Sgd | OptimiserChoice::Lars => Some(t.momentum),
+            OptimiserChoice::AdamW => None,
+        };
+        if t.nesterov && momentum == Some(0.0) {
             return Err(setting(
                 "training.nesterov",
                 "needs a momentum above 0; set nesterov to false".into(),

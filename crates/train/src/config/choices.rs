@@ -80,6 +80,16 @@ choices! {
         Supervised = "supervised",
     }
 
+    /// How weights move.
+    OptimiserChoice {
+        /// Stochastic gradient descent with momentum.
+        Sgd = "sgd",
+        /// SGD with a rate for each tensor, after its own length.
+        Lars = "lars",
+        /// Adam with decoupled weight decay.
+        AdamW = "adamw",
+    }
+
     /// How the learning rate falls.
     ScheduleChoice {
         /// At milestones.

@@ -17,7 +17,8 @@ mod value;
 
 pub use check::Difference;
 pub use choices::{
-    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, PrecisionChoice, ScheduleChoice,
+    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
+    ScheduleChoice,
 };
 pub use preset::Preset;
 pub use range::Range;

@@ -4,7 +4,10 @@ use anchorhood_data::{Augmentation, LoadOptions};
 use anchorhood_engine::Optimiser;
 use anchorhood_evaluate::KnnOptions;
 
-use super::{AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, TrainingConfig};
+use super::{
+    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, OptimiserChoice,
+    TrainingConfig,
+};
 
 impl DataConfig {
     /// What the loader wants to know.
@@ -21,13 +24,33 @@ impl DataConfig {
     }
 }
 
+/// Keeps an optimiser's divisions finite.
+const EPSILON: f32 = 1e-8;
+
 impl TrainingConfig {
     /// The optimiser; its rate is the scheduler's.
     pub fn optimiser(&self) -> Optimiser {
-        Optimiser::Sgd {
-            momentum: self.momentum as f32,
-            nesterov: self.nesterov,
-            decay: self.weight_decay as f32,
+        let (momentum, nesterov) = (self.momentum as f32, self.nesterov);
+        let decay = self.weight_decay as f32;
+        match self.optimiser {
+            OptimiserChoice::Sgd => Optimiser::Sgd {
+                momentum,
+                nesterov,
+                decay,
+            },
+            OptimiserChoice::Lars => Optimiser::Lars {
+                momentum,
+                nesterov,
+                decay,
+                trust: self.trust as f32,
+                epsilon: EPSILON,
+            },
+            OptimiserChoice::AdamW => Optimiser::AdamW {
+                beta1: self.betas.0 as f32,
+                beta2: self.betas.1 as f32,
+                epsilon: EPSILON,
+                decay,
+            },
         }
     }
 }

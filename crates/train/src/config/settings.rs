@@ -14,8 +14,8 @@ use super::preset::Start;
 use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
-    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, PrecisionChoice, ScheduleChoice,
-    Setting,
+    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
+    ScheduleChoice, Setting,
 };
 
 settings! {
@@ -73,14 +73,22 @@ settings! {
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
         batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");
+        /// How weights move: sgd (the default), lars, for large batches, or adamw.
+        optimiser: OptimiserChoice = OptimiserChoice::Sgd;
+            [Any], flag long("optimiser").alias("optimizer"), unwritten OptimiserChoice::Sgd;
         /// Learning rate at the start of each round.
         learning_rate: f64 = 0.03; [Positive], flag long("lr").alias("learning-rate");
-        /// Share of the momentum that is kept.
+        /// Share of the momentum that is kept (sgd, lars).
         momentum: f64 = 0.9; [Share, Below(1.0, "or nothing is ever forgotten")], flag long("momentum");
         /// Weight decay.
         weight_decay: f64 = 5e-4; [NotNegative], flag long("weight-decay");
-        /// Whether momentum is Nesterov's: true or false.
+        /// Whether momentum is Nesterov's: true or false (sgd, lars).
         nesterov: bool = true; [Any], flag long("nesterov").value("BOOL");
+        /// How far a tensor moves, relative to its own length (lars).
+        trust: f64 = 0.001; [Positive], flag long("trust"), unwritten 0.001;
+        /// Shares of the mean gradient and of the mean squared gradient that are kept (adamw): 0.9,0.999.
+        betas: (f64, f64) = (0.9, 0.999);
+            [ShareBelowOne], flag long("betas").value("FIRST,SECOND"), unwritten (0.9, 0.999);
         /// How the learning rate falls: at the milestones (the default), or as a cosine, to zero.
         schedule: ScheduleChoice = ScheduleChoice::Steps;
             [Any], flag long("schedule"), unwritten ScheduleChoice::Steps;

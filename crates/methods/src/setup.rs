@@ -1,0 +1,48 @@
+//! What every method is made of: a device, the embedding network's graph, the size of a batch, how weights move, a seed.
+
+use anchorhood_engine::{
+    Device, Graph, Network, NetworkOptions, Optimiser, Parameter, ParameterGroup, Result,
+};
+
+/// What a run gives to its method.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// Where it lives.
+    pub device: &'a Device,
+    /// The graph of the network that embeds.
+    pub graph: &'a Graph,
+    /// Pictures there are to learn from.
+    pub pictures: usize,
+    /// Pictures in a batch.
+    pub batch: usize,
+    /// How weights move.
+    pub optimiser: Optimiser,
+    /// Decides every random draw.
+    pub seed: u64,
+}
+
+impl Setup<'_> {
+    /// Options for a network of so many rows in a pass.
+    pub fn options(&self, rows: usize) -> NetworkOptions {
+        NetworkOptions {
+            groups: parameter_groups(&self.optimiser),
+            ..NetworkOptions::new(rows).with_optimiser(self.optimiser)
+        }
+    }
+
+    /// The network that embeds, as the seed draws it.
+    pub fn encoder(&self, options: &NetworkOptions) -> Result<Network> {
+        let mut network = self.device.network(self.graph, options)?;
+        network.initialise(self.seed);
+        Ok(network)
+    }
+}
+
+/// Which parameters an optimiser treats alike, as the papers have it: SGD decays all; LARS and AdamW leave biases and norms
+/// without decay, and LARS without adaptation.
+pub fn parameter_groups(optimiser: &Optimiser) -> fn(&Parameter) -> ParameterGroup {
+    match optimiser {
+        Optimiser::Sgd { .. } => ParameterGroup::all_alike,
+        Optimiser::Lars { .. } | Optimiser::AdamW { .. } => ParameterGroup::biases_and_norms_apart,
+    }
+}

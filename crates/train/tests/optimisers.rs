@@ -1,0 +1,110 @@
+//! Each optimiser that can be chosen learns, with the parameter groups of its paper.
+
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_engine::{Device, Precision, Tensors};
+use anchorhood_train::{
+    Event, MethodChoice, OptimiserChoice, Preset, RunConfig, RunDir, Trainer, TrainingSet, train,
+};
+
+/// A classifier, which learns within a few epochs.
+fn small(optimiser: OptimiserChoice) -> RunConfig {
+    let mut config = Preset::Quick.config("shapes");
+    config.method.name = MethodChoice::Supervised;
+    config.data.shapes_train = 300;
+    config.data.shapes_test = 200;
+    config.data.size = Some(16);
+    config.augmentation.crop_scale = (0.7, 1.0);
+    config.augmentation.hue = 0.1;
+    config.augmentation.grey = 0.0;
+    config.network.width = 4;
+    config.training.batch = 30;
+    config.training.rounds = 0;
+    config.training.epochs = 10;
+    config.training.milestones = vec![0.9];
+    config.evaluation.every = 10;
+    config.training.optimiser = optimiser;
+    (config.training.learning_rate, config.training.weight_decay) = match optimiser {
+        OptimiserChoice::Sgd => (0.1, 5e-4),
+        OptimiserChoice::Lars => (2.0, 1e-4),
+        OptimiserChoice::AdamW => (5e-3, 1e-2),
+    };
+    config.evaluation.k = 20;
+    config
+}
+
+/// The losses of the first and the last epoch, and the accuracies of the untrained network and of the last epoch.
+fn learns(device: &Device, optimiser: OptimiserChoice) {
+    let config = small(optimiser);
+    let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();
+    let config = config.fitted(&data).unwrap();
+    let runs = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+    let (mut losses, mut judged) = (vec![], vec![]);
+    let mut observer = |event: &Event| match event {
+        Event::EpochEnded(e) => losses.push(e.loss),
+        Event::Evaluated(e) => judged.push(e.accuracy.top1),
+        _ => {}
+    };
+    train(
+        device,
+        &mut dir,
+        &data,
+        &mut observer,
+        &AtomicBool::new(false),
+    )
+    .unwrap();
+    let (untrained, trained) = (judged[1], judged[judged.len() - 1]);
+    println!("{optimiser}: {untrained} before, {trained} after; {losses:?}");
+    assert!(losses[9] < losses[0] - 0.1, "{optimiser}: {losses:?}");
+    assert!(
+        trained > untrained + 0.05,
+        "{optimiser}: {untrained} before, {trained} after"
+    );
+}
+
+fn all_learn(device: &Device) {
+    for optimiser in [
+        OptimiserChoice::Sgd,
+        OptimiserChoice::Lars,
+        OptimiserChoice::AdamW,
+    ] {
+        learns(device, optimiser);
+    }
+}
+
+#[test]
+fn all_learn_on_the_cpu() {
+    all_learn(&Device::cpu(2));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn all_learn_on_cuda() {
+    all_learn(&Device::cuda(0, Precision::Bf16).unwrap());
+}
+
+/// With LARS and AdamW, biases and norms have no weight decay: a decay that leaves nothing of any weight leaves them.
+#[test]
+fn biases_and_norms_do_not_decay_with_lars_and_adam_w() {
+    let device = Device::cpu(1);
+    for optimiser in [OptimiserChoice::Lars, OptimiserChoice::AdamW] {
+        let mut config = small(optimiser);
+        config.method.name = MethodChoice::And;
+        config.data.shapes_train = 50;
+        (config.training.learning_rate, config.training.weight_decay) = (1e-6, 1e6);
+        let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();
+        let set = TrainingSet::of(&data);
+        let mut trainer = Trainer::new(&device, &config, set).unwrap();
+        trainer.begin().unwrap();
+        trainer.advance(Default::default(), 1).unwrap();
+        let network = trainer.network();
+        let parameters = network.graph().parameters().to_vec();
+        let place = parameters.iter().position(|p| p.name == "bn1.weight");
+        let norm = network.read(Tensors::Values, place.unwrap()).unwrap();
+        assert!(
+            norm.iter().all(|w| (w - 1.0).abs() < 1e-2),
+            "{optimiser}: {norm:?}"
+        );
+    }
+}
