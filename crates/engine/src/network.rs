@@ -191,13 +191,13 @@ impl Network {
     }
 
     /// Moves the weights along the gradients of all passes, at the stream's learning rate, unless the step's loss is not
-    /// a finite number.
+    /// a finite number: then weights stay, and the running statistics become again what they were after the last update.
     pub fn update(&mut self, stream: &mut Stream) -> Result<()> {
         self.backend.update(&mut *stream.backend)
     }
 
     /// Moves weights and statistics towards another network's of the same graph (an exponential moving average):
-    /// own ← m · own + (1 − m) · other, with m a schedule's; unless the step's loss is not a finite number.
+    /// own ← m · own + (1 − m) · other, with m a schedule's; unless the step's loss is not a finite number, as above.
     pub fn follow(&mut self, stream: &mut Stream, other: &Network, m: Scalar) -> Result<()> {
         let (own, others) = (self.graph().parameters(), other.graph().parameters());
         if own != others {

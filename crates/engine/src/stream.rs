@@ -5,7 +5,7 @@
 //! graph and launch them as a whole from then on. Whoever writes a step never learns which happened.
 //!
 //! A step's loss that is not a finite number raises a flag on the device: until the losses are read, weights, optimiser,
-//! moving averages and memory rows are left as they were.
+//! moving averages, running statistics and memory rows are left as they were.
 
 use std::any::Any;
 

@@ -13,6 +13,7 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::elementwise::at_least;
 use super::simd::vectorised;
 
 /// Rows a task works on, about, where the geometry does not say otherwise.
@@ -109,14 +110,14 @@ vectorised! {
             None => {
                 for y in rows {
                     for ((y, s), t) in y.iter_mut().zip(scale).zip(shift) {
-                        *y = (*y * s + t).max(floor);
+                        *y = at_least(floor, *y * s + t);
                     }
                 }
             }
             Some(residual) => {
                 for (y, r) in rows.zip(residual.chunks_exact(channels)) {
                     for (((y, r), s), t) in y.iter_mut().zip(r).zip(scale).zip(shift) {
-                        *y = (*y * s + t + r).max(floor);
+                        *y = at_least(floor, *y * s + t + r);
                     }
                 }
             }
@@ -158,7 +159,7 @@ vectorised! {
             None => {
                 for (y, c) in rows {
                     for (((y, c), s), t) in y.iter_mut().zip(c).zip(scale).zip(shift) {
-                        *y = (c * s + t).max(floor);
+                        *y = at_least(floor, c * s + t);
                     }
                 }
             }
@@ -166,7 +167,7 @@ vectorised! {
                 for ((y, c), r) in rows.zip(residual.chunks_exact(channels)) {
                     let values = y.iter_mut().zip(c).zip(r).zip(scale).zip(shift);
                     for ((((y, c), r), s), t) in values {
-                        *y = (c * s + t + r).max(floor);
+                        *y = at_least(floor, c * s + t + r);
                     }
                 }
             }

@@ -68,12 +68,19 @@ pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
     tasks.for_each(|(dy, y)| task(arch, y, dy));
 }
 
+/// The larger of `x` and `floor`, and NaN where `x` is NaN, as in PyTorch: a diverged run must not look healthy.
+/// (`f32::max` drops NaN, and takes three vector instructions in place of one.)
+#[inline(always)]
+pub(super) fn at_least(floor: f32, x: f32) -> f32 {
+    if floor > x { floor } else { x }
+}
+
 /// y = max(x, 0).
 pub(super) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
     vectorised! {
         fn task<'a>(x: &'a [f32], y: &'a mut [f32]) {
             for (y, x) in y.iter_mut().zip(x) {
-                *y = x.max(0.0);
+                *y = at_least(0.0, *x);
             }
         }
     }
@@ -118,7 +125,7 @@ vectorised! {
         }
         if relu {
             for y in y.iter_mut() {
-                *y = y.max(0.0);
+                *y = at_least(0.0, *y);
             }
         }
     }
@@ -132,7 +139,7 @@ pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
     });
 }
 
-/// y (+)= x where kept, scaled by 1/(1 − p); the mask is drawn from (node, step, place), so the backward pass draws
+/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that is NaN. The mask is drawn from (node, step, place), so the backward pass draws
 /// it again instead of storing it.
 pub(super) fn dropout(node: usize, step: u64, p: f32, x: &[f32], accumulate: bool, y: &mut [f32]) {
     let scale = 1.0 / (1.0 - p);
@@ -142,7 +149,11 @@ pub(super) fn dropout(node: usize, step: u64, p: f32, x: &[f32], accumulate: boo
             let block = (task * TASK / 4 + i) as u64;
             let words = Draws::new(node as u64, Stream::Dropout, step % (1 << 20), block).block(0);
             for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
-                let value = if unit(word) < p { 0.0 } else { x * scale };
+                let value = if unit(word) < p {
+                    x * 0.0 + 0.0
+                } else {
+                    x * scale
+                };
                 *y = if accumulate { *y + value } else { value };
             }
         }

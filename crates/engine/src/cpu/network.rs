@@ -264,12 +264,12 @@ impl NetworkBackend for CpuNetwork {
     }
 
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
-        let stream = CpuStream::of(stream)?;
+        let (stream, state) = (CpuStream::of(stream)?, &mut self.state);
+        state.parameters.settle_statistics(stream.failed());
         if stream.failed() {
             return Ok(());
         }
         let (rate, number) = (stream.scalar(Scalar::RATE), stream.number());
-        let state = &mut self.state;
         self.cpu.install(|| {
             state.sum_gradients();
             state.parameters.update(state.arch, rate, number);
@@ -285,6 +285,7 @@ impl NetworkBackend for CpuNetwork {
     ) -> Result<()> {
         let stream = CpuStream::of(stream)?;
         if stream.failed() {
+            self.state.parameters.settle_statistics(true);
             return Ok(());
         }
         let other: Option<&CpuNetwork> = other.as_any().downcast_ref();
@@ -295,6 +296,7 @@ impl NetworkBackend for CpuNetwork {
             optimisers::ema(arch, m, &mut own.weights, &others.weights);
             optimisers::ema(arch, m, &mut own.statistics, &others.statistics);
         });
+        own.settle_statistics(false);
         Ok(())
     }
 

@@ -17,7 +17,9 @@ pub(super) struct Parameters {
     /// The optimiser's state; slots that it does not have are empty.
     slots: [Vec<f32>; 2],
     update: Update,
+    /// Running statistics, which every pass forwards moves, and as they were after the last step whose loss was finite.
     pub(super) statistics: Vec<f32>,
+    kept_statistics: Vec<f32>,
 }
 
 struct Place {
@@ -65,6 +67,7 @@ impl Parameters {
             slots: [slot(0), slot(1)],
             update,
             statistics: vec![0.0; statistics],
+            kept_statistics: vec![0.0; statistics],
         }
     }
 
@@ -95,7 +98,7 @@ impl Parameters {
 
     pub(super) fn bytes(&self) -> usize {
         let vectors = 2 + self.slots();
-        4 * (vectors * self.weights.len() + self.statistics.len())
+        4 * (vectors * self.weights.len() + 2 * self.statistics.len())
     }
 
     /// Slots of the optimiser's state.
@@ -116,6 +119,14 @@ impl Parameters {
             [first, second],
             &self.gradients,
         );
+    }
+
+    /// What passes have done to the statistics is kept, or undone where the step has failed.
+    pub(super) fn settle_statistics(&mut self, failed: bool) {
+        match failed {
+            true => self.statistics.copy_from_slice(&self.kept_statistics),
+            false => self.kept_statistics.copy_from_slice(&self.statistics),
+        }
     }
 
     fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {
@@ -177,6 +188,10 @@ impl Parameters {
                 }
             }
             None => inner.copy_from_slice(values),
+        }
+        if place.role == Role::Statistic {
+            let range = place.range.clone();
+            self.kept_statistics[range.clone()].copy_from_slice(&self.statistics[range]);
         }
         Ok(())
     }

@@ -321,6 +321,38 @@ impl Ema {
     }
 }
 
+/// What becomes of running statistics when a step's loss is known.
+pub(super) struct SettleStatistics(CudaFunction);
+
+impl SettleStatistics {
+    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
+        let kernel = cuda.function("optimisers", "settle_statistics")?;
+        Ok(SettleStatistics(kernel))
+    }
+
+    /// Asks for `kept` to become `statistics`, or the other way round where the flag (u32) is up; both of `len` values (whole
+    /// eights).
+    pub(super) fn enqueue(
+        &self,
+        stream: &Arc<CudaStream>,
+        flag: Pointer,
+        [statistics, kept]: [Pointer; 2],
+        len: usize,
+    ) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let values = len as u64;
+        let mut launch = stream.launch_builder(&self.0);
+        launch.arg(&flag).arg(&values).arg(&statistics).arg(&kept);
+        // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
+        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("running statistics", e))
+    }
+}
+
 /// A range of weights lies within all of them and has whole eights, as kernels read them.
 fn check_range(some: &Range<usize>, len: usize) -> Result<()> {
     let whole = [some.start, some.end]

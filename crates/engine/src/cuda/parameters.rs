@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use super::launch::{Kernels, Pointer};
-use super::optimisers::{Ema, StepInputs, Update, Vectors};
+use super::optimisers::{Ema, SettleStatistics, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
 use crate::{Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors};
 
@@ -25,7 +25,9 @@ pub(super) struct Parameters {
     weights: CudaSlice<f32>,
     /// The optimiser's state.
     slots: Vec<CudaSlice<f32>>,
+    /// Running statistics, which every pass forwards moves, and as they were after the last step whose loss was finite.
     statistics: CudaSlice<f32>,
+    kept_statistics: CudaSlice<f32>,
     /// The matrices in bf16, if activations are.
     copies: Option<CudaSlice<u16>>,
     /// The gradients of each pass, and the pass at hand.
@@ -33,6 +35,7 @@ pub(super) struct Parameters {
     pass: usize,
     update: Update,
     ema: Ema,
+    settle: SettleStatistics,
 }
 
 /// Gradients of all weights, and those of the matrices in bf16, if activations are: these are not among the others then.
@@ -105,6 +108,7 @@ impl Parameters {
         Ok(Parameters {
             update: Update::new(cuda, options.optimiser, groups.collect(), len)?,
             ema: Ema::load(cuda)?,
+            settle: SettleStatistics::load(cuda)?,
             cuda: cuda.clone(),
             places,
             matrices,
@@ -113,6 +117,7 @@ impl Parameters {
                 .map(|_| f32s(weights, "the optimiser's state"))
                 .collect::<Result<_>>()?,
             statistics: f32s(statistics, "statistics")?,
+            kept_statistics: f32s(statistics, "statistics")?,
             copies: narrow("weights in bf16")?,
             gradients: (0..options.passes).map(gradients).collect::<Result<_>>()?,
             pass: 0,
@@ -122,7 +127,7 @@ impl Parameters {
     pub(super) fn bytes(&self) -> usize {
         let narrow = self.copies.as_ref().map_or(0, CudaSlice::len);
         let (slots, passes) = (self.slots.len(), self.gradients.len());
-        let wide = (1 + slots + passes) * self.weights.len() + self.statistics.len();
+        let wide = (1 + slots + passes) * self.weights.len() + 2 * self.statistics.len();
         4 * wide + 2 * (1 + passes) * narrow
     }
 
@@ -263,7 +268,15 @@ impl Parameters {
         };
         let (source, len) = (other.base(&other.statistics), self.statistics.len());
         self.ema
-            .enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)
+            .enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)?;
+        self.settle_statistics(stream, flag)
+    }
+
+    /// What passes have done to the statistics is kept, or undone where the flag is up.
+    pub(super) fn settle_statistics(&self, stream: &Arc<CudaStream>, flag: Pointer) -> Result<()> {
+        let both = [&self.statistics, &self.kept_statistics].map(|s| self.base(s));
+        let len = self.statistics.len() / ALIGN * ALIGN;
+        self.settle.enqueue(stream, flag, both, len)
     }
 
     /// Bytes an update reads and writes: weights and state both ways, gradients, copies.
@@ -345,6 +358,10 @@ impl Parameters {
         stream
             .memcpy_htod(&inner, &mut vector.slice_mut(range.clone()))
             .map_err(failed)?;
+        if place.role == Role::Statistic {
+            let mut kept = self.kept_statistics.slice_mut(range);
+            return stream.memcpy_htod(&inner, &mut kept).map_err(failed);
+        }
         let narrow = match which {
             Tensors::Values => &mut self.copies,
             Tensors::Gradients => &mut self.gradients[self.pass].narrow,

@@ -2,9 +2,10 @@
 
 use anchorhood_random::{Draws, Stream, unit};
 
-/// max(x, 0).
+/// max(x, 0), and NaN where x is NaN, as in PyTorch.
 pub fn relu(x: &[f64]) -> Vec<f64> {
-    x.iter().map(|v| v.max(0.0)).collect()
+    let floor = |v: &f64| if 0.0 > *v { 0.0 } else { *v };
+    x.iter().map(floor).collect()
 }
 
 /// The gradient of ReLU's input: dy where the output is above zero. At zero it is 0, as in PyTorch.

@@ -1,7 +1,7 @@
 //! Max pooling and the global average.
 //!
-//! A maximum's gradient goes to the first place that attains it, in row-major order, as in PyTorch. Padding never
-//! wins: a window holds at least one place of the picture, since padding is at most half of it.
+//! A maximum's gradient goes to the first place that attains it, in row-major order, as in PyTorch; NaN is above
+//! all numbers. Padding never wins: a window holds at least one place of the picture, since padding is at most half of it.
 
 use super::window::Sliding;
 use crate::Shape;
@@ -27,7 +27,7 @@ fn winners(s: &Sliding, x: &[f64]) -> Vec<usize> {
     s.for_each(|to, from, _| {
         for c in 0..channels {
             let (held, challenger) = (&mut best[to * channels + c], from * channels + c);
-            if held.is_none_or(|h| x[challenger] > x[h]) {
+            if held.is_none_or(|h| x[challenger] > x[h] || x[challenger].is_nan()) {
                 *held = Some(challenger);
             }
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anchorhood_engine::{
     Batch, BatchForm, BatchKernel, BatchMaker, Buffer, Device, DevicePositives, Epoch, Graph,
-    HostBatch, HostBatches, Loss, Network, NetworkOptions, Positives, Result, Scalar, SoftmaxLoss,
-    Stream, Tensors,
+    HostBatch, HostBatches, Input, Loss, Network, NetworkOptions, Positives, Result, Scalar,
+    SoftmaxLoss, Stream, Tensors,
 };
 use anchorhood_random::Draws;
 
@@ -101,8 +101,13 @@ impl TwoViews {
     }
 
     pub fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
-        for pass in 0..2 {
-            self.net.forward(stream, pass, batch.view(pass))?;
+        self.step_over(stream, [batch.view(0), batch.view(1)])
+    }
+
+    /// The step over two views, wherever they come from.
+    pub fn step_over(&mut self, stream: &mut Stream, views: [Input; 2]) -> Result<()> {
+        for (pass, view) in views.into_iter().enumerate() {
+            self.net.forward(stream, pass, view)?;
         }
         let dim = self.net.features();
         let (rows, gradient) = self.net.output_and_gradient();

@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int i = 0; i < 8; i++) {
                 v[t][i] = v[t][i] * scale[i] + shift[i];
                 if (residual) v[t][i] += r[t][i];
-                if (relu) v[t][i] = fmaxf(v[t][i], 0.0f);
+                if (relu) v[t][i] = relu_of(v[t][i]);
             }
             store_some(y + place[t], n[t], v[t]);
         }
@@ -313,7 +313,7 @@ static __device__ __forceinline__ void apply_columns(const element *x, const ele
         for (int i = 0; i < V; i++) {
             v[i] = v[i] * scale[i] + shift[i];
             if (residual) v[i] += r[i];
-            if (relu) v[i] = fmaxf(v[i], 0.0f);
+            if (relu) v[i] = relu_of(v[i]);
         }
         store<V>(y + at, v);
     }

@@ -97,6 +97,13 @@ template <int V> static __device__ __forceinline__ void store(element *p, const 
         p[0] = to_element(v[0]);
 }
 
+// max(v, 0), and NaN where v is NaN, which fmaxf drops.
+static __device__ __forceinline__ float relu_of(float v) {
+    float r;
+    asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(r) : "f"(v));
+    return r;
+}
+
 // The sum over a warp, the same in every lane and in every run.
 static __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll

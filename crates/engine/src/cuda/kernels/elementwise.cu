@@ -73,7 +73,7 @@ extern "C" __global__ void finish(const element *x, const float *bias, const ele
     }
     if (relu) {
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = fmaxf(v[i], 0.0f);
+        for (int i = 0; i < 8; i++) v[i] = relu_of(v[i]);
     }
     store_some(y + at, n, v);
 }
@@ -108,7 +108,7 @@ static __device__ uint4 philox(uint4 counter, uint2 key) {
     return counter;
 }
 
-// y (+)= x where kept, scaled by 1/(1 − p). Four neighbouring values share a block of words, which is drawn from
+// y (+)= x where kept, scaled by 1/(1 − p); elsewhere zero, and NaN where x is not finite. Four neighbouring values share a block of words, which is drawn from
 // (layer, step, block) again in the backward pass. `step` is in device memory, already below 2^20.
 extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step, float p, int accumulate, u64 len,
                                    element *y) {
@@ -127,7 +127,7 @@ extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step,
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float unit = (float)(word[i] >> 8) * (1.0f / 16777216.0f);
-            v[4 * half + i] = unit < p ? 0.0f : v[4 * half + i] * scale;
+            v[4 * half + i] = unit < p ? v[4 * half + i] * 0.0f + 0.0f : v[4 * half + i] * scale;
         }
     }
     if (accumulate) {

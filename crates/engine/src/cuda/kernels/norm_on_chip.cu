@@ -211,7 +211,7 @@ static __device__ __forceinline__ void forward(const element *x, const element *
         for (int i = 0; i < 8; i++) {
             v[i] = v[i] * scale[i] + shift[i];
             if (residual) v[i] += r[i];
-            if (relu) v[i] = fmaxf(v[i], 0.0f);
+            if (relu) v[i] = relu_of(v[i]);
         }
         store8(y + at, v);
         if (!relu_mask) continue;

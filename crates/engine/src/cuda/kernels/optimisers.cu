@@ -1,5 +1,5 @@
 // Optimisers over the vector of all weights: SGD, LARS and AdamW (crate::Optimiser has the maths), and the exponential moving
-// average of such a vector. Weights and state are changed in place; gradients are read.
+// average of such a vector; and what becomes of running statistics. Weights and state are changed in place; gradients are read.
 //
 // Tensors begin at multiples of eight values; tensor_of[at / 8] is the number of the tensor that a value belongs to, and
 // tensors[number] says how it is trained. Without tensor_of all values belong to tensor 0.
@@ -200,4 +200,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < 4; i++) t[i] = kept * t[i] + rest * s[i];
     store_four(target + at, t);
     if (at < matrices) store_four(copies + at, t);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What a step's passes have done to running statistics is kept, or undone where the flag is up.
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    settle_statistics(const u32 *flag, u64 len, float *statistics, float *kept) {
+    const u64 at = four_of_thread();
+    if (at >= len) return;
+    const bool stopped = *flag;
+    float v[4];
+    load_four((stopped ? kept : statistics) + at, v);
+    store_four((stopped ? statistics : kept) + at, v);
 }

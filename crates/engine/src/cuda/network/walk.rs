@@ -105,7 +105,7 @@ impl State {
         SideStream::resume(&self.lane, &self.side, pending).wait_for(0)
     }
 
-    /// The weights moved: all but the first layer's while that one's gradient is still computed.
+    /// Statistics settled and the weights moved: all but the first layer's while that one's gradient is still computed.
     pub(super) fn update(
         &self,
         graph: &Graph,
@@ -114,6 +114,7 @@ impl State {
     ) -> Result<()> {
         let mut beside = SideStream::resume(&self.lane, &self.side, pending);
         let p = &self.parameters;
+        p.settle_statistics(&self.lane.stream, inputs.flag)?;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);
         beside.wait_for(first + 1)?;
