@@ -26,6 +26,7 @@
 pub mod augment;
 mod check;
 mod cifar;
+mod encode;
 mod error;
 mod files;
 mod folder;
@@ -45,6 +46,7 @@ mod store;
 
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
+pub use encode::{encode_jpeg, encode_png};
 pub use error::DataError;
 pub use files::{Picture, PictureFile, PictureFiles, find_pictures, picture_named};
 pub use loader::{Batch, Feed, Loader};

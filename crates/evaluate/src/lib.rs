@@ -15,6 +15,7 @@ mod linear;
 pub mod overlay;
 mod rows;
 mod spread;
+mod tsne;
 
 pub use attention::{Attention, HeatMap, LayerGradient, Memory};
 pub use consistency::{Consistency, consistency};
@@ -24,3 +25,4 @@ pub use layer_rows::{LabelledPictures, LayerRows};
 pub use linear::{LinearOptions, LinearResult, LinearSet};
 pub use rows::{MOST_VALUES, Rows, average, extract_layer, pooled};
 pub use spread::Spread;
+pub use tsne::{Layout, layout};

@@ -1,9 +1,8 @@
 //! Attention as a person sees it: heat over a picture, and pictures side by side in a strip.
 
-use std::io::Cursor;
-
+use anchorhood_data::encode_png;
 use image::imageops::{self, FilterType};
-use image::{ImageFormat, Rgb, RgbImage};
+use image::{Rgb, RgbImage};
 
 use crate::HeatMap;
 
@@ -147,11 +146,7 @@ pub fn strip(columns: &[Column]) -> RgbImage {
 
 /// The bytes of a PNG file.
 pub fn png(image: &RgbImage) -> Vec<u8> {
-    let mut bytes = Cursor::new(vec![]);
-    image
-        .write_to(&mut bytes, ImageFormat::Png)
-        .expect("memory takes any picture");
-    bytes.into_inner()
+    encode_png(image.width(), image.height(), image).expect("memory takes any picture")
 }
 
 #[cfg(test)]

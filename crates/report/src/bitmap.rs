@@ -7,7 +7,8 @@ use std::convert::Infallible;
 use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, GlyphId, PxScale, PxScaleFont, ScaleFont, point};
-use image::{ImageFormat, RgbImage, imageops};
+use anchorhood_data::encode_png;
+use image::{RgbImage, imageops};
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
@@ -48,10 +49,7 @@ pub(crate) fn blank((width, height): (u32, u32)) -> RgbImage {
 pub(crate) fn png(drawn: &RgbImage) -> Result<Vec<u8>, ReportError> {
     let (width, height) = (drawn.width() / SMOOTH, drawn.height() / SMOOTH);
     let picture = imageops::thumbnail(drawn, width, height);
-    let mut bytes = std::io::Cursor::new(vec![]);
-    let written = picture.write_to(&mut bytes, ImageFormat::Png);
-    written.map_err(|e| ReportError::Drawing(e.to_string()))?;
-    Ok(bytes.into_inner())
+    encode_png(width, height, &picture).map_err(ReportError::Drawing)
 }
 
 impl<'a> Sheet<'a> {

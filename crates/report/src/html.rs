@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Split;
+use anchorhood_evaluate::layout;
 use anchorhood_files::AtomicFile;
 use anchorhood_train::{Accuracy, RunStarted};
 use base64::Engine;
@@ -12,7 +13,6 @@ use serde_json::json;
 
 use crate::charts::write_charts;
 use crate::sprite::Sprite;
-use crate::tsne::layout;
 use crate::{
     Findings, ReportError, RunRecord, Summary, charts, duration, entropy_svg, gallery, grouped,
 };

@@ -23,7 +23,6 @@ mod sprite;
 mod summary;
 mod table;
 mod tensorboard;
-mod tsne;
 mod words;
 
 pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
@@ -35,5 +34,4 @@ pub use record::{Embedding, Findings, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
 pub use tensorboard::{TensorBoard, write_tensorboard};
-pub use tsne::{Layout, layout};
 pub use words::{duration, grouped};

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use anchorhood_data::Pictures;
+use anchorhood_data::{Pictures, encode_jpeg};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use image::codecs::jpeg::JpegEncoder;
 use image::{RgbImage, imageops};
 use rayon::prelude::*;
 
@@ -51,10 +50,8 @@ impl Sprite {
             let (x, y) = (place % columns * side, place / columns * side);
             imageops::replace(&mut sheet, tile, x as i64, y as i64);
         }
-        let mut jpeg = vec![];
-        JpegEncoder::new_with_quality(&mut jpeg, QUALITY)
-            .encode_image(&sheet)
-            .map_err(|e| ReportError::Drawing(e.to_string()))?;
+        let jpeg = encode_jpeg(sheet.width(), sheet.height(), &sheet, QUALITY);
+        let jpeg = jpeg.map_err(ReportError::Drawing)?;
         Ok(Sprite {
             columns,
             rows,

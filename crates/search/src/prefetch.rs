@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-use anchorhood_data::Picture;
+use anchorhood_data::{Picture, encode_jpeg};
 use rayon::prelude::*;
 
 use crate::SearchError;
@@ -103,16 +103,5 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
 fn jpeg(picture: &Picture, side: usize) -> Result<Vec<u8>, String> {
     let mut square = vec![0; side * side * 3];
     picture.square(side, &mut square)?;
-    let mut bytes = vec![];
-    let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, 85);
-    let side = side as u32;
-    let written = image::ImageEncoder::write_image(
-        encoder,
-        &square,
-        side,
-        side,
-        image::ExtendedColorType::Rgb8,
-    );
-    written.map_err(|e| e.to_string())?;
-    Ok(bytes)
+    encode_jpeg(side as u32, side as u32, &square, 85)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_data::Picture;
+use anchorhood_data::{Picture, encode_png};
 use anchorhood_files::AtomicFile;
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
@@ -141,10 +141,10 @@ impl Sheet {
 
     /// Draws it into a PNG file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), SearchError> {
-        let mut bytes = std::io::Cursor::new(vec![]);
-        let written = self.draw().write_to(&mut bytes, image::ImageFormat::Png);
-        let written = written.map_err(std::io::Error::other);
-        let saved = written.and_then(|()| AtomicFile::write(path, bytes.get_ref()));
+        let sheet = self.draw();
+        let png = encode_png(sheet.width(), sheet.height(), &sheet);
+        let png = png.map_err(std::io::Error::other);
+        let saved = png.and_then(|png| AtomicFile::write(path, &png));
         saved.map_err(SearchError::io(path))
     }
 }

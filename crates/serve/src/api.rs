@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anchorhood_report::{Layout, Summary, chart_figures, layout, read_metrics};
+use anchorhood_evaluate::{Layout, layout};
+use anchorhood_report::{Summary, chart_figures, read_metrics};
 use anchorhood_search::{Hit, SearchError};
 use axum::Json;
 use axum::body::Bytes;

@@ -1,13 +1,11 @@
 //! The pictures that can be looked at, and nothing else: an index's files, or a run's training pictures.
 
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::{Picture, Split, picture_named};
+use anchorhood_data::{Picture, Split, encode_jpeg, encode_png, picture_named};
 use anchorhood_search::{IndexParts, PictureIndex};
-use image::codecs::jpeg::JpegEncoder;
-use image::{ImageFormat, RgbImage};
+use image::ImageFormat;
 
 use crate::ServeError;
 use crate::kept::Kept;
@@ -180,28 +178,18 @@ fn kind_of(format: ImageFormat) -> Result<&'static str, String> {
 fn png(train: &Split, i: usize) -> Result<Shown, String> {
     let pictures = &train.pictures;
     let mut scratch = vec![];
-    let pixels = pictures.picture_in(i, &mut scratch).to_vec();
-    let picture = RgbImage::from_raw(pictures.width() as u32, pictures.height() as u32, pixels);
-    let picture = picture.ok_or("the picture has no pixels")?;
-    let mut bytes = Cursor::new(vec![]);
-    picture
-        .write_to(&mut bytes, ImageFormat::Png)
-        .map_err(|e| e.to_string())?;
+    let pixels = pictures.picture_in(i, &mut scratch);
+    let bytes = encode_png(pictures.width() as u32, pictures.height() as u32, pixels)?;
     Ok(Shown {
         kind: "image/png",
-        bytes: bytes.into_inner().into(),
+        bytes: bytes.into(),
     })
 }
 
 fn jpeg(picture: &Picture, side: usize) -> Result<Shown, String> {
     let mut pixels = vec![0; side * side * 3];
     picture.square(side, &mut pixels)?;
-    let square = RgbImage::from_raw(side as u32, side as u32, pixels).ok_or("no pixels")?;
-    let mut bytes = vec![];
-    let encoder = JpegEncoder::new_with_quality(&mut bytes, QUALITY);
-    square
-        .write_with_encoder(encoder)
-        .map_err(|e| e.to_string())?;
+    let bytes = encode_jpeg(side as u32, side as u32, &pixels, QUALITY)?;
     Ok(Shown {
         kind: "image/jpeg",
         bytes: bytes.into(),
@@ -218,6 +206,10 @@ fn units(vectors: &[f32], dim: usize) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
+    use image::RgbImage;
+
     use super::*;
 
     fn index(folder: &Path, names: &[&str]) -> Catalog {

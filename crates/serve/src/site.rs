@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use anchorhood_report::{Findings, Layout};
+use anchorhood_evaluate::Layout;
+use anchorhood_report::Findings;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 

@@ -1,0 +1,57 @@
+//! RGB pixels to the bytes of a file. The one place where encoders are compiled: theirs is generic code.
+
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::PngEncoder;
+use image::{ExtendedColorType, ImageEncoder};
+
+/// A PNG file of `rgb`, `height` rows of `width`×3 bytes. The error says what is wrong with the picture.
+pub fn encode_png(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![];
+    encoded(PngEncoder::new(&mut bytes), width, height, rgb)?;
+    Ok(bytes)
+}
+
+/// The same as a JPEG file; `quality` is 1 to 100.
+pub fn encode_jpeg(width: u32, height: u32, rgb: &[u8], quality: u8) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![];
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, quality);
+    encoded(encoder, width, height, rgb)?;
+    Ok(bytes)
+}
+
+fn encoded(encoder: impl ImageEncoder, width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
+    let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
+    if bytes != whole {
+        return Err(format!(
+            "{bytes} bytes do not make a picture of {width}×{height}×3"
+        ));
+    }
+    let written = encoder.write_image(rgb, width, height, ExtendedColorType::Rgb8);
+    written.map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gradient() -> Vec<u8> {
+        (0..8 * 6 * 3).map(|i| (i * 255 / 143) as u8).collect()
+    }
+
+    #[test]
+    fn a_png_keeps_every_byte_and_a_jpeg_nearly() {
+        let png = encode_png(8, 6, &gradient()).unwrap();
+        let png = image::load_from_memory(&png).unwrap().into_rgb8();
+        assert_eq!(png.dimensions(), (8, 6));
+        assert_eq!(png.as_raw(), &gradient());
+        let jpeg = encode_jpeg(8, 6, &gradient(), 95).unwrap();
+        let jpeg = image::load_from_memory(&jpeg).unwrap().into_rgb8();
+        assert!(jpeg.iter().zip(gradient()).all(|(a, b)| a.abs_diff(b) < 16));
+    }
+
+    #[test]
+    fn pixels_that_are_missing_are_an_error() {
+        assert!(encode_png(8, 6, &gradient()[3..]).is_err());
+        assert!(encode_jpeg(9, 6, &gradient(), 90).is_err());
+    }
+}
