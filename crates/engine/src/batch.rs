@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::network::Input;
 use crate::stream::StreamBackend;
@@ -100,7 +101,7 @@ pub trait BatchMaker: Send + Sync {
 pub struct Epoch<'a> {
     /// Its number, for the draws.
     pub epoch: u64,
-    /// The items' order.
+    /// The items' order; a source whose batches a data loader prepares has its own, and reads nothing here.
     pub order: &'a [u32],
     /// The step in the epoch to go on with.
     pub first: usize,
@@ -220,8 +221,71 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// A data loader of the host and where it is: it goes on from epoch to epoch by itself.
+pub(crate) struct HostLoader {
+    maker: Arc<dyn BatchMaker>,
+    /// Behind a lock that nobody waits for: a loader is used by one thread.
+    loader: Mutex<Option<Box<dyn HostBatches>>>,
+    /// The epoch and step of the batch that it gives next.
+    next: (u64, usize),
+}
+
+impl HostLoader {
+    pub(crate) fn new(maker: Arc<dyn BatchMaker>) -> Self {
+        HostLoader {
+            maker,
+            loader: Mutex::new(None),
+            next: (0, 0),
+        }
+    }
+
+    pub(crate) fn maker(&self) -> &dyn BatchMaker {
+        &*self.maker
+    }
+
+    /// Goes on with an epoch; begins anew where that is not what comes next.
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+        check_schedules(epoch, self.maker.items(), self.maker.batch())?;
+        let loader = self
+            .loader
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if loader.is_none() || self.next != (epoch.epoch, epoch.first) {
+            *loader = None; // its threads first
+            *loader = Some(self.maker.load(epoch.epoch, epoch.first)?);
+            self.next = (epoch.epoch, epoch.first);
+        }
+        Ok(())
+    }
+
+    /// The next batch, of items that there are.
+    pub(crate) fn next(&mut self) -> Result<HostBatch> {
+        let ended = || Error::Device("the data loader has ended".into());
+        let batch = self.running().ok_or_else(ended)?.next();
+        let batch = batch.ok_or_else(ended)?;
+        check_items(&batch.indices, self.maker.items())?;
+        self.next.1 += 1;
+        if self.next.1 == self.maker.items() / self.maker.batch() {
+            self.next = (self.next.0 + 1, 0);
+        }
+        Ok(batch)
+    }
+
+    /// Takes a batch back, for its memory.
+    pub(crate) fn recycle(&mut self, batch: HostBatch) {
+        if let Some(loader) = self.running() {
+            loader.recycle(batch);
+        }
+    }
+
+    fn running(&mut self) -> Option<&mut Box<dyn HostBatches>> {
+        let loader = self.loader.get_mut();
+        loader.unwrap_or_else(PoisonError::into_inner).as_mut()
+    }
+}
+
 /// Numbers of items that there are.
-pub(crate) fn check_items(indices: &[u32], items: usize) -> Result<()> {
+fn check_items(indices: &[u32], items: usize) -> Result<()> {
     match indices.iter().find(|i| **i as usize >= items) {
         Some(i) => Err(Error::Plan(format!("item {i} of {items} items"))),
         None => Ok(()),
@@ -232,6 +296,11 @@ pub(crate) fn check_items(indices: &[u32], items: usize) -> Result<()> {
 pub(crate) fn check_epoch(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
     Error::check_length("the order of an epoch", items, epoch.order.len())?;
     check_items(epoch.order, items)?;
+    check_schedules(epoch, items, batch)
+}
+
+/// As many values of each schedule as the epoch has steps, and not too many schedules.
+fn check_schedules(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
     let steps = items / batch.max(1);
     for values in epoch.scalars {
         Error::check_length(

@@ -161,6 +161,7 @@ impl Device {
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
+        scan.check(queries.len(), keys.len())?;
         self.backend.scan(queries, keys, scan, progress)
     }
 }

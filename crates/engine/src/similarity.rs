@@ -130,6 +130,44 @@ pub struct Scan {
     pub same: bool,
 }
 
+impl Scan {
+    /// What every device checks alike, of so many values of queries and keys.
+    pub(crate) fn check(&self, queries: usize, keys: usize) -> Result<()> {
+        rows("queries", queries, self.dim)?;
+        let n = rows("keys", keys, self.dim)?;
+        if let Some(t) = self.entropy_temperature {
+            check_temperature(t)?;
+            if n == 0 {
+                return Err(Error::Plan("entropy over no keys".into()));
+            }
+        }
+        match self.same {
+            true => Error::check_length("queries that are the keys", keys, queries),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How many rows of length `dim` a matrix of `len` values has.
+pub(crate) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
+    if dim == 0 {
+        return Err(Error::Plan(format!("{what}: rows of length 0")));
+    }
+    let n = len / dim;
+    Error::check_length(what, n * dim, len)?;
+    Ok(n)
+}
+
+/// A temperature divides: it is positive and finite.
+pub(crate) fn check_temperature(temperature: f32) -> Result<()> {
+    if temperature > 0.0 && temperature.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Plan(format!(
+        "temperature {temperature}: must be a positive number"
+    )))
+}
+
 /// The most similar keys of each query, most similar first; of equal ones the lower index first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Neighbours {

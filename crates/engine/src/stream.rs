@@ -11,7 +11,7 @@ use std::any::Any;
 
 use crate::batch::{Batch, BatchSource, Epoch};
 use crate::communicator::Communicator;
-use crate::similarity::DevicePositives;
+use crate::similarity::{DevicePositives, check_temperature, rows};
 use crate::{Buffer, Error, Profile, Result};
 
 /// Where a loss goes.
@@ -128,17 +128,24 @@ impl Stream {
     /// Softmax of each query over all keys, and the loss −log Σ p over its positives. The matrix of all similarities
     /// never exists.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        check_temperature(of.temperature)?;
         let keys = of.positives.keys() * of.dim;
         Error::check_length(
             "keys, as many as the positives are among",
             keys,
             of.keys.len(),
         )?;
-        let rows = of.queries.len() / of.dim.max(1);
-        Error::check_length("losses", rows, loss.rows.len())?;
-        Error::check_length("gradient", of.queries.len(), loss.gradient.len())?;
-        if let Some(items) = of.items {
-            items.check_below("items with positives", of.positives.len())?;
+        let count = rows("queries", of.queries.len(), of.dim)?;
+        loss.check(count, of.queries)?;
+        match of.items {
+            None => Error::check_length("positives", count, of.positives.len())?,
+            Some(items) => {
+                items.check_below("items with positives", of.positives.len())?;
+                if items.is_empty() || !count.is_multiple_of(items.len()) {
+                    let items = items.len();
+                    return Err(Error::Plan(format!("{count} queries of {items} items")));
+                }
+            }
         }
         self.backend.softmax_loss(of, loss)
     }
@@ -154,6 +161,9 @@ impl Stream {
     ) -> Result<()> {
         labels.check_below("labels", classes)?;
         items.check_below("items with labels", labels.len())?;
+        let count = rows("logits", logits.len(), classes)?;
+        Error::check_length("items with logits", count, items.len())?;
+        loss.check(count, logits)?;
         self.backend
             .cross_entropy(logits, classes, labels, items, loss)
     }
@@ -168,6 +178,9 @@ impl Stream {
         temperature: f32,
         loss: Loss,
     ) -> Result<()> {
+        check_temperature(temperature)?;
+        check_views(rows, views, dim)?;
+        loss.check(rows.len() / dim, rows)?;
         self.backend
             .contrastive(rows, views, dim, temperature, loss)
     }
@@ -200,13 +213,7 @@ impl Stream {
         to: &mut Buffer,
     ) -> Result<()> {
         Error::check_length("means of other views", rows.len(), to.len())?;
-        let whole = views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim);
-        if !whole {
-            return Err(Error::Plan(format!(
-                "{} values are not rows of {dim} for {views} views, two or more",
-                rows.len()
-            )));
-        }
+        check_views(rows, views, dim)?;
         self.backend.mean_of_others(rows, views, dim, normalise, to)
     }
 
@@ -221,7 +228,7 @@ impl Stream {
         rate: f32,
     ) -> Result<()> {
         Error::check_length("queries", indices.len() * dim, queries.len())?;
-        indices.check_below("rows to blend", keys.len() / dim.max(1))?;
+        indices.check_below("rows to blend", rows("keys", keys.len(), dim)?)?;
         self.backend.blend_rows(keys, dim, indices, queries, rate)
     }
 
@@ -238,13 +245,46 @@ impl Stream {
     }
 }
 
+impl Loss<'_> {
+    /// Room for a loss of each of so many rows, and for a gradient of the values they are computed of.
+    fn check(&self, rows: usize, of: &Buffer) -> Result<()> {
+        Error::check_length("losses", rows, self.rows.len())?;
+        Error::check_length("gradient", of.len(), self.gradient.len())
+    }
+}
+
 /// Two matrices of one shape, and room for a loss of each row and the first one's gradient.
 fn check_pair(a: &Buffer, b: &Buffer, dim: usize, loss: &Loss) -> Result<()> {
-    let rows = a.len() / dim.max(1);
-    Error::check_length("values of whole rows", rows * dim, a.len())?;
+    let count = rows("values of whole rows", a.len(), dim)?;
     Error::check_length("values of the other matrix", a.len(), b.len())?;
-    Error::check_length("losses", rows, loss.rows.len())?;
-    Error::check_length("gradient", a.len(), loss.gradient.len())
+    loss.check(count, a)
+}
+
+/// Rows are two or more views of as many pictures each.
+fn check_views(rows: &Buffer, views: usize, dim: usize) -> Result<()> {
+    let whole = views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim);
+    match whole {
+        true => Ok(()),
+        false => Err(Error::Plan(format!(
+            "{} values are not rows of {dim} for {views} views, two or more",
+            rows.len()
+        ))),
+    }
+}
+
+/// Which of some things that are made for a shape each is for the shape at hand; made when it is met for the first time.
+pub(crate) fn made_for_shape<T>(
+    made: &mut Vec<T>,
+    fits: impl Fn(&T) -> bool,
+    make: impl FnOnce() -> Result<T>,
+) -> Result<usize> {
+    match made.iter().position(fits) {
+        Some(place) => Ok(place),
+        None => {
+            made.push(make()?);
+            Ok(made.len() - 1)
+        }
+    }
 }
 
 /// What has become of a step's calls.

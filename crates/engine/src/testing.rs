@@ -1,9 +1,12 @@
 //! What the unit tests of this crate share: numbers to compute with, every kind of CPU, and how errors are measured.
 
+use std::ops::Range;
+
 use anchorhood_random::{Draws, Stream};
 use pulp::Arch;
 
-use crate::{Cpu, Device, SimdLevel};
+use crate::naive::optimisers::step;
+use crate::{Cpu, Device, Optimiser, ParameterGroup, SimdLevel};
 
 /// Values in ±1.
 pub(crate) fn uniform(seed: u64, len: usize) -> Vec<f32> {
@@ -50,5 +53,85 @@ pub(crate) fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance:
             "{what}: [{i}] is {}, expected {} (± {tolerance:.0e} of {scale:.2e})",
             got[i], expected[i]
         );
+    }
+}
+
+/// Each kind of optimiser, with numbers of its own.
+pub(crate) fn all_optimisers() -> [Optimiser; 5] {
+    let sgd = |nesterov| Optimiser::Sgd {
+        momentum: 0.9,
+        nesterov,
+        decay: 0.01,
+    };
+    let lars = |nesterov| Optimiser::Lars {
+        momentum: 0.9,
+        nesterov,
+        decay: 0.01,
+        trust: 0.02,
+        epsilon: 1e-8,
+    };
+    let adam_w = Optimiser::AdamW {
+        beta1: 0.9,
+        beta2: 0.99,
+        epsilon: 1e-6,
+        decay: 0.05,
+    };
+    [sgd(true), sgd(false), lars(false), lars(true), adam_w]
+}
+
+/// Groups of parameters: one like all, one without decay and local rate, a slow one, and one that is frozen.
+pub(crate) fn all_groups() -> [ParameterGroup; 4] {
+    let plain = ParameterGroup::default();
+    let apart = ParameterGroup {
+        decay: Some(0.0),
+        adapt: false,
+        ..plain
+    };
+    let slow = ParameterGroup {
+        rate_factor: 0.1,
+        decay: Some(0.3),
+        ..plain
+    };
+    let frozen = ParameterGroup {
+        frozen: true,
+        ..plain
+    };
+    [plain, apart, slow, frozen]
+}
+
+/// Weights and state after so many steps of the naive optimiser at a rate of 0.1, given the gradients of each.
+pub(crate) fn naive_steps(
+    optimiser: Optimiser,
+    tensors: &[(Range<usize>, ParameterGroup)],
+    mut weights: Vec<f64>,
+    steps: u64,
+    gradients: impl Fn(u64) -> Vec<f64>,
+) -> [Vec<f64>; 3] {
+    let [mut first, mut second] = [(); 2].map(|()| vec![0.0; weights.len()]);
+    for number in 0..steps {
+        let gradients = gradients(number);
+        for (range, group) in tensors {
+            let at = || range.clone();
+            let slots = [&mut first[at()], &mut second[at()]];
+            let (w, g, rate) = (&mut weights[at()], &gradients[at()], f64::from(0.1_f32));
+            step(&optimiser, rate, number, group, w, slots, g);
+        }
+    }
+    [weights, first, second]
+}
+
+/// Asserts that weights and state are those of the naive optimiser, tensor by tensor.
+#[track_caller]
+pub(crate) fn assert_like_naive(
+    what: &str,
+    tensors: &[(Range<usize>, ParameterGroup)],
+    got: &[Vec<f32>; 3],
+    expected: &[Vec<f64>; 3],
+) {
+    for (which, (got, expected)) in got.iter().zip(expected).enumerate() {
+        for (range, _) in tensors {
+            let what = format!("{what}, {which} of {range:?}");
+            assert_close(&what, &got[range.clone()], &expected[range.clone()], 5e-6);
+        }
     }
 }

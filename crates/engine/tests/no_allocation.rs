@@ -3,12 +3,11 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anchorhood_engine::{Batch, BatchSource, Device, NetworkOptions, Result, Stream};
 use common::graphs::residual;
-use common::training::{HostViews, TwoViews, WithMemory, epoch};
+use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
 use common::uniform;
 
 struct Counting;
@@ -72,8 +71,7 @@ fn steps_with_a_memory(device: &Device) -> Vec<usize> {
     let graph = residual(16, 16, 16, FEATURES).unwrap();
     let mut training = WithMemory::new(device, &graph, &NetworkOptions::new(BATCH), ITEMS);
     let one = graph.nodes()[0].shape.len();
-    let rows = device.hand_over(uniform(1, ITEMS * one)).unwrap();
-    let source = device.row_batches(Arc::new(rows), one, BATCH).unwrap();
+    let source = row_batches(device, uniform(1, ITEMS * one), one, BATCH);
     let per_step = allocations_per_step(device, source, &mut |s, b| training.step(s, b));
     let losses = device.download(&training.rows).unwrap();
     assert!(losses.iter().all(|l| l.is_finite()));
@@ -117,8 +115,7 @@ fn allocations_per_step(
             per_step.push(COUNT.load(Ordering::SeqCst) - before);
         }
     }
-    let mut losses = vec![];
-    stream.losses(&mut losses).unwrap();
+    let losses = losses_of(&mut stream);
     assert_eq!(losses.len(), WARM_UP + STEPS);
     assert!(losses.iter().all(|l| l.is_finite()));
     per_step

@@ -3,14 +3,12 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use anchorhood_engine::{
     BatchSource, ConvSpec, Device, Epoch, Graph, Input, Loss, NetworkOptions, Result, Stream,
     Tensors,
 };
 use common::graphs::residual;
-use common::training::{HostViews, TwoViews, WithMemory, epoch};
+use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
 use common::{every_device, read_all, uniform};
 
 every_device!(
@@ -72,15 +70,8 @@ fn temperature(number: u64) -> f32 {
     if (7..9).contains(&number) { 0.2 } else { 0.1 }
 }
 
-fn row_batches(device: &Device, pixels: Vec<f32>) -> BatchSource {
-    let rows = Arc::new(device.hand_over(pixels).unwrap());
-    device.row_batches(rows, PIXELS, BATCH).unwrap()
-}
-
-fn losses_of(stream: &mut Stream) -> Vec<f64> {
-    let mut losses = vec![];
-    stream.losses(&mut losses).unwrap();
-    losses
+fn batches(device: &Device, pixels: Vec<f32>) -> BatchSource {
+    row_batches(device, pixels, PIXELS, BATCH)
 }
 
 /// A step's loss as it is read, beside that of its rows: some devices keep it in f32.
@@ -99,7 +90,7 @@ fn mean(rows: &[f32]) -> f64 {
 
 fn by_steps(device: &Device, pixels: &[f32]) -> (Vec<f64>, Vec<Vec<f32>>) {
     let mut training = WithMemory::new(device, &graph(), &NetworkOptions::new(BATCH), ITEMS);
-    let mut source = row_batches(device, pixels.to_vec());
+    let mut source = batches(device, pixels.to_vec());
     let mut stream = device.stream().unwrap();
     let mut number = 0;
     for (epoch, first) in EPOCHS {
@@ -205,12 +196,12 @@ fn schedules_may_come_and_go(device: &Device, _: f64) {
     let run = |recorded: bool| {
         let mut training = WithMemory::new(device, &graph(), &NetworkOptions::new(BATCH), ITEMS);
         let (mut source, mut stream) = (
-            row_batches(device, uniform(1, ITEMS * PIXELS)),
+            batches(device, uniform(1, ITEMS * PIXELS)),
             device.stream().unwrap(),
         );
         for (epoch, count) in [1, 4, 2, 3].into_iter().enumerate() {
             if !recorded {
-                source = row_batches(device, uniform(1, ITEMS * PIXELS));
+                source = batches(device, uniform(1, ITEMS * PIXELS));
                 stream = device.stream().unwrap();
             }
             let order = order(epoch);
@@ -272,7 +263,7 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
         let mut stream = device.stream().unwrap();
         let (order, scalars) = (order(0), scalars(0));
         if in_steps {
-            let mut source = row_batches(device, pixels.clone());
+            let mut source = batches(device, pixels.clone());
             let begun = epoch(&order, 0, &scalars);
             stream.begin_epoch(&mut source, &begun).unwrap();
             for _ in 0..STEPS {

@@ -8,7 +8,10 @@ use common::{assert_close, every_device, uniform};
 
 every_device!(
     softmax_cross_entropy,
+    great_logits,
     contrastive_between_views,
+    great_similarities,
+    one_picture_in_two_views,
     cosine_with_stop_gradient,
     squared_error,
     means_of_other_views,
@@ -17,37 +20,56 @@ every_device!(
 
 const WEIGHT: f32 = 0.75;
 
-/// Runs a loss over `rows` rows with a gradient of `len` values, and compares it with the naive one. All of it is f32, but
-/// for similarities between rows in bf16.
-fn check(
+/// What all of it, computed in f32 on every device, may be off by.
+const TOLERANCE: f64 = 1e-5;
+
+/// Losses of `rows` rows and a gradient of `len` values.
+fn losses_of(
     device: &Device,
-    what: &str,
     (rows, len): (usize, usize),
-    tolerance: f64,
-    run: impl FnOnce(&mut Stream, Loss) -> Result<()>,
-    naive: impl FnOnce(&mut [f64], &mut [f64]),
-) {
+    run: impl Fn(&mut Stream, Loss) -> Result<()>,
+) -> [Vec<f32>; 2] {
     let unwritten = |len| device.hand_over(vec![f32::NAN; len]).unwrap();
     let (mut losses, mut gradient) = (unwritten(rows), unwritten(len));
-    let mut stream = device.stream().unwrap();
     let loss = Loss {
         rows: &mut losses,
         gradient: &mut gradient,
         weight: WEIGHT,
     };
-    run(&mut stream, loss).unwrap();
+    run(&mut device.stream().unwrap(), loss).unwrap();
+    [losses, gradient].map(|buffer| device.download(&buffer).unwrap())
+}
+
+/// Runs a loss twice, with the same bits, and compares it with the naive one.
+fn check(
+    device: &Device,
+    what: &str,
+    (rows, len): (usize, usize),
+    run: impl Fn(&mut Stream, Loss) -> Result<()>,
+    naive: impl FnOnce(&mut [f64], &mut [f64]),
+) {
+    let what = |thing| format!("{}: {thing} of {what}, {rows} rows", device.describe());
+    let [losses, gradient] = losses_of(device, (rows, len), &run);
+    let again = losses_of(device, (rows, len), &run);
+    assert!([&losses, &gradient] == again.each_ref(), "{}", what("bits"));
     let mut expected = (vec![f64::NAN; rows], vec![f64::NAN; len]);
     naive(&mut expected.0, &mut expected.1);
-    let down = |buffer: &Buffer| device.download(buffer).unwrap();
-    let what = |thing| format!("{}: {thing} of {what}, {rows} rows", device.describe());
-    assert_close(&what("losses"), &down(&losses), &expected.0, tolerance);
-    // Relative to the gradient's own size, which the mean over the rows makes small.
-    let scale = expected.1.iter().fold(1e-9_f64, |m, g| m.max(g.abs()));
-    let got: Vec<f32> = (down(&gradient).iter())
+    assert_close(&what("losses"), &losses, &expected.0, TOLERANCE);
+    // A first row without length has a gradient that dwarfs all others.
+    let one = len / rows;
+    assert_gradient(&what("gradient"), &gradient[..one], &expected.1[..one]);
+    assert_gradient(&what("gradient"), &gradient[one..], &expected.1[one..]);
+}
+
+/// A gradient, relative to its own size, which the mean over the rows makes small.
+#[track_caller]
+fn assert_gradient(what: &str, got: &[f32], expected: &[f64]) {
+    let scale = expected.iter().fold(1e-9_f64, |m, g| m.max(g.abs()));
+    let got: Vec<f32> = (got.iter())
         .map(|g| (f64::from(*g) / scale) as f32)
         .collect();
-    let expected: Vec<f64> = expected.1.iter().map(|g| g / scale).collect();
-    assert_close(&what("gradient"), &got, &expected, tolerance);
+    let expected: Vec<f64> = expected.iter().map(|g| g / scale).collect();
+    assert_close(what, &got, &expected, TOLERANCE);
 }
 
 fn up(device: &Device, values: &[f32]) -> Buffer {
@@ -55,10 +77,19 @@ fn up(device: &Device, values: &[f32]) -> Buffer {
 }
 
 fn softmax_cross_entropy(device: &Device, _: f64) {
-    for (batch, classes) in [(1, 2), (3, 7), (33, 10), (64, 100), (5, 1003)] {
+    let sizes = [
+        (1, 1),
+        (1, 2),
+        (3, 7),
+        (33, 10),
+        (64, 100),
+        (5, 1003),
+        (2, 100_000),
+    ];
+    for (batch, classes) in sizes {
         let logits: Vec<f32> = uniform(1, batch * classes)
             .iter()
-            .map(|v| 5.0 * v)
+            .map(|v| 8.0 * v)
             .collect();
         let labels: Vec<u32> = (0..100).map(|i| (i * 7 % classes) as u32).collect();
         let items: Vec<u32> = (0..batch).map(|i| (i * 13 % 100) as u32).collect();
@@ -66,7 +97,6 @@ fn softmax_cross_entropy(device: &Device, _: f64) {
             device,
             "cross-entropy",
             (batch, batch * classes),
-            1e-5,
             |stream, loss| {
                 let words = |w| device.upload_indices(w).unwrap();
                 let (labels, items) = (words(&labels), words(&items));
@@ -82,31 +112,94 @@ fn softmax_cross_entropy(device: &Device, _: f64) {
     }
 }
 
-fn contrastive_between_views(device: &Device, tolerance: f64) {
-    for (views, batch, dim) in [(2, 1, 8), (2, 5, 16), (3, 7, 33), (2, 64, 128), (4, 40, 20)] {
-        let rows = uniform(2, views * batch * dim);
-        check(
-            device,
-            "contrastive",
-            (views * batch, rows.len()),
-            tolerance,
-            |stream, loss| stream.contrastive(&up(device, &rows), views, dim, 0.5, loss),
-            |losses, gradient| {
-                let (rows, weight) = (widen(&rows), f64::from(WEIGHT));
-                contrastive::contrastive(&rows, dim, views, 0.5, weight, losses, gradient);
-            },
-        );
+/// Logits whose exponentials no f32 holds.
+fn great_logits(device: &Device, _: f64) {
+    let words = |w: &[u32]| device.upload_indices(w).unwrap();
+    let (labels, items) = (words(&[1, 1]), words(&[0, 1]));
+    let logits = up(device, &[1e4, -1e4, 3e38, 0.0]);
+    let [losses, gradient] = losses_of(device, (2, 4), |stream, loss| {
+        stream.cross_entropy(&logits, 2, &labels, &items, loss)
+    });
+    assert_eq!(losses, [2e4, 3e38]);
+    let half = f64::from(WEIGHT) / 2.0;
+    assert_close("gradient", &gradient, &[half, -half, half, -half], 1e-6);
+}
+
+fn check_contrastive(
+    device: &Device,
+    rows: &[f32],
+    (views, dim): (usize, usize),
+    temperature: f32,
+) {
+    check(
+        device,
+        &format!("contrastive between {views} views of length {dim}"),
+        (rows.len() / dim, rows.len()),
+        |stream, loss| stream.contrastive(&up(device, rows), views, dim, temperature, loss),
+        |losses, gradient| {
+            let (rows, weight) = (widen(rows), f64::from(WEIGHT));
+            let temperature = f64::from(temperature);
+            contrastive::contrastive(&rows, dim, views, temperature, weight, losses, gradient);
+        },
+    );
+}
+
+/// Rows of length one. With as many views as a tile has keys and one more, the second tile is one row, and for that row
+/// nothing but itself.
+fn contrastive_between_views(device: &Device, _: f64) {
+    let sizes = [
+        (2, 3, 5, 0.5),
+        (2, 5, 16, 0.5),
+        (3, 23, 16, 0.1),
+        (65, 1, 20, 0.1),
+        (97, 1, 20, 0.1),
+        (2, 97, 33, 0.07),
+        (4, 65, 130, 0.2),
+        (2, 64, 128, 0.5),
+    ];
+    for (views, batch, dim, temperature) in sizes {
+        let mut rows = uniform(3, views * batch * dim);
+        for row in rows.chunks_exact_mut(dim) {
+            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+            row.iter_mut().for_each(|v| *v /= length);
+        }
+        check_contrastive(device, &rows, (views, dim), temperature);
+    }
+}
+
+/// Similarities whose exponentials no f32 holds, and whose own last digits are coarse.
+fn great_similarities(device: &Device, _: f64) {
+    let values: Vec<f32> = uniform(5, 60).iter().map(|v| 100.0 * v).collect();
+    let rows = up(device, &values);
+    let [losses, gradient] = losses_of(device, (12, 60), |stream, loss| {
+        stream.contrastive(&rows, 2, 5, 1.0, loss)
+    });
+    let (mut expected, mut direction) = ([f64::NAN; 12], [f64::NAN; 60]);
+    let (rows, weight) = (widen(&values), f64::from(WEIGHT));
+    contrastive::contrastive(&rows, 5, 2, 1.0, weight, &mut expected, &mut direction);
+    assert_close("losses", &losses, &expected, TOLERANCE);
+    assert_close("gradient", &gradient, &direction, 1e-2);
+}
+
+/// The softmax over one other row is 1, and that row is the positive.
+fn one_picture_in_two_views(device: &Device, _: f64) {
+    let rows = up(device, &[0.6, 0.8, 1.0, 0.0]);
+    let got = losses_of(device, (2, 4), |stream, loss| {
+        stream.contrastive(&rows, 2, 2, 0.5, loss)
+    });
+    for got in got.iter().flatten() {
+        assert!(got.abs() < 1e-6, "{got}");
     }
 }
 
 fn cosine_with_stop_gradient(device: &Device, _: f64) {
-    for (rows, dim) in [(1, 2), (7, 5), (33, 128), (9, 515)] {
-        let (p, z) = (uniform(3, rows * dim), uniform(4, rows * dim));
+    for (rows, dim) in [(1, 1), (1, 2), (7, 5), (33, 128), (9, 515), (9, 2048)] {
+        let (mut p, z) = (uniform(3, rows * dim), uniform(4, rows * dim));
+        p[..dim].fill(0.0); // a row without length
         check(
             device,
             "cosine",
             (rows, rows * dim),
-            1e-5,
             |stream, loss| stream.cosine(&up(device, &p), &up(device, &z), dim, loss),
             |losses, gradient| {
                 let weight = f64::from(WEIGHT);
@@ -123,7 +216,6 @@ fn squared_error(device: &Device, _: f64) {
             device,
             "mean squared error",
             (rows, rows * dim),
-            1e-5,
             |stream, loss| stream.mean_squared(&up(device, &a), &up(device, &b), dim, loss),
             |losses, gradient| {
                 let weight = f64::from(WEIGHT);
@@ -145,7 +237,7 @@ fn means_of_other_views(device: &Device, _: f64) {
             let mut expected = vec![f64::NAN; rows.len()];
             cosine::mean_of_others(&widen(&rows), dim, views, normalise, &mut expected);
             let got = device.download(&to).unwrap();
-            assert_close("means of other views", &got, &expected, 1e-5);
+            assert_close("means of other views", &got, &expected, TOLERANCE);
         }
     }
 }
@@ -170,7 +262,9 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     refused(3, 6, &|s, loss| s.cosine(&six, &six, 3, loss));
     refused(2, 4, &|s, loss| s.mean_squared(&six, &six, 3, loss));
     refused(1, 6, &|s, loss| s.mean_squared(&six, &six, 4, loss));
+    refused(2, 6, &|s, loss| s.mean_squared(&six, &six, 0, loss));
     refused(6, 6, &|s, loss| s.contrastive(&six, 1, 1, 0.5, loss));
+    refused(6, 6, &|s, loss| s.contrastive(&six, 2, 0, 0.5, loss));
     refused(6, 6, &|s, loss| s.contrastive(&six, 4, 1, 0.5, loss));
     refused(6, 6, &|s, loss| s.contrastive(&six, 2, 1, 0.0, loss));
     refused(5, 6, &|s, loss| s.contrastive(&six, 2, 1, 0.5, loss));
@@ -183,6 +277,16 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     });
     refused(2, 4, &|s, loss| {
         s.cross_entropy(&six, 3, &labels, &two, loss)
+    });
+    let (beyond, far) = (words(&[0, 3]), words(&[0, 5]));
+    refused(2, 6, &|s, loss| {
+        s.cross_entropy(&six, 3, &beyond, &two, loss)
+    });
+    refused(2, 6, &|s, loss| {
+        s.cross_entropy(&six, 3, &labels, &far, loss)
+    });
+    refused(2, 6, &|s, loss| {
+        s.cross_entropy(&six, 0, &labels, &two, loss)
     });
     assert!(
         stream

@@ -2,11 +2,9 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use anchorhood_engine::{Device, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors};
 use common::graphs::residual;
-use common::training::{HostViews, TwoViews, WithMemory, epoch};
+use common::training::{HostViews, TwoViews, WithMemory, epoch, row_batches};
 use common::{cpu, read_all, uniform};
 
 const BATCH: usize = 12;
@@ -28,8 +26,7 @@ fn with_a_memory(device: &Device) -> Vec<u32> {
     let graph = residual(20, 18, 16, FEATURES).unwrap();
     let mut training = WithMemory::new(device, &graph, &NetworkOptions::new(BATCH), ITEMS);
     let one = graph.nodes()[0].shape.len();
-    let rows = Arc::new(device.hand_over(uniform(2, ITEMS * one)).unwrap());
-    let mut source = device.row_batches(rows, one, BATCH).unwrap();
+    let mut source = row_batches(device, uniform(2, ITEMS * one), one, BATCH);
     let mut stream = device.stream().unwrap();
     let order: Vec<u32> = (0..ITEMS as u32).map(|i| i * 7 % ITEMS as u32).collect();
     let scalars = scalars();

@@ -1,12 +1,12 @@
 //! Batches on the CPU: what a data loader has prepared, or rows of a matrix.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::stream::{CpuStream, indices, values};
-use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostBatches, check_epoch};
+use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostLoader, check_epoch};
 use crate::stream::StreamBackend;
 use crate::{Buffer, Epoch, Error, Result};
 
@@ -18,11 +18,7 @@ pub(super) enum CpuBatches {
 }
 
 pub(super) struct Loaded {
-    maker: Arc<dyn BatchMaker>,
-    /// Behind a lock that nobody waits for: a loader is used by one thread.
-    loader: Mutex<Option<Box<dyn HostBatches>>>,
-    /// The epoch and step of the batch that the loader gives next.
-    next: (u64, usize),
+    loader: HostLoader,
     indices: Buffer<u32>,
     pixels: Vec<f32>,
 }
@@ -39,11 +35,9 @@ impl CpuBatches {
     pub(super) fn loaded(maker: Arc<dyn BatchMaker>) -> Self {
         let batch = maker.batch();
         CpuBatches::Loaded(Loaded {
-            loader: Mutex::new(None),
-            next: (0, 0),
             indices: Buffer::new(batch, vec![0_u32; batch]).below(maker.items()),
             pixels: vec![],
-            maker,
+            loader: HostLoader::new(maker),
         })
     }
 
@@ -66,24 +60,14 @@ impl Loaded {
     }
 
     fn bring(&mut self) -> Result<()> {
-        let ended = || Error::Device("the data loader has ended".into());
-        let loader = self
-            .loader
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        let loader = loader.as_mut().ok_or_else(ended)?;
-        let batch = loader.next().ok_or_else(ended)?;
+        let batch = self.loader.next()?;
         let own = self.indices.memory_mut::<Vec<u32>>()?;
         let before = HostBatch {
             indices: std::mem::replace(own, batch.indices),
             pixels: std::mem::replace(&mut self.pixels, batch.pixels),
         };
         if !before.pixels.is_empty() {
-            loader.recycle(before);
-        }
-        self.next.1 += 1;
-        if self.next.1 == self.maker.items() / self.maker.batch() {
-            self.next = (self.next.0 + 1, 0);
+            self.loader.recycle(before);
         }
         Ok(())
     }
@@ -107,14 +91,14 @@ impl BatchBackend for CpuBatches {
 
     fn batch(&self) -> usize {
         match self {
-            CpuBatches::Loaded(l) => l.maker.batch(),
+            CpuBatches::Loaded(l) => l.loader.maker().batch(),
             CpuBatches::Rows(r) => r.batch,
         }
     }
 
     fn views(&self) -> usize {
         match self {
-            CpuBatches::Loaded(l) => l.maker.views(),
+            CpuBatches::Loaded(l) => l.loader.maker().views(),
             CpuBatches::Rows(_) => 1,
         }
     }
@@ -132,15 +116,7 @@ impl BatchBackend for CpuBatches {
 
     fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
         match self {
-            CpuBatches::Loaded(l) => {
-                check_epoch(epoch, l.maker.items(), l.maker.batch())?;
-                let loader = l.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
-                if loader.is_none() || l.next != (epoch.epoch, epoch.first) {
-                    *loader = None; // its threads first
-                    *loader = Some(l.maker.load(epoch.epoch, epoch.first)?);
-                    l.next = (epoch.epoch, epoch.first);
-                }
-            }
+            CpuBatches::Loaded(l) => l.loader.begin_epoch(epoch)?,
             CpuBatches::Rows(r) => {
                 check_epoch(epoch, r.rows.len() / r.dim, r.batch)?;
                 r.order.clear();

@@ -1,7 +1,8 @@
 //! Losses over rows of f32, each with the gradient of weight · mean(losses); the maths is in [`crate::naive`].
 //!
 //! Losses and gradients are written (`=`). A row is summed by one thread in one order, so the bits are the same for any
-//! number of threads. Nothing allocates. Everything here runs in the current rayon pool.
+//! number of threads. Nothing allocates. Everything here runs in the current rayon pool, and [`crate::Stream`] has checked what it is
+//! given.
 //! The contrastive loss compares rows with each other and lives beside the other similarities.
 
 mod cosine;
@@ -12,16 +13,5 @@ pub(crate) use cosine::{cosine, mean_of_others};
 pub(crate) use cross_entropy::cross_entropy;
 pub(crate) use mean_squared::mean_squared;
 
-use crate::{Error, Result};
-
 /// Rows that a task takes at least, so that short rows are worth a task.
 const LEAST_ROWS: usize = 8;
-
-/// All matrices have so many rows of length `dim`, which is not 0.
-fn check_rows<const N: usize>(rows: usize, dim: usize, matrices: [&[f32]; N]) -> Result<()> {
-    if dim == 0 {
-        return Err(Error::Plan("rows of length 0".into()));
-    }
-    let check = |m: &[f32]| Error::check_length("rows of a loss", rows * dim, m.len());
-    matrices.into_iter().try_for_each(check)
-}

@@ -4,7 +4,7 @@
 //! tile each. Maximum, sum, entropy and top-k of a query are then computed lane by lane, and a lane's result depends only
 //! on the order of the keys: it is the same whatever the number of threads.
 //!
-//! Everything here runs in the current rayon pool.
+//! Everything here runs in the current rayon pool, and [`crate::Stream`] or [`crate::Device`] has checked what it is given.
 
 mod best;
 mod contrastive;
@@ -18,8 +18,6 @@ pub(super) use contrastive::Contrastive;
 pub(super) use loss::{Scratch, SoftmaxCall, softmax_loss};
 pub(super) use scan::scan;
 
-use crate::{Error, Result};
-
 /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other: an index named twice
 /// is blended twice.
 pub(super) fn blend_rows(
@@ -28,12 +26,7 @@ pub(super) fn blend_rows(
     indices: &[u32],
     queries: &[f32],
     rate: f32,
-) -> Result<()> {
-    let n = rows("keys", keys, dim)?;
-    Error::check_length("queries", indices.len() * dim, queries.len())?;
-    if let Some(i) = indices.iter().find(|i| **i as usize >= n) {
-        return Err(Error::Plan(format!("row {i} of {n} rows")));
-    }
+) {
     for (index, query) in indices.iter().zip(queries.chunks_exact(dim)) {
         let row = &mut keys[*index as usize * dim..][..dim];
         let mut square = 0.0;
@@ -44,25 +37,4 @@ pub(super) fn blend_rows(
         let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
         row.iter_mut().for_each(|v| *v *= scale);
     }
-    Ok(())
-}
-
-/// How many rows of length `dim` a matrix has.
-fn rows(what: &str, matrix: &[f32], dim: usize) -> Result<usize> {
-    if dim == 0 {
-        return Err(Error::Plan(format!("{what}: rows of length 0")));
-    }
-    let n = matrix.len() / dim;
-    Error::check_length(what, n * dim, matrix.len())?;
-    Ok(n)
-}
-
-/// A temperature divides: it is positive and finite.
-fn check_temperature(temperature: f32) -> Result<()> {
-    if temperature > 0.0 && temperature.is_finite() {
-        return Ok(());
-    }
-    Err(Error::Plan(format!(
-        "temperature {temperature}: must be a positive number"
-    )))
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
-use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend};
+use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
 use crate::{Buffer, Epoch, Positives, Result, Scalar};
 
 /// Steps whose losses can wait to be read.
@@ -146,7 +146,7 @@ impl StreamBackend for CpuStream {
             weight: loss.weight,
         };
         self.cpu
-            .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient))?;
+            .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         self.lose(values(loss.rows)?, loss.weight);
         Ok(())
     }
@@ -164,8 +164,8 @@ impl StreamBackend for CpuStream {
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu.install(|| {
             let weight = loss.weight;
-            losses::cross_entropy(arch, logits, classes, labels, items, weight, rows, gradient)
-        })?;
+            losses::cross_entropy(arch, logits, classes, labels, items, weight, rows, gradient);
+        });
         self.lose(values(loss.rows)?, loss.weight);
         Ok(())
     }
@@ -179,23 +179,16 @@ impl StreamBackend for CpuStream {
         loss: Loss,
     ) -> Result<()> {
         let (from, arch) = (values(rows)?, self.cpu.arch());
-        let batch = rows.len() / (views * dim).max(1);
-        let kept = self
-            .contrastive
-            .iter()
-            .position(|c| c.fits(views, batch, dim));
-        let place = match kept {
-            Some(place) => place,
-            None => {
-                let made = similarity::Contrastive::new(views, batch, dim)?;
-                self.contrastive.push(made);
-                self.contrastive.len() - 1
-            }
-        };
+        let batch = rows.len() / (views * dim);
+        let place = made_for_shape(
+            &mut self.contrastive,
+            |c| c.fits(views, batch, dim),
+            || Ok(similarity::Contrastive::new(views, batch, dim)),
+        )?;
         let work = &mut self.contrastive[place];
         let (to, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu
-            .install(|| work.run(arch, from, temperature, loss.weight, to, gradient))?;
+            .install(|| work.run(arch, from, temperature, loss.weight, to, gradient));
         self.lose(values(loss.rows)?, loss.weight);
         Ok(())
     }
@@ -210,7 +203,7 @@ impl StreamBackend for CpuStream {
         let (p, z) = (values(predictions)?, values(targets)?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu
-            .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient))?;
+            .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
         self.lose(values(loss.rows)?, weight);
         Ok(())
     }
@@ -220,7 +213,7 @@ impl StreamBackend for CpuStream {
         let (a, b) = (values(a)?, values(b)?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu
-            .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient))?;
+            .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
         self.lose(values(loss.rows)?, weight);
         Ok(())
     }
@@ -235,7 +228,8 @@ impl StreamBackend for CpuStream {
     ) -> Result<()> {
         let (arch, rows, to) = (self.cpu.arch(), values(rows)?, values_mut(to)?);
         self.cpu
-            .install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to))
+            .install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to));
+        Ok(())
     }
 
     fn blend_rows(
@@ -255,7 +249,8 @@ impl StreamBackend for CpuStream {
             indices(which)?,
             values(queries)?,
             rate,
-        )
+        );
+        Ok(())
     }
 
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {

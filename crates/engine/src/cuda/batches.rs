@@ -12,10 +12,10 @@ use cudarc::driver::{CudaFunction, CudaSlice, result};
 use super::bound_stream::BoundStream;
 use super::items::Items;
 use super::launch::Pointer;
-use super::memory::PageLocked;
+use super::memory::Staging;
 use super::stream::GpuStream;
 use super::{Cuda, failed, slice};
-use crate::batch::{BatchBackend, BatchMaker, HostBatches, check_epoch, check_items};
+use crate::batch::{BatchBackend, BatchMaker, HostLoader, check_epoch};
 use crate::stream::StreamBackend;
 use crate::{BatchForm, Buffer, Epoch, Error, Result};
 
@@ -48,14 +48,8 @@ struct Made {
 
 /// Prepared by the host.
 struct Loaded {
-    maker: Arc<dyn BatchMaker>,
-    /// Behind a lock that nobody waits for: a loader is used by one thread.
-    loader: Mutex<Option<Box<dyn HostBatches>>>,
-    next: (u64, usize),
-    /// Two buffers in turn: one is filled while the other travels.
-    buffers: [PageLocked<f32>; 2],
-    pixels: CudaSlice<f32>,
-    turn: usize,
+    loader: HostLoader,
+    pixels: Staging,
 }
 
 /// Where a network finds a view.
@@ -74,14 +68,9 @@ impl CudaBatches {
         let kind = match maker.on_host() {
             true => {
                 let len = batch * views * maker.item_bytes();
-                let buffer = || PageLocked::new(cuda, len);
                 Kind::Loaded(Loaded {
-                    loader: Mutex::new(None),
-                    next: (0, 0),
-                    buffers: [buffer()?, buffer()?],
-                    pixels: cuda.zeros(len, "a batch of pixels")?,
-                    turn: 0,
-                    maker,
+                    pixels: Staging::new(cuda, len)?,
+                    loader: HostLoader::new(maker),
                 })
             }
             false => Kind::Made(Made {
@@ -120,7 +109,7 @@ impl CudaBatches {
             Kind::Loaded(loaded) => {
                 let one = loaded.pixels.len() / (self.views * self.batch);
                 let first = 4 * views.start * self.batch * one;
-                View::Rows(self.cuda.pointer(&loaded.pixels) + first as u64)
+                View::Rows(loaded.pixels.arrival(&self.cuda) + first as u64)
             }
             Kind::Rows(rows) => View::Gathered {
                 rows: slice(&self.cuda, rows)?,
@@ -196,27 +185,11 @@ impl Made {
 
 impl Loaded {
     fn bring(&mut self, cuda: &Cuda, indices: &mut Buffer<u32>) -> Result<()> {
-        let ended = || Error::Device("the data loader has ended".into());
-        let loader = self
-            .loader
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        let loader = loader.as_mut().ok_or_else(ended)?;
-        let batch = loader.next().ok_or_else(ended)?;
-        let buffer = &mut self.buffers[self.turn];
-        self.turn = 1 - self.turn;
+        let batch = self.loader.next()?;
         Error::check_length("pixels of a batch", self.pixels.len(), batch.pixels.len())?;
-        buffer.fill()?.copy_from_slice(&batch.pixels);
-        buffer.send(cuda.stream(), &mut self.pixels)?;
-        check_items(&batch.indices, self.maker.items())?;
-        let to = indices.memory_mut::<CudaSlice<u32>>()?;
-        let sent = cuda.stream().memcpy_htod(&batch.indices, to);
-        sent.map_err(|e| failed("sending a batch", e))?;
-        loader.recycle(batch);
-        self.next.1 += 1;
-        if self.next.1 == self.maker.items() / self.maker.batch() {
-            self.next = (self.next.0 + 1, 0);
-        }
+        self.pixels.send(cuda, &batch.pixels)?;
+        cuda.send(&batch.indices, indices.memory_mut()?)?;
+        self.loader.recycle(batch);
         Ok(())
     }
 }
@@ -243,24 +216,21 @@ impl BatchBackend for CudaBatches {
     }
 
     fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+        if let Kind::Loaded(loaded) = &mut self.kind {
+            return loaded.loader.begin_epoch(epoch);
+        }
         check_epoch(epoch, self.items, self.batch)?;
-        let sent = self.cuda.stream().memcpy_htod(epoch.order, &mut self.order);
-        sent.map_err(|e| failed("sending the order of an epoch", e))?;
+        self.cuda.send(epoch.order, &mut self.order)?;
         self.host_order.clear();
         self.host_order.extend_from_slice(epoch.order);
-        if let Kind::Loaded(l) = &mut self.kind {
-            let loader = l.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if loader.is_none() || l.next != (epoch.epoch, epoch.first) {
-                *loader = None; // its threads first
-                *loader = Some(l.maker.load(epoch.epoch, epoch.first)?);
-                l.next = (epoch.epoch, epoch.first);
-            }
-        }
         Ok(())
     }
 
     fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
         let step = GpuStream::of(stream)?.step();
+        if let Kind::Loaded(loaded) = &mut self.kind {
+            return loaded.bring(&self.cuda, &mut self.indices);
+        }
         let first = step * self.batch;
         let over = || Error::Plan("a step beyond the end of its epoch".into());
         let batch = self.host_order.get(first..first + self.batch);
@@ -270,8 +240,7 @@ impl BatchBackend for CudaBatches {
                 let maker = &*made.maker;
                 made.items.bring(&self.cuda, step, batch, maker)
             }
-            Kind::Loaded(loaded) => loaded.bring(&self.cuda, &mut self.indices),
-            Kind::Rows(_) => Ok(()),
+            Kind::Loaded(_) | Kind::Rows(_) => Ok(()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! From .cu files to code for the chip found: compiled by NVRTC, kept on disk between runs.
 //!
-//! Kernels include no header: `common.cuh` stands before each of them. `ELEMENT_BF16` is 1 where activations are bf16
+//! Kernels include no header: `common.cuh` stands before each of them, and `f32_tiles.cuh` before two. `ELEMENT_BF16` is 1 where activations are bf16
 //! and 0 where they are f32. What the driver refuses is compiled anew.
 
 use std::ffi::{CStr, CString};
@@ -13,14 +13,27 @@ use crate::{Error, Result};
 
 const COMMON: &str = include_str!("kernels/common.cuh");
 
+/// A kernel file with what two of them share before it; messages name its own lines.
+macro_rules! with_f32_tiles {
+    ($file:literal) => {
+        concat!(
+            include_str!("kernels/f32_tiles.cuh"),
+            "#line 1 \"",
+            $file,
+            "\"\n",
+            include_str!(concat!("kernels/", $file))
+        )
+    };
+}
+
 /// Every kernel file, by its stem.
 const SOURCES: &[(&str, &str)] = &[
     ("batch_norm", include_str!("kernels/batch_norm.cu")),
-    ("contrastive", include_str!("kernels/contrastive.cu")),
+    ("contrastive", with_f32_tiles!("contrastive.cu")),
     ("convolution", include_str!("kernels/convolution.cu")),
     ("elementwise", include_str!("kernels/elementwise.cu")),
     ("loss_bf16", include_str!("kernels/loss_bf16.cu")),
-    ("loss_f32", include_str!("kernels/loss_f32.cu")),
+    ("loss_f32", with_f32_tiles!("loss_f32.cu")),
     ("losses", include_str!("kernels/losses.cu")),
     ("norm_on_chip", include_str!("kernels/norm_on_chip.cu")),
     ("optimisers", include_str!("kernels/optimisers.cu")),

@@ -188,8 +188,13 @@ impl Staging {
         cuda.pointer(&self.device)
     }
 
+    /// Values of a batch.
+    pub(super) fn len(&self) -> usize {
+        self.device.len()
+    }
+
     pub(super) fn bytes(&self) -> usize {
-        4 * self.device.len()
+        4 * self.len()
     }
 }
 

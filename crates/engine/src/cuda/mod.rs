@@ -210,7 +210,7 @@ impl Cuda {
             let made = Arc::new(self.new_lane(FIRST)?);
             recorder.get_or_init(|| Mutex::new(made));
         }
-        let lane = recorder.get().expect("made relu_mask");
+        let lane = recorder.get().expect("made above");
         Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
@@ -316,11 +316,6 @@ fn slice<T: 'static>(cuda: &Cuda, buffer: &Buffer<T>) -> Result<Pointer> {
     Ok(cuda.pointer(buffer.memory::<CudaSlice<T>>()?))
 }
 
-/// The same for one that is written to.
-fn slice_mut<T: 'static>(cuda: &Cuda, buffer: &mut Buffer<T>) -> Result<Pointer> {
-    slice(cuda, buffer)
-}
-
 /// The stream of the GPU of this number, the same for everybody in the program: kernels whose blocks wait for each other
 /// take turns in it, and never hold half of the chip each.
 fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
@@ -353,7 +348,7 @@ fn check_chip(name: &str, [major, minor]: [i32; 2]) -> Result<()> {
         return Ok(());
     }
     Err(Error::Device(format!(
-        "{name} has compute capability {major}.{minor}, and 8.0 (Ampere) or relu_mask is needed"
+        "{name} has compute capability {major}.{minor}, and 8.0 (Ampere) or above is needed"
     )))
 }
 

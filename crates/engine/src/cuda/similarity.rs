@@ -76,28 +76,13 @@ fn shape(grid: [u32; 3], threads: u32, shared_bytes: usize) -> LaunchConfig {
     }
 }
 
-/// How many rows of length `dim` a matrix of `len` values has.
+/// How many rows of length `dim` a matrix of `len` values has, no more than kernels, which count in 32 bits, can.
 pub(super) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
-    if dim == 0 {
-        return Err(Error::Plan(format!("{what}: rows of length 0")));
-    }
-    let n = len / dim;
-    Error::check_length(what, n * dim, len)?;
-    // Kernels count rows in 32 bits.
+    let n = crate::similarity::rows(what, len, dim)?;
     if n > i32::MAX as usize - 256 {
         return Err(Error::Plan(format!(
             "{what}: {n} rows are more than a GPU's kernels can count"
         )));
     }
     Ok(n)
-}
-
-/// A temperature divides: it is positive and finite.
-pub(super) fn check_temperature(temperature: f32) -> Result<()> {
-    if temperature > 0.0 && temperature.is_finite() {
-        return Ok(());
-    }
-    Err(Error::Plan(format!(
-        "temperature {temperature}: must be a positive number"
-    )))
 }

@@ -19,9 +19,9 @@ use super::losses::{Losses, StepLoss};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
 use super::similarity::{self, Blend, Contrastive, CudaPositives, DevicePositives, SoftmaxKernels};
-use super::{Cuda, FIRST, LAST, failed, slice, slice_mut};
+use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
-use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend};
+use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
 use crate::{Buffer, Epoch, Error, PartTime, Profile, Result, Scalar};
 
 /// Steps whose losses can wait to be read.
@@ -544,7 +544,6 @@ impl StreamBackend for GpuStream {
 
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         let cuda = self.cuda.clone();
-        similarity::check_temperature(of.temperature)?;
         let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
         let n = similarity::rows("keys", of.keys.len(), of.dim)?;
         let positives: &CudaPositives = of.positives.memory()?;
@@ -553,9 +552,6 @@ impl StreamBackend for GpuStream {
             .map(|items| Ok((slice(&cuda, items)?, items.len())));
         let items: Option<(Pointer, usize)> = items.transpose()?;
         let count = items.map_or(of.positives.len(), |(_, len)| len);
-        if count == 0 || !batch.is_multiple_of(count) {
-            return Err(Error::Plan(format!("{batch} queries of {count} items")));
-        }
         let positives = DevicePositives {
             starts: cuda.pointer(&positives.starts),
             members: cuda.pointer(&positives.members),
@@ -563,16 +559,10 @@ impl StreamBackend for GpuStream {
             count,
         };
         let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let fits = |kept: &SoftmaxKernels| kept.fits(batch, n, of.dim);
-        let place = match self.softmax.iter().position(fits) {
-            Some(place) => place,
-            None => {
-                let made = SoftmaxKernels::new(&cuda, batch, n, of.dim)?;
-                self.softmax.push(made);
-                self.softmax.len() - 1
-            }
-        };
+        let make = || SoftmaxKernels::new(&cuda, batch, n, of.dim);
+        let place = made_for_shape(&mut self.softmax, fits, make)?;
         let over_keys = (batch * n * of.dim) as f64;
         let cost = Cost {
             flops: 4.0 * over_keys,
@@ -603,12 +593,9 @@ impl StreamBackend for GpuStream {
     ) -> Result<()> {
         let cuda = self.cuda.clone();
         let batch = items.len();
-        Error::check_length("logits", batch * classes, logits.len())?;
-        Error::check_length("losses", batch, loss.rows.len())?;
-        Error::check_length("gradient", logits.len(), loss.gradient.len())?;
         let from = slice(&cuda, logits)?;
         let words = [slice(&cuda, labels)?, slice(&cuda, items)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
@@ -627,22 +614,15 @@ impl StreamBackend for GpuStream {
         loss: Loss,
     ) -> Result<()> {
         let cuda = self.cuda.clone();
-        similarity::check_temperature(temperature)?;
         let n = similarity::rows("rows", rows.len(), dim)?;
-        let batch = n / views.max(1);
-        Error::check_length("rows of all views", views * batch, n)?;
-        Error::check_length("losses", n, loss.rows.len())?;
-        Error::check_length("gradient", rows.len(), loss.gradient.len())?;
-        let place = match (self.contrastive.iter()).position(|c| c.fits(views, batch, dim)) {
-            Some(place) => place,
-            None => {
-                let made = Contrastive::new(&cuda, views, batch, dim)?;
-                self.contrastive.push(made);
-                self.contrastive.len() - 1
-            }
-        };
+        let batch = n / views;
+        let place = made_for_shape(
+            &mut self.contrastive,
+            |c| c.fits(views, batch, dim),
+            || Contrastive::new(&cuda, views, batch, dim),
+        )?;
         let from = slice(&cuda, rows)?;
-        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let numbers = [temperature.to_bits(), weight.to_bits()];
         let signature = ("contrastive", from, outputs, numbers, views, dim);
@@ -665,7 +645,7 @@ impl StreamBackend for GpuStream {
         let cuda = self.cuda.clone();
         let rows = similarity::rows("predictions", predictions.len(), dim)?;
         let from = [slice(&cuda, predictions)?, slice(&cuda, targets)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let signature = ("cosine", from, outputs, rows, dim, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
@@ -679,7 +659,7 @@ impl StreamBackend for GpuStream {
         let cuda = self.cuda.clone();
         let rows = similarity::rows("rows", a.len(), dim)?;
         let from = [slice(&cuda, a)?, slice(&cuda, b)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice_mut(&cuda, loss.gradient)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let signature = ("squared", from, outputs, rows, dim, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
@@ -698,8 +678,8 @@ impl StreamBackend for GpuStream {
         to: &mut Buffer,
     ) -> Result<()> {
         let n = similarity::rows("rows", rows.len(), dim)?;
-        let batch = n / views.max(1);
-        let [from, to] = [slice(&self.cuda, rows)?, slice_mut(&self.cuda, to)?];
+        let batch = n / views;
+        let [from, to] = [slice(&self.cuda, rows)?, slice(&self.cuda, to)?];
         let signature = ("others", from, to, views, dim, normalise);
         self.part(Part::Loss, Cost::default(), signature, |s| {
             let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
@@ -717,7 +697,7 @@ impl StreamBackend for GpuStream {
     ) -> Result<()> {
         let cuda = &self.cuda;
         let blend = Blend {
-            keys: slice_mut(cuda, keys)?,
+            keys: slice(cuda, keys)?,
             queries: slice(cuda, queries)?,
             dim,
             count: indices.len(),
@@ -740,7 +720,7 @@ impl StreamBackend for GpuStream {
 
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
         let (len, add) = (to.len() as u64, i32::from(accumulate));
-        let [from, to] = [slice(&self.cuda, from)?, slice_mut(&self.cuda, to)?];
+        let [from, to] = [slice(&self.cuda, from)?, slice(&self.cuda, to)?];
         let cost = Cost {
             flops: 0.0,
             bytes: 8.0 * len as f64,

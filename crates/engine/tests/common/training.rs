@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anchorhood_engine::{
-    Batch, BatchForm, BatchKernel, BatchMaker, Buffer, Device, DevicePositives, Epoch, Graph,
-    HostBatch, HostBatches, Input, Loss, Network, NetworkOptions, Positives, Result, Scalar,
+    Batch, BatchForm, BatchKernel, BatchMaker, BatchSource, Buffer, Device, DevicePositives, Epoch,
+    Graph, HostBatch, HostBatches, Input, Loss, Network, NetworkOptions, Positives, Result, Scalar,
     SoftmaxLoss, Stream, Tensors,
 };
 use anchorhood_random::Draws;
@@ -124,6 +124,19 @@ impl TwoViews {
     }
 }
 
+/// Batches of rows of a matrix.
+pub fn row_batches(device: &Device, rows: Vec<f32>, dim: usize, batch: usize) -> BatchSource {
+    let rows = Arc::new(device.hand_over(rows).unwrap());
+    device.row_batches(rows, dim, batch).unwrap()
+}
+
+/// The losses of the steps since the last time.
+pub fn losses_of(stream: &mut Stream) -> Vec<f64> {
+    let mut losses = vec![];
+    stream.losses(&mut losses).unwrap();
+    losses
+}
+
 /// An epoch of items in an order, with a schedule for each number.
 pub fn epoch<'a>(order: &'a [u32], number: u64, scalars: &'a [Vec<f32>]) -> Epoch<'a> {
     Epoch {
@@ -146,7 +159,7 @@ pub struct HostViews {
 }
 
 impl HostViews {
-    pub fn on(self, device: &Device) -> anchorhood_engine::BatchSource {
+    pub fn on(self, device: &Device) -> BatchSource {
         device.batches(Arc::new(self)).unwrap()
     }
 }

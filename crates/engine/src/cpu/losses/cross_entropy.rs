@@ -12,7 +12,6 @@ use rayon::prelude::*;
 
 use super::LEAST_ROWS;
 use crate::cpu::exp::exp;
-use crate::{Error, Result};
 
 /// Values summed in f32 before they are added in f64, so that rows of many classes lose nothing.
 const RUN: usize = 1024;
@@ -27,18 +26,8 @@ pub(crate) fn cross_entropy(
     weight: f32,
     losses: &mut [f32],
     gradient: &mut [f32],
-) -> Result<()> {
-    let batch = indices.len();
-    Error::check_length("logits", batch * classes, logits.len())?;
-    Error::check_length("losses", batch, losses.len())?;
-    Error::check_length("gradient", batch * classes, gradient.len())?;
-    indices
-        .iter()
-        .try_for_each(|item| check_label(labels, *item, classes))?;
-    if batch == 0 {
-        return Ok(());
-    }
-    let scale = weight / batch as f32;
+) {
+    let scale = weight / indices.len() as f32;
     let rows = logits.par_chunks(classes).zip(indices);
     (gradient.par_chunks_mut(classes).zip(losses))
         .zip(rows)
@@ -52,21 +41,6 @@ pub(crate) fn cross_entropy(
                 gradient,
             });
         });
-    Ok(())
-}
-
-/// An item has a label, and the label is a class.
-fn check_label(labels: &[u32], item: u32, classes: usize) -> Result<()> {
-    match labels.get(item as usize) {
-        None => Err(Error::Plan(format!(
-            "item {item} of {} items",
-            labels.len()
-        ))),
-        Some(class) if *class as usize >= classes => Err(Error::Plan(format!(
-            "item {item}: class {class} of {classes} classes"
-        ))),
-        Some(_) => Ok(()),
-    }
 }
 
 /// One row: writes its gradient, gives its loss.
@@ -123,83 +97,4 @@ fn exponentials<S: Simd>(simd: S, x: &[f32], max: f32, out: &mut [f32]) -> f32 {
         sum += *out;
     }
     sum
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::naive::{self, widen};
-    use crate::testing::{assert_close, on_every_cpu, uniform};
-
-    fn run(arch: Arch, logits: &[f32], classes: usize, labels: &[u32]) -> Result<[Vec<f32>; 2]> {
-        let batch = logits.len() / classes;
-        let indices: Vec<u32> = (0..batch as u32).rev().collect();
-        let [mut losses, mut gradient] = [vec![f32::NAN; batch], vec![f32::NAN; logits.len()]];
-        cross_entropy(
-            arch,
-            logits,
-            classes,
-            labels,
-            &indices,
-            0.7,
-            &mut losses,
-            &mut gradient,
-        )?;
-        Ok([losses, gradient])
-    }
-
-    #[test]
-    fn like_the_naive_one_and_the_same_for_any_number_of_threads() {
-        for (batch, classes) in [(1, 1), (3, 2), (37, 10), (5, 1000), (2, 1031), (2, 100_000)] {
-            let logits: Vec<f32> = uniform(1, batch * classes)
-                .iter()
-                .map(|l| 8.0 * l)
-                .collect();
-            let labels: Vec<u32> = (0..batch).map(|i| (i * 7 % classes) as u32).collect();
-            let indices: Vec<u32> = (0..batch as u32).rev().collect();
-            let [mut losses, mut gradient] = [vec![0.0; batch], vec![0.0; logits.len()]];
-            naive::cross_entropy::cross_entropy(
-                &widen(&logits),
-                classes,
-                &labels,
-                &indices,
-                f64::from(0.7_f32),
-                &mut losses,
-                &mut gradient,
-            );
-            let got = on_every_cpu(|arch| run(arch, &logits, classes, &labels).unwrap());
-            for [got_losses, got_gradient] in got {
-                let what = format!("{batch} rows, {classes} classes");
-                assert_close(&format!("losses, {what}"), &got_losses, &losses, 1e-6);
-                assert_close(&format!("gradient, {what}"), &got_gradient, &gradient, 1e-6);
-            }
-        }
-    }
-
-    #[test]
-    fn great_logits_neither_overflow_nor_vanish() {
-        let arch = Arch::new();
-        let [losses, gradient] = run(arch, &[1e4, -1e4, 3e38, 0.0], 2, &[1, 1]).unwrap();
-        assert_eq!(losses, [2e4, 3e38]);
-        assert_close("gradient", &gradient, &[0.35, -0.35, 0.35, -0.35], 1e-6);
-    }
-
-    #[test]
-    fn a_diverged_row_shows_in_its_loss_alone() {
-        for bad in [f32::NAN, f32::INFINITY] {
-            let [losses, _] = run(Arch::new(), &[0.0, bad, 0.0, 1.0], 2, &[0, 0]).unwrap();
-            assert!(losses[0].is_nan() && losses[1].is_finite(), "{losses:?}");
-        }
-    }
-
-    #[test]
-    fn labels_beyond_the_classes_and_items_beyond_the_labels_are_refused() {
-        let why = |labels: &[u32]| {
-            run(Arch::new(), &[0.0; 6], 3, labels)
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(why(&[3, 0]), "item 0: class 3 of 3 classes");
-        assert_eq!(why(&[0]), "item 1 of 1 items");
-    }
 }

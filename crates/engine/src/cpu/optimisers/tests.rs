@@ -1,58 +1,23 @@
 //! Every optimiser beside its naive twin.
 
 use super::*;
-use crate::naive::optimisers::step;
 use crate::naive::{self, widen};
-use crate::testing::{assert_close, on_every_cpu, uniform};
+use crate::testing::{
+    all_groups, all_optimisers, assert_close, assert_like_naive, naive_steps, on_every_cpu, uniform,
+};
 
 const LEN: usize = 3 * TASK + 100;
 const STEPS: u64 = 4;
 
 /// Tensors of one part and of several, alike and apart, with a gap between two of them.
 fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
-    let plain = ParameterGroup::default();
-    let apart = ParameterGroup {
-        decay: Some(0.0),
-        adapt: false,
-        ..plain
-    };
-    let slow = ParameterGroup {
-        rate_factor: 0.1,
-        decay: Some(0.3),
-        ..plain
-    };
-    let frozen = ParameterGroup {
-        frozen: true,
-        ..plain
-    };
+    let [plain, apart, slow, frozen] = all_groups();
     let starts = [0, 5, 2 * TASK, 2 * TASK + 7, LEN - 60, LEN - 20];
     let groups = [plain, plain, apart, slow, frozen, apart];
     let ends = [5, 2 * TASK, 2 * TASK + 7, LEN - 63, LEN - 20, LEN];
     (starts.into_iter().zip(ends).map(|(start, end)| start..end))
         .zip(groups)
         .collect()
-}
-
-fn all_optimisers() -> [Optimiser; 5] {
-    let sgd = |nesterov| Optimiser::Sgd {
-        momentum: 0.9,
-        nesterov,
-        decay: 0.01,
-    };
-    let lars = |nesterov| Optimiser::Lars {
-        momentum: 0.9,
-        nesterov,
-        decay: 0.01,
-        trust: 0.02,
-        epsilon: 1e-8,
-    };
-    let adam_w = Optimiser::AdamW {
-        beta1: 0.9,
-        beta2: 0.99,
-        epsilon: 1e-6,
-        decay: 0.05,
-    };
-    [sgd(true), sgd(false), lars(false), lars(true), adam_w]
 }
 
 fn run(arch: Arch, optimiser: Optimiser) -> [Vec<f32>; 3] {
@@ -68,33 +33,14 @@ fn run(arch: Arch, optimiser: Optimiser) -> [Vec<f32>; 3] {
     [weights, first, second]
 }
 
-fn naively(optimiser: Optimiser) -> [Vec<f64>; 3] {
-    let (mut weights, mut first, mut second) =
-        (widen(&uniform(1, LEN)), vec![0.0; LEN], vec![0.0; LEN]);
-    for number in 0..STEPS {
-        let gradients = widen(&uniform(2 + number, LEN));
-        for (range, group) in tensors() {
-            let at = || range.clone();
-            let slots = [&mut first[at()], &mut second[at()]];
-            let rate = f64::from(0.1_f32);
-            let (w, g) = (&mut weights[at()], &gradients[at()]);
-            step(&optimiser, rate, number, &group, w, slots, g);
-        }
-    }
-    [weights, first, second]
-}
-
 #[test]
 fn like_the_naive_ones_and_the_same_for_any_number_of_threads() {
     for optimiser in all_optimisers() {
-        let expected = naively(optimiser);
+        let gradients = |number| widen(&uniform(2 + number, LEN));
+        let begin = widen(&uniform(1, LEN));
+        let expected = naive_steps(optimiser, &tensors(), begin, STEPS, gradients);
         for got in on_every_cpu(|arch| run(arch, optimiser)) {
-            for (which, (got, expected)) in got.iter().zip(&expected).enumerate() {
-                for (range, _) in tensors() {
-                    let what = format!("{optimiser:?}, {which} of {range:?}");
-                    assert_close(&what, &got[range.clone()], &expected[range], 5e-6);
-                }
-            }
+            assert_like_naive(&format!("{optimiser:?}"), &tensors(), &got, &expected);
         }
     }
 }

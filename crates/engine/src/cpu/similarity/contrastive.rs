@@ -19,10 +19,8 @@ use rayon::prelude::*;
 
 use super::loss::{Exponentials, dot};
 use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
-use super::{check_temperature, rows as rows_of};
 use crate::cpu::exp::exp;
 use crate::cpu::gemm::{self, Outer};
-use crate::{Error, Result};
 
 /// The loss of matrices of one shape, with its memory.
 pub(crate) struct Contrastive {
@@ -41,18 +39,13 @@ struct Shape {
 
 impl Contrastive {
     /// Allocates what losses of `views` of `batch` pictures need.
-    pub(crate) fn new(views: usize, batch: usize, dim: usize) -> Result<Self> {
-        if views < 2 {
-            return Err(Error::Plan(format!(
-                "a contrastive loss between {views} views: there must be two or more"
-            )));
-        }
+    pub(crate) fn new(views: usize, batch: usize, dim: usize) -> Self {
         let n = views * batch;
-        Ok(Contrastive {
+        Contrastive {
             shape: Shape { views, batch, dim },
             packed: vec![0.0; n.next_multiple_of(QUERIES) * dim],
             log_sums: vec![0.0; n],
-        })
+        }
     }
 
     /// Whether it is for matrices of this shape.
@@ -69,12 +62,8 @@ impl Contrastive {
         weight: f32,
         losses: &mut [f32],
         gradient: &mut [f32],
-    ) -> Result<()> {
+    ) {
         let (shape, n) = (self.shape, self.log_sums.len());
-        Error::check_length("rows", n, rows_of("rows", rows, shape.dim)?)?;
-        Error::check_length("losses", n, losses.len())?;
-        Error::check_length("gradient", rows.len(), gradient.len())?;
-        check_temperature(temperature)?;
         let width = tile::block_width(arch);
         let block = width * shape.dim;
         (self
@@ -106,7 +95,6 @@ impl Contrastive {
                 shape.gradient(arch, packed, number * width, rows, log_sums, gradient);
                 gradient.iter_mut().for_each(|g| *g *= factor);
             });
-        Ok(())
     }
 }
 
@@ -259,107 +247,5 @@ impl WithSimd for BothSides<'_> {
                 *value = simd.add_f32s(as_query, as_key);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::naive::{self, widen};
-    use crate::testing::{assert_close, on_every_cpu, uniform};
-
-    fn run(arch: Arch, rows: &[f32], views: usize, dim: usize, temperature: f32) -> [Vec<f32>; 2] {
-        let n = rows.len() / dim;
-        let mut loss = Contrastive::new(views, n / views, dim).unwrap();
-        let [mut losses, mut gradient] = [vec![f32::NAN; n], vec![f32::NAN; rows.len()]];
-        for _ in 0..2 {
-            loss.run(arch, rows, temperature, 0.7, &mut losses, &mut gradient)
-                .unwrap();
-        }
-        [losses, gradient]
-    }
-
-    /// Rows of length one.
-    fn unit_rows(n: usize, dim: usize) -> Vec<f32> {
-        let mut rows = uniform(3, n * dim);
-        for row in rows.chunks_exact_mut(dim) {
-            let length = dot(row, row).sqrt() as f32;
-            row.iter_mut().for_each(|v| *v /= length);
-        }
-        rows
-    }
-
-    #[test]
-    fn like_the_naive_one_and_the_same_for_any_number_of_threads() {
-        let sizes = [
-            (2, 1, 1, 1.0),
-            (2, 3, 5, 0.5),
-            (3, 7, 16, 0.1),
-            (2, 48, 20, 0.1),
-            (97, 1, 20, 0.1), // the second tile of keys is one row, and for that row nothing but itself
-            (2, 97, 33, 0.07),
-            (4, 65, 130, 0.2),
-            (2, 129, 64, 0.5),
-        ];
-        for (views, batch, dim, temperature) in sizes {
-            let n = views * batch;
-            let rows = unit_rows(n, dim);
-            let [mut losses, mut gradient] = [vec![0.0; n], vec![0.0; n * dim]];
-            naive::contrastive::contrastive(
-                &widen(&rows),
-                dim,
-                views,
-                f64::from(temperature),
-                f64::from(0.7_f32),
-                &mut losses,
-                &mut gradient,
-            );
-            let got = on_every_cpu(|arch| run(arch, &rows, views, dim, temperature));
-            for [got_losses, got_gradient] in got {
-                let what = format!("{views} views of {batch}, dim {dim}");
-                assert_close(&format!("losses, {what}"), &got_losses, &losses, 1e-5);
-                assert_close(&format!("gradient, {what}"), &got_gradient, &gradient, 1e-5);
-            }
-        }
-    }
-
-    #[test]
-    fn great_similarities_neither_overflow_nor_vanish() {
-        let rows: Vec<f32> = uniform(5, 60).iter().map(|v| 100.0 * v).collect();
-        let [mut losses, mut gradient] = [vec![0.0; 12], vec![0.0; 60]];
-        naive::contrastive::contrastive(
-            &widen(&rows),
-            5,
-            2,
-            1.0,
-            f64::from(0.7_f32),
-            &mut losses,
-            &mut gradient,
-        );
-        for [got_losses, got_gradient] in on_every_cpu(|arch| run(arch, &rows, 2, 5, 1.0)) {
-            assert_close("losses", &got_losses, &losses, 1e-5);
-            assert_close("gradient", &got_gradient, &gradient, 1e-5);
-        }
-    }
-
-    #[test]
-    fn one_view_and_matrices_of_another_shape_are_refused() {
-        let why = Contrastive::new(1, 4, 4).err().unwrap().to_string();
-        assert!(why.contains("between 1 views"), "{why}");
-        let mut loss = Contrastive::new(2, 2, 3).unwrap();
-        let mut run = |rows: usize, temperature| {
-            let (mut losses, mut gradient) = ([0.0; 4], vec![0.0; rows]);
-            let rows = vec![0.1; rows];
-            loss.run(
-                Arch::new(),
-                &rows,
-                temperature,
-                1.0,
-                &mut losses,
-                &mut gradient,
-            )
-        };
-        run(12, 0.5).unwrap();
-        assert!(run(15, 0.5).is_err() && run(13, 0.5).is_err() && run(12, 0.0).is_err());
     }
 }

@@ -9,11 +9,9 @@
 //! is the same to the bit for any number of threads.
 
 use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
-use super::{check_temperature, rows};
 use crate::cpu::exp::exp;
 use crate::cpu::gemm::{self, Outer};
 use crate::similarity::Positives;
-use crate::{Error, Result};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -57,24 +55,6 @@ impl SoftmaxCall<'_> {
             None => query,
         }
     }
-
-    fn check(&self, batch: usize) -> Result<()> {
-        let there = self.positives.len();
-        let Some(items) = self.items else {
-            return Error::check_length("positives", batch, there);
-        };
-        let whole = !items.is_empty() && batch.is_multiple_of(items.len());
-        if !whole {
-            return Err(Error::Plan(format!(
-                "{batch} queries of {} items",
-                items.len()
-            )));
-        }
-        match items.iter().find(|i| **i as usize >= there) {
-            Some(i) => Err(Error::Plan(format!("item {i} of {there} with positives"))),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Keys in a range, a whole number of tiles.
@@ -91,7 +71,7 @@ pub(crate) fn softmax_loss(
     call: &SoftmaxCall,
     losses: &mut [f32],
     gradient: &mut [f32],
-) -> Result<()> {
+) {
     let SoftmaxCall {
         queries,
         keys,
@@ -100,13 +80,7 @@ pub(crate) fn softmax_loss(
         positives,
         ..
     } = *call;
-    let batch = rows("queries", queries, dim)?;
-    let n = rows("keys", keys, dim)?;
-    check_temperature(temperature)?;
-    call.check(batch)?;
-    Error::check_length("losses", batch, losses.len())?;
-    Error::check_length("gradient", queries.len(), gradient.len())?;
-
+    let (batch, n) = (queries.len() / dim, keys.len() / dim);
     let (width, range) = (tile::block_width(arch), range_len(n));
     let (blocks, ranges) = (batch.div_ceil(width), n.div_ceil(range));
     let block_len = width * dim;
@@ -141,7 +115,6 @@ pub(crate) fn softmax_loss(
             let scale = call.weight / (temperature * batch as f32);
             gradient.iter_mut().for_each(|g| *g *= scale);
         });
-    Ok(())
 }
 
 impl Scratch {

@@ -2,8 +2,8 @@
 //! of them sees all keys in order.
 
 use super::running::{Running, Sums};
+use super::symmetric;
 use super::tile::{self, KEYS, Tile};
-use super::{check_temperature, rows, symmetric};
 use crate::similarity::{Scan, ScanResult};
 use crate::{Error, Result};
 use pulp::Arch;
@@ -18,17 +18,7 @@ pub(crate) fn scan(
     scan: &Scan,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<ScanResult> {
-    let count = rows("queries", queries, scan.dim)?;
-    let n = rows("keys", keys, scan.dim)?;
-    if let Some(t) = scan.entropy_temperature {
-        check_temperature(t)?;
-        if n == 0 {
-            return Err(Error::Plan("entropy over no keys".into()));
-        }
-    }
-    if scan.same {
-        Error::check_length("queries that are the keys", keys.len(), queries.len())?;
-    }
+    let (count, n) = (queries.len() / scan.dim, keys.len() / scan.dim);
     let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
     let itself = scan.same && std::ptr::eq(queries, keys);
     let sums = if itself && symmetric::pays(n) {

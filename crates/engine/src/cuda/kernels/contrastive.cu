@@ -6,56 +6,7 @@
 //   gradient[j] = weight / (n temperature) sum_{k != j} (e^(s_jk - l_j) + e^(s_jk - l_k) - 2 t_jk) row k
 // Four kernels: maxima and sums over ranges of keys; l and the losses; sums of weighted keys over ranges; the gradient.
 // Ranges are put together in order, so the bits are the same in every run. Logarithms are to base 2 in here.
-//
-// A block: 64 queries, tiles of 64 keys, 16 x 16 threads of 4 x 4 similarities each (rows ty + 16 i, keys tx + 16 j).
-
-#define SIDE 64
-#define CHUNK 128
-#define PITCH (CHUNK + 4)
-#define WEIGHTS_PITCH (SIDE + 4)
-
-static __device__ __forceinline__ void copy_rows(float *to, const float *matrix, int first, int rows, int chunk, int dim) {
-#pragma unroll
-    for (int i = 0; i < SIDE * CHUNK / 4 / 256; i++) {
-        int at = i * 256 + threadIdx.x;
-        int row = at / (CHUNK / 4), column = at % (CHUNK / 4) * 4;
-        *(float4 *)(to + row * PITCH + column) = load4(matrix, first + row, rows, chunk * CHUNK + column, dim);
-    }
-}
-
-// s = inner products of a block's queries and a tile's keys. The last chunk of the keys is then in shared memory, and so
-// are the queries, if there is but one chunk: they are brought with the first tile.
-static __device__ __forceinline__ void inner_products(float s[4][4], float *query_rows, float *key_rows, const float *rows,
-                                                      int n, int dim, int first_key, bool first_tile) {
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, chunks = (dim + CHUNK - 1) / CHUNK;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) s[i][j] = 0.f;
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        __syncthreads(); // nobody reads the old rows any more
-        if (chunks > 1 || first_tile) copy_rows(query_rows, rows, blockIdx.y * SIDE, n, chunk, dim);
-        copy_rows(key_rows, rows, first_key, n, chunk, dim);
-        __syncthreads();
-        const int width = min(CHUNK, dim - chunk * CHUNK);
-        for (int d = 0; d < width; d += 4) {
-            float4 k[4];
-#pragma unroll
-            for (int j = 0; j < 4; j++) k[j] = *(const float4 *)(key_rows + (tx + 16 * j) * PITCH + d);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                float4 q = *(const float4 *)(query_rows + (ty + 16 * i) * PITCH + d);
-#pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    s[i][j] = fmaf(q.x, k[j].x, s[i][j]);
-                    s[i][j] = fmaf(q.y, k[j].y, s[i][j]);
-                    s[i][j] = fmaf(q.z, k[j].z, s[i][j]);
-                    s[i][j] = fmaf(q.w, k[j].w, s[i][j]);
-                }
-            }
-        }
-    }
-}
+// Tiles are those of f32_tiles.cuh.
 
 // Maximum and sum under it of each row over a range of keys, itself left out. Grid: (ranges, blocks of 64 rows).
 extern "C" __global__ void __launch_bounds__(256, 2)
@@ -72,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     const int end = min(begin + tiles_per_range, (n + SIDE - 1) / SIDE);
     for (int t = begin; t < end; t++) {
         float s[4][4];
-        inner_products(s, memory, memory + SIDE * PITCH, rows, n, dim, t * SIDE, t == begin);
+        inner_products(s, memory, memory + SIDE * PITCH, rows, n, rows, n, dim, t * SIDE, t == begin);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int query = blockIdx.y * SIDE + ty + 16 * i;
@@ -136,7 +87,6 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     extern __shared__ __align__(16) float memory[];
     float *key_rows = memory + SIDE * PITCH, *weights = memory + 2 * SIDE * PITCH;
     const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, n = views * batch;
-    const int chunks = (dim + CHUNK - 1) / CHUNK, own = blockIdx.z;
     const float scale = inverse_temperature * (float)LOG2E, twice = 2.f / (views - 1);
     float own_log[4], total[4][8];
     int picture[4];
@@ -152,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     const int end = min(begin + tiles_per_range, (n + SIDE - 1) / SIDE);
     for (int t = begin; t < end; t++) {
         float s[4][4];
-        inner_products(s, memory, key_rows, rows, n, dim, t * SIDE, t == begin);
+        inner_products(s, memory, key_rows, rows, n, rows, n, dim, t * SIDE, t == begin);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const int key = t * SIDE + tx + 16 * j;
@@ -169,43 +119,12 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 weights[(ty + 16 * i) * WEIGHTS_PITCH + tx + 16 * j] = weight;
             }
         }
-        __syncthreads();
-        if (own != chunks - 1) {
-            copy_rows(key_rows, rows, t * SIDE, n, own, dim);
-            __syncthreads();
-        }
-        for (int key = 0; key < SIDE; key += 4) {
-            float4 w[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) w[i] = *(const float4 *)(weights + (ty + 16 * i) * WEIGHTS_PITCH + key);
-#pragma unroll
-            for (int step = 0; step < 4; step++) {
-                const float *row = key_rows + (key + step) * PITCH + tx * 4;
-                float4 left = *(const float4 *)row, right = *(const float4 *)(row + CHUNK / 2);
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float weight = step == 0 ? w[i].x : step == 1 ? w[i].y : step == 2 ? w[i].z : w[i].w;
-                    total[i][0] = fmaf(weight, left.x, total[i][0]);
-                    total[i][1] = fmaf(weight, left.y, total[i][1]);
-                    total[i][2] = fmaf(weight, left.z, total[i][2]);
-                    total[i][3] = fmaf(weight, left.w, total[i][3]);
-                    total[i][4] = fmaf(weight, right.x, total[i][4]);
-                    total[i][5] = fmaf(weight, right.y, total[i][5]);
-                    total[i][6] = fmaf(weight, right.z, total[i][6]);
-                    total[i][7] = fmaf(weight, right.w, total[i][7]);
-                }
-            }
-        }
+        add_weighted_keys(total, weights, key_rows, rows, n, dim, t * SIDE);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int row = blockIdx.y * SIDE + ty + 16 * i;
-        if (row >= n) continue;
-#pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const int column = own * CHUNK + j / 4 * (CHUNK / 2) + tx * 4 + j % 4;
-            if (column < dim) weighted[((size_t)blockIdx.x * n + row) * dim + column] = total[i][j];
-        }
+        if (row < n) store_total(total[i], weighted, (size_t)blockIdx.x * n + row, dim);
     }
 }
 

@@ -6,7 +6,9 @@ use super::*;
 use crate::cuda::Precision;
 use crate::cuda::testing::OnDevice;
 use crate::naive::{self, widen};
-use crate::testing::{assert_close, uniform};
+use crate::testing::{
+    all_groups, all_optimisers, assert_close, assert_like_naive, naive_steps, uniform,
+};
 
 const MATRICES: usize = 2 * PART + 24;
 const LEN: usize = MATRICES + 64;
@@ -14,21 +16,7 @@ const STEPS: u64 = 4;
 
 /// Tensors of one part and of several, alike and apart, with gaps up to the next eight values.
 fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
-    let plain = ParameterGroup::default();
-    let apart = ParameterGroup {
-        decay: Some(0.0),
-        adapt: false,
-        ..plain
-    };
-    let slow = ParameterGroup {
-        rate_factor: 0.1,
-        decay: Some(0.3),
-        ..plain
-    };
-    let frozen = ParameterGroup {
-        frozen: true,
-        ..plain
-    };
+    let [plain, apart, slow, frozen] = all_groups();
     vec![
         (MATRICES..MATRICES + 7, apart),
         (0..2 * PART + 5, plain),
@@ -36,28 +24,6 @@ fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
         (MATRICES + 8..MATRICES + 40, frozen),
         (MATRICES + 40..LEN, apart),
     ]
-}
-
-fn all_optimisers() -> [Optimiser; 4] {
-    let sgd = |nesterov| Optimiser::Sgd {
-        momentum: 0.9,
-        nesterov,
-        decay: 0.01,
-    };
-    let lars = Optimiser::Lars {
-        momentum: 0.9,
-        nesterov: false,
-        decay: 0.01,
-        trust: 0.02,
-        epsilon: 1e-8,
-    };
-    let adam_w = Optimiser::AdamW {
-        beta1: 0.9,
-        beta2: 0.99,
-        epsilon: 1e-6,
-        decay: 0.05,
-    };
-    [sgd(true), sgd(false), lars, adam_w]
 }
 
 /// Values that bf16 has, and zeros between the tensors.
@@ -142,22 +108,15 @@ fn run(cuda: &Cuda, optimiser: Optimiser, passes: u64, ranges: &[Range<usize>], 
 }
 
 fn naively(optimiser: Optimiser, passes: u64) -> [Vec<f64>; 3] {
-    let (mut weights, mut first, mut second) = (widen(&values(1)), vec![0.0; LEN], vec![0.0; LEN]);
-    for number in 0..STEPS {
-        let mut gradients = vec![0.0; LEN];
+    let sums = |number| {
+        let mut sums = vec![0.0; LEN];
         for pass in 0..passes {
             let own = widen(&values(2 + 40 * number + pass));
-            gradients.iter_mut().zip(own).for_each(|(sum, g)| *sum += g);
+            sums.iter_mut().zip(own).for_each(|(sum, g)| *sum += g);
         }
-        for (range, group) in tensors() {
-            let at = || range.clone();
-            let slots = [&mut first[at()], &mut second[at()]];
-            let (w, g) = (&mut weights[at()], &gradients[at()]);
-            let rate = f64::from(0.1_f32);
-            naive::optimisers::step(&optimiser, rate, number, &group, w, slots, g);
-        }
-    }
-    [weights, first, second]
+        sums
+    };
+    naive_steps(optimiser, &tensors(), widen(&values(1)), STEPS, sums)
 }
 
 #[test]
@@ -170,14 +129,7 @@ fn like_the_naive_ones_in_one_range_or_two() {
                 let what = format!("{precision}, {optimiser:?}, {passes} passes");
                 let net = run(&cuda, optimiser, passes, from_ref(&(0..LEN)), 0);
                 let got = net.read(&cuda);
-                for (which, (got, expected)) in
-                    got.iter().zip(&naively(optimiser, passes)).enumerate()
-                {
-                    for (range, _) in tensors() {
-                        let what = format!("{what}, {which} of {range:?}");
-                        assert_close(&what, &got[range.clone()], &expected[range], 5e-6);
-                    }
-                }
+                assert_like_naive(&what, &tensors(), &got, &naively(optimiser, passes));
                 if precision == Precision::Bf16 {
                     let copies = net.copies.read(&cuda);
                     let copies: Vec<f32> = copies

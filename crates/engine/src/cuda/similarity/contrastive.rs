@@ -1,16 +1,16 @@
 //! The contrastive loss between views of pictures: which kernels run how (kernels/contrastive.cu has the maths).
 //!
 //! Keys are cut into ranges, as many as fill the GPU once, and the ranges' sums are put together in order: the bits are the
-//! same every time on one GPU. SideStream the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
+//! same every time on one GPU. Beside the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
-use super::{check_temperature, rows, shape};
+use super::{rows, shape};
+use crate::Result;
 use crate::cuda::launch::Pointer;
 use crate::cuda::{Cuda, allow_shared, failed};
-use crate::{Error, Result};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
@@ -43,11 +43,6 @@ impl Contrastive {
         batch: usize,
         dim: usize,
     ) -> Result<Self> {
-        if views < 2 {
-            return Err(Error::Plan(format!(
-                "a contrastive loss between {views} views: there must be two or more"
-            )));
-        }
         let n = rows("rows", views * batch * dim, dim)?;
         let (tiles_per_range, ranges) = cut(cuda.multiprocessors()?, n, dim);
         let kernel = |name| cuda.function("contrastive", name);
@@ -90,7 +85,6 @@ impl Contrastive {
         weight: f32,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
-        check_temperature(temperature)?;
         let count = self.views * self.batch;
         if count == 0 {
             return Ok(());
@@ -157,8 +151,7 @@ fn cut(multiprocessors: usize, n: usize, dim: usize) -> (usize, usize) {
 mod tests {
     use super::*;
     use crate::cuda::testing::{OnDevice, open, unwritten};
-    use crate::naive::{self, widen};
-    use crate::testing::{assert_close, uniform};
+    use crate::testing::uniform;
 
     #[test]
     fn a_cut_covers_the_keys_once() {
@@ -176,73 +169,6 @@ mod tests {
             assert!(ranges * n * dim * 4 < 64 << 20, "{n} rows of {dim}");
         }
         assert_eq!(cut(132, 1024, 128), (1, 16));
-    }
-
-    #[test]
-    #[ignore = "needs an NVIDIA GPU"]
-    fn like_the_naive_one_and_the_same_every_time() {
-        let cuda = open();
-        let sizes = [
-            (2, 3, 5, 0.5),
-            (65, 1, 20, 0.1), // the second tile of keys is one row, and for that row nothing but itself
-            (3, 23, 16, 0.1),
-            (2, 97, 33, 0.07),
-            (4, 65, 130, 0.2),
-            (2, 129, 300, 0.5),
-            (2, 512, 128, 0.1),
-        ];
-        for (views, batch, dim, temperature) in sizes {
-            let n = views * batch;
-            let mut rows = uniform(3, n * dim);
-            for row in rows.chunks_exact_mut(dim) {
-                let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-                row.iter_mut().for_each(|v| *v /= length);
-            }
-            let [mut expected, mut expected_gradient] = [vec![0.0; n], vec![0.0; n * dim]];
-            naive::contrastive::contrastive(
-                &widen(&rows),
-                dim,
-                views,
-                f64::from(temperature),
-                f64::from(0.7_f32),
-                &mut expected,
-                &mut expected_gradient,
-            );
-            let loss = Contrastive::new(&cuda, views, batch, dim).unwrap();
-            let on_device = OnDevice::new(&cuda, &rows);
-            let run = || {
-                let out = [n, n * dim].map(|len| unwritten(&cuda, len));
-                let at = out.each_ref().map(|o| o.at);
-                loss.enqueue(cuda.stream(), on_device.at, temperature, 0.7, at)
-                    .unwrap();
-                out.map(|o| o.read(&cuda))
-            };
-            let [losses, gradient] = run();
-            let what = format!("{views} views of {batch}, dim {dim}");
-            assert_close(&format!("losses, {what}"), &losses, &expected, 1e-5);
-            assert_close(
-                &format!("gradient, {what}"),
-                &gradient,
-                &expected_gradient,
-                1e-5,
-            );
-            assert_eq!(run(), [losses, gradient], "{what}: again");
-        }
-    }
-
-    /// The softmax over one other row is 1, and that row is the positive.
-    #[test]
-    #[ignore = "needs an NVIDIA GPU"]
-    fn one_picture_in_two_views_has_nothing_to_learn() {
-        let cuda = open();
-        let rows = OnDevice::new(&cuda, &[0.6_f32, 0.8, 1.0, 0.0]);
-        let out = [2, 4].map(|len| unwritten(&cuda, len));
-        let loss = Contrastive::new(&cuda, 2, 1, 2).unwrap();
-        let at = out.each_ref().map(|o| o.at);
-        loss.enqueue(cuda.stream(), rows.at, 0.5, 1.0, at).unwrap();
-        for got in out.iter().flat_map(|o| o.read(&cuda)) {
-            assert!(got.abs() < 1e-6, "{got}");
-        }
     }
 
     #[test]

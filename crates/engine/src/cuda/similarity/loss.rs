@@ -2,7 +2,7 @@
 //!
 //! Keys are cut into ranges, as many as fill the GPU once; each range leaves its sums behind, and a second kernel puts
 //! them together in order. How keys are cut depends on the sizes and on the GPU, so the bits are the same every time on
-//! one GPU. SideStream the bank this takes ranges × batch × (dim + 2) values: 9 MB on an H200 for a batch of 128 or 256.
+//! one GPU. Beside the bank this takes ranges × batch × (dim + 2) values: 9 MB on an H200 for a batch of 128 or 256.
 
 use std::sync::Arc;
 

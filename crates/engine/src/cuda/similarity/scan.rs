@@ -7,7 +7,7 @@ use std::f32::consts::LOG2_E;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 
-use super::{check_temperature, rows, shape};
+use super::{rows, shape};
 use crate::cuda::launch::Pointer;
 use crate::cuda::{Cuda, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
@@ -76,15 +76,6 @@ pub(in crate::cuda) fn scan(
 ) -> Result<ScanResult> {
     let count = rows("queries", queries.1, scan.dim)?;
     let n = rows("keys", keys.1, scan.dim)?;
-    if let Some(t) = scan.entropy_temperature {
-        check_temperature(t)?;
-        if n == 0 {
-            return Err(Error::Plan("entropy over no keys".into()));
-        }
-    }
-    if scan.same {
-        Error::check_length("queries that are the keys", keys.1, queries.1)?;
-    }
     let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
     let entropies = if scan.entropy_temperature.is_some() {
         count
