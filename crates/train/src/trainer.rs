@@ -184,7 +184,11 @@ impl Trainer {
         if at.batch == 0 {
             self.method.before_epoch(&self.device, epoch)?;
         }
-        let order = Draws::new(self.config.seed, Purpose::Order, epoch as u64, 0).permutation(n);
+        // A data loader draws its own, ahead of time.
+        let order = match source.on_device() {
+            true => Draws::new(self.config.seed, Purpose::Order, epoch as u64, 0).permutation(n),
+            false => vec![],
+        };
         let rates = self.config.training.rates(at, batches);
         let epoch = Epoch {
             epoch: epoch as u64,
