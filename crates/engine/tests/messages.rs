@@ -1,7 +1,7 @@
 //! A graph that cannot be says which layer and which shapes.
 
 use anchorhood_engine::{
-    ConvSpec, Device, Error, Graph, NetworkOptions, NodeId, Precision, Window,
+    ConvSpec, Device, Error, Fits, Graph, NetworkOptions, NodeId, Precision, Window,
 };
 
 fn begun() -> (Graph, NodeId) {
@@ -87,7 +87,7 @@ fn a_name_unknown() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_gpu_that_is_full_says_what_would_fit() {
+fn a_full_cuda_device_says_what_would_fit() {
     let cuda = Device::cuda(0, Precision::Tf32).unwrap();
     let mut g = Graph::new();
     let x = g.input(256, 256, 64);
@@ -95,14 +95,16 @@ fn a_gpu_that_is_full_says_what_would_fit() {
     let x = g.relu("relu", x).unwrap();
     g.global_avg_pool("pool", x).unwrap();
     let batch = 1_000_000;
-    let asked = cuda.network(&g, &NetworkOptions::new(batch)).err().unwrap();
-    let said = asked.to_string();
-    let fits = said
-        .split("--batch ")
-        .nth(1)
-        .and_then(|t| t.split(' ').next());
-    let fits: usize = fits.and_then(|n| n.parse().ok()).expect(&said);
-    assert!(said.contains("activations of 1000000 pictures"), "{said}");
-    assert!(said.contains("--precision bf16"), "{said}");
-    assert!((1..batch).contains(&fits), "{said}");
+    match cuda.network(&g, &NetworkOptions::new(batch)).err() {
+        Some(Error::Memory {
+            what,
+            fits: Some(Fits::Batch { pictures, halved }),
+            ..
+        }) => {
+            assert_eq!(what, "activations of 1000000 pictures");
+            assert!((1..batch).contains(&pictures), "{pictures}");
+            assert!(halved, "bf16 would take half of it");
+        }
+        other => panic!("{other:?}"),
+    }
 }

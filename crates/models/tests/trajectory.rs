@@ -121,7 +121,7 @@ fn cpu_follows_pytorch() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_gpu_follows_the_cpu_for_fifty_steps() {
+fn cuda_follows_the_cpu_for_fifty_steps() {
     use anchorhood_engine::Precision;
     let expected = losses_of(&Device::cpu(2), 50);
     for (precision, steps, tolerance) in [

@@ -55,7 +55,7 @@ fn gpu(precision: Precision) -> Device {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn the_device_leads_as_the_host_does() {
+fn cuda_leads_as_the_host_does() {
     for precision in [Precision::F32, Precision::Bf16] {
         let cuda = gpu(precision);
         let (led, memory) = losses(&cuda, Placement::Any, 5);
@@ -74,7 +74,7 @@ fn the_device_leads_as_the_host_does() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing() {
+fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing_on_cuda() {
     let cuda = gpu(Precision::Bf16);
     let expected = losses(&cuda, Placement::Any, 1);
     assert!(losses(&cuda, Placement::Any, 100) == expected);
@@ -85,7 +85,7 @@ fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing() {
 /// for fifty steps by the test of the golden trajectory.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn the_first_loss_is_the_cpus() {
+fn the_first_loss_on_cuda_is_the_cpus() {
     for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 1e-2)] {
         let cuda = gpu(precision);
         let (on_gpu, _) = losses(&cuda, Placement::Any, 7);

@@ -150,7 +150,7 @@ fn it_learns_on_the_cpu() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn it_learns_on_a_gpu() {
+fn it_learns_on_cuda() {
     for precision in [Precision::F32, Precision::Bf16] {
         learns(&Device::cuda(0, precision).unwrap());
     }
@@ -159,7 +159,7 @@ fn it_learns_on_a_gpu() {
 /// A hundred epochs on CIFAR-10 by the recipe of dkobak/simclr-cifar10, whose 512-d features have a kNN accuracy of 83.2%.
 #[test]
 #[ignore = "needs an NVIDIA GPU, CIFAR-10 and five minutes"]
-fn a_hundred_epochs_of_cifar10() {
+fn a_hundred_epochs_of_cifar10_on_cuda() {
     let folder = std::env::var("ANCHORHOOD_CIFAR10").expect("ANCHORHOOD_CIFAR10 names the folder");
     let mut config = Preset::Paper.config(&format!("cifar10:{folder}"));
     config.training.rounds = 0;
