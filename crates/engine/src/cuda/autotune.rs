@@ -79,9 +79,9 @@ impl Tuned {
     fn of(cuda: &Cuda, task: Task, choice: Choice) -> Result<Option<Tuned>> {
         let by = match choice {
             Choice::None => None,
-            Choice::Ours => ours(&*cuda.lane()?, &task),
+            Choice::Ours => ours(&*cuda.bound_stream()?, &task),
             Choice::Algorithm(a) => Some(By::Algorithm(a)),
-            Choice::Plan(name) => Operation::new(&cuda.lane()?, &task)
+            Choice::Plan(name) => Operation::new(&cuda.bound_stream()?, &task)
                 .ok()
                 .and_then(|o| o.named(name))
                 .map(|plan| By::Plan(Box::new(plan))),
@@ -111,16 +111,16 @@ impl Tuned {
         call: Call,
         scratch: &mut Scratch,
     ) -> Result<Option<Tuned>> {
-        let (p, lane) = (&task.problem, cuda.lane()?);
+        let (p, stream) = (&task.problem, cuda.bound_stream()?);
         let [kh, kw] = p.window.kernel;
         let work = p.batch * p.output.len() * kh * kw * p.input.channels;
         let descriptors = Descriptors::new(p)?;
-        let algorithms = lane.cudnn.algorithms(p, &descriptors, task.direction);
+        let algorithms = stream.cudnn.algorithms(p, &descriptors, task.direction);
         let mut candidates: Vec<By> = vec![];
-        candidates.extend(ours(&lane, &task));
+        candidates.extend(ours(&stream, &task));
         candidates.extend(algorithms.into_iter().map(By::Algorithm));
         let measured = work >= WORTH_MEASURING;
-        if measured && let Ok(operation) = Operation::new(&lane, &task) {
+        if measured && let Ok(operation) = Operation::new(&stream, &task) {
             let plans = operation.plans().into_iter();
             candidates.extend(plans.map(|plan| By::Plan(Box::new(plan))));
         }
@@ -153,7 +153,10 @@ impl Tuned {
         scratch.reserve(cuda, self.workspace(), "a convolution's working memory")?;
         let workspace = scratch.pointer(cuda);
         let call = Call { workspace, ..call };
-        Ok(self.run(&*cuda.lane()?, &call).is_ok().then_some(call))
+        Ok(self
+            .run(&*cuda.bound_stream()?, &call)
+            .is_ok()
+            .then_some(call))
     }
 
     /// Milliseconds, without the host's part; what takes longer than `limit` is not measured further.
@@ -183,25 +186,25 @@ impl Tuned {
     }
 
     /// Gives the work to a stream.
-    pub(super) fn run(&self, lane: &BoundStream, call: &Call) -> Result<()> {
+    pub(super) fn run(&self, stream: &BoundStream, call: &Call) -> Result<()> {
         let Task {
             direction,
             accumulate,
             ..
         } = self.task;
         match &self.by {
-            By::Ours(_) => lane.kernels.stem(&self.task.problem, direction, call),
-            By::Algorithm(a) => lane
+            By::Ours(_) => stream.kernels.stem(&self.task.problem, direction, call),
+            By::Algorithm(a) => stream
                 .cudnn
                 .run(&self.descriptors, direction, a, call, accumulate),
-            By::Plan(plan) => plan.run(lane, direction, call),
+            By::Plan(plan) => plan.run(stream, direction, call),
         }
     }
 }
 
 /// Our own way, if we have one.
-fn ours(lane: &BoundStream, task: &Task) -> Option<By> {
-    let (k, direction) = (&lane.kernels, task.direction);
+fn ours(stream: &BoundStream, task: &Task) -> Option<By> {
+    let (k, direction) = (&stream.kernels, task.direction);
     k.stem_does(&task.problem, direction)
         .then(|| By::Ours(k.stem_workspace(direction)))
 }

@@ -122,7 +122,7 @@ impl CudaBatches {
     pub(super) fn make(
         &self,
         stream: &GpuStream,
-        lane: &BoundStream,
+        on: &BoundStream,
         view: usize,
         (channels, bf16): (usize, bool),
         to: Pointer,
@@ -158,7 +158,7 @@ impl CudaBatches {
                 (self.batch as u32, 1, 1),
                 (made.threads, 1, 1),
                 0,
-                lane.stream.cu_stream(),
+                on.inner.cu_stream(),
                 &mut arguments,
             )
         };

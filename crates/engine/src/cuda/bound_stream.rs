@@ -19,7 +19,7 @@ const RUNS: usize = 4;
 pub(super) struct BoundStream {
     pub(super) kernels: Kernels,
     pub(super) cudnn: Handle,
-    pub(super) stream: Arc<CudaStream>,
+    pub(super) inner: Arc<CudaStream>,
 }
 
 impl BoundStream {
@@ -27,7 +27,7 @@ impl BoundStream {
         Ok(BoundStream {
             kernels: Kernels::load(cuda, stream)?,
             cudnn: Handle::new(stream)?,
-            stream: stream.clone(),
+            inner: stream.clone(),
         })
     }
 
@@ -44,13 +44,13 @@ impl BoundStream {
     /// From now on, work that is given to this stream is recorded and not done.
     pub(super) fn begin_capture(&self) -> Result<()> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        let begun = self.stream.begin_capture(mode);
+        let begun = self.inner.begin_capture(mode);
         begun.map_err(|e| failed("recording a pass", e))
     }
 
     /// What was recorded.
     pub(super) fn end_capture(&self) -> Result<CudaGraph> {
-        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        let graph = self.inner.end_capture(sys::CUgraphInstantiate_flags(0));
         let graph = graph.map_err(|e| failed("recording a pass", e))?;
         let empty = || Error::Device("a pass was recorded that does nothing".into());
         Ok(CudaGraph(graph.ok_or_else(empty)?))
@@ -98,10 +98,10 @@ impl<'a> SideStream<'a> {
         work: impl FnOnce(&BoundStream) -> Result<()>,
     ) -> Result<()> {
         let failed = |e| failed("work on two streams", e);
-        let ready = self.main.stream.record_event(None).map_err(failed)?;
-        self.side.stream.wait(&ready).map_err(failed)?;
+        let ready = self.main.inner.record_event(None).map_err(failed)?;
+        self.side.inner.wait(&ready).map_err(failed)?;
         work(self.side)?;
-        let done = self.side.stream.record_event(None).map_err(failed)?;
+        let done = self.side.inner.record_event(None).map_err(failed)?;
         self.going_on.push_back((layer, done));
         Ok(())
     }
@@ -111,7 +111,7 @@ impl<'a> SideStream<'a> {
         while let Some((of, done)) = self.going_on.front()
             && *of >= layer
         {
-            let waiting = self.main.stream.wait(done);
+            let waiting = self.main.inner.wait(done);
             waiting.map_err(|e| failed("work on two streams", e))?;
             self.going_on.pop_front();
         }

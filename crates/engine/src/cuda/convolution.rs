@@ -89,7 +89,7 @@ impl Convolution {
         let room =
             |way: &Option<Tuned>| gathered.unwrap_or(0) + way.as_ref().map_or(0, Tuned::workspace);
         let forwards = room(&forward);
-        // A pass forwards may be on either lane.
+        // A pass forwards may be on either stream.
         for (scratch, other) in [(scratch, &input_gradient), (beside, &weight_gradient)] {
             let bytes = forwards.max(room(other));
             scratch.reserve(cuda, bytes, "a convolution's working memory")?;
@@ -107,30 +107,30 @@ impl Convolution {
     /// y = x ∗ w.
     pub(super) fn forward(
         &self,
-        lane: &BoundStream,
+        stream: &BoundStream,
         workspace: Pointer,
         [x, w]: [Pointer; 2],
         y: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(way) = &self.forward else {
-            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
             return k.direct_forward([x, w], shapes, p.window, p.batch, y);
         };
-        let [x, workspace] = self.put_together(lane, x, workspace)?;
+        let [x, workspace] = self.put_together(stream, x, workspace)?;
         let call = Call {
             first: x,
             second: w,
             result: y,
             workspace,
         };
-        way.run(lane, &call)
+        way.run(stream, &call)
     }
 
     /// Where what the window reads lies side by side, and working memory behind it.
     fn put_together(
         &self,
-        lane: &BoundStream,
+        stream: &BoundStream,
         x: Pointer,
         workspace: Pointer,
     ) -> Result<[Pointer; 2]> {
@@ -139,7 +139,8 @@ impl Convolution {
         };
         let p = &self.problem;
         let shapes = [p.input, p.output];
-        lane.kernels
+        stream
+            .kernels
             .gather(x, shapes, p.window, p.batch, workspace)?;
         Ok([workspace, workspace + bytes as u64])
     }
@@ -147,14 +148,14 @@ impl Convolution {
     /// dx (+)= the gradient of the input.
     pub(super) fn input_gradient(
         &self,
-        lane: &BoundStream,
+        stream: &BoundStream,
         workspace: Pointer,
         [w, dy]: [Pointer; 2],
         dx: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(way) = &self.input_gradient else {
-            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
             return k.direct_input_gradient(
                 [w, dy],
                 shapes,
@@ -171,33 +172,33 @@ impl Convolution {
             workspace,
         };
         let Some(bytes) = self.gathered else {
-            return way.run(lane, &call(dx, workspace));
+            return way.run(stream, &call(dx, workspace));
         };
-        way.run(lane, &call(workspace, workspace + bytes as u64))?;
-        let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+        way.run(stream, &call(workspace, workspace + bytes as u64))?;
+        let (k, shapes) = (&stream.kernels, [p.input, p.output]);
         k.scatter(workspace, shapes, p.window, p.batch, self.accumulate, dx)
     }
 
     /// dw = the gradient of the weights.
     pub(super) fn weight_gradient(
         &self,
-        lane: &BoundStream,
+        stream: &BoundStream,
         workspace: Pointer,
         [x, dy]: [Pointer; 2],
         dw: Pointer,
     ) -> Result<()> {
         let p = &self.problem;
         let Some(way) = &self.weight_gradient else {
-            let (k, shapes) = (&lane.kernels, [p.input, p.output]);
+            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
             return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
         };
-        let [x, workspace] = self.put_together(lane, x, workspace)?;
+        let [x, workspace] = self.put_together(stream, x, workspace)?;
         let call = Call {
             first: x,
             second: dy,
             result: dw,
             workspace,
         };
-        way.run(lane, &call)
+        way.run(stream, &call)
     }
 }

@@ -260,7 +260,12 @@ impl Operation {
 
 impl Plan {
     /// Runs it on a stream; an error says that it does not take this problem after all.
-    pub(super) fn run(&self, lane: &BoundStream, direction: Direction, call: &Call) -> Result<()> {
+    pub(super) fn run(
+        &self,
+        stream: &BoundStream,
+        direction: Direction,
+        call: &Call,
+    ) -> Result<()> {
         let [x, w, y] = match direction {
             Direction::Forward => [call.first, call.second, call.result],
             Direction::InputGradient => [call.result, call.first, call.second],
@@ -289,12 +294,12 @@ impl Plan {
         pack.finish()?;
         let handle = self.home.cudnn.lock();
         // A plan belongs to its handle, which serves whichever stream it is told to.
-        let serve = |lane: &BoundStream| {
+        let serve = |stream: &BoundStream| {
             // SAFETY: handle and stream live, and the handle's lock is held.
-            let status = unsafe { sys::cudnnSetStream(handle.0, lane.stream.cu_stream().cast()) };
+            let status = unsafe { sys::cudnnSetStream(handle.0, stream.inner.cu_stream().cast()) };
             check("setting a stream", status)
         };
-        serve(lane)?;
+        serve(stream)?;
         // SAFETY: the plan was made with this handle; tensors and working memory are as large as it asked for, which the
         // caller promises.
         let status = unsafe { sys::cudnnBackendExecute(handle.0, self.plan.0, pack.0) };

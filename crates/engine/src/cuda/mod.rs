@@ -65,7 +65,7 @@ struct Shared {
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
     architecture: String,
     description: String,
-    lane: OnceLock<Arc<BoundStream>>,
+    bound: OnceLock<Arc<BoundStream>>,
     recorder: OnceLock<Mutex<Arc<BoundStream>>>,
     /// Measured choices of algorithms.
     choices: Mutex<AutotuneCache>,
@@ -92,7 +92,7 @@ impl Cuda {
             context,
             precision,
             modules: Mutex::default(),
-            lane: OnceLock::new(),
+            bound: OnceLock::new(),
             recorder: OnceLock::new(),
             choices: Mutex::new(AutotuneCache::of(&name)),
         };
@@ -194,28 +194,28 @@ impl Cuda {
     }
 
     /// The stream all work of networks goes to.
-    fn lane(&self) -> Result<Arc<BoundStream>> {
+    fn bound_stream(&self) -> Result<Arc<BoundStream>> {
         let s = &*self.shared;
-        if let Some(lane) = s.lane.get() {
-            return Ok(lane.clone());
+        if let Some(bound) = s.bound.get() {
+            return Ok(bound.clone());
         }
-        let lane = Arc::new(BoundStream::new(self, &s.stream)?);
-        Ok(s.lane.get_or_init(|| lane).clone())
+        let bound = Arc::new(BoundStream::new(self, &s.stream)?);
+        Ok(s.bound.get_or_init(|| bound).clone())
     }
 
     /// A stream for single passes to be recorded on, for one thread at a time.
     fn recorder(&self) -> Result<MutexGuard<'_, Arc<BoundStream>>> {
         let recorder = &self.shared.recorder;
         if recorder.get().is_none() {
-            let made = Arc::new(self.new_lane(FIRST)?);
+            let made = Arc::new(self.new_bound_stream(FIRST)?);
             recorder.get_or_init(|| Mutex::new(made));
         }
-        let lane = recorder.get().expect("made above");
-        Ok(lane.lock().unwrap_or_else(|e| e.into_inner()))
+        let stream = recorder.get().expect("made above");
+        Ok(stream.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
     /// A stream of somebody's own. One of the last priority takes what the others leave of the GPU.
-    fn new_lane(&self, priority: i32) -> Result<BoundStream> {
+    fn new_bound_stream(&self, priority: i32) -> Result<BoundStream> {
         let stream = self.shared.context.new_stream_with_priority(priority);
         let stream = stream.map_err(|e| failed("making a stream", e))?;
         BoundStream::new(self, &stream)

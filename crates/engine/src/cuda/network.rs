@@ -44,7 +44,7 @@ pub(super) struct CudaNetwork {
 struct State {
     cuda: Cuda,
     /// Where work goes, and where work goes on beside it.
-    lane: Arc<BoundStream>,
+    stream: Arc<BoundStream>,
     side: Arc<BoundStream>,
     /// Weight gradients of the last backward pass that are not waited for yet.
     pending: Pending,
@@ -102,7 +102,7 @@ struct PassMemory {
 
 impl CudaNetwork {
     pub(super) fn new(cuda: &Cuda, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
-        let lane = cuda.lane()?;
+        let stream = cuda.bound_stream()?;
         let training = Plan::training_with_lag(graph, options, LAG)?;
         let inference = Plan::inference(graph, options)?;
         let bytes = cuda.precision().bytes() * training.arena.max(inference.arena);
@@ -165,8 +165,8 @@ impl CudaNetwork {
             step: 0,
             last_was_training: false,
             cuda: cuda.clone(),
-            side: lane.clone(),
-            lane,
+            side: stream.clone(),
+            stream,
             pending: Pending::new(),
             pending_recorded: false,
             pending_since: (0, 0),
@@ -214,7 +214,7 @@ impl CudaNetwork {
                         let each = places * state.input_channels * cuda.precision().bytes();
                         for (place, view) in views.clone().enumerate() {
                             let to = state.value(0) + (place * each) as u64;
-                            batches.make(stream, &state.lane, view, form, to)?;
+                            batches.make(stream, &state.stream, view, form, to)?;
                         }
                         Ok(())
                     }
@@ -240,7 +240,7 @@ impl State {
 
     /// Work goes to a stream from now on.
     fn follow_stream(&mut self, stream: &GpuStream) {
-        [self.lane, self.side] = stream.lanes();
+        [self.stream, self.side] = stream.streams();
         self.step = stream.dropout_step();
         self.only = stream.only();
     }
@@ -265,7 +265,7 @@ impl State {
     }
 
     fn kernels(&self) -> &Kernels {
-        &self.lane.kernels
+        &self.stream.kernels
     }
 
     fn at(&self, slot: &Slot) -> Pointer {
@@ -519,9 +519,9 @@ impl NetworkBackend for CudaNetwork {
             bytes: (12 * self.state.parameters.len()) as f64,
         };
         stream.part(Part::Optimiser, cost, signature, |stream| {
-            let [lane, _] = stream.lanes();
+            let [main, _] = stream.streams();
             let (own, others) = (&self.state.parameters, &other.state.parameters);
-            own.follow(&lane.stream, inputs, others)
+            own.follow(&main.inner, inputs, others)
         })
     }
 
@@ -534,7 +534,7 @@ impl NetworkBackend for CudaNetwork {
         state.wait_beside()?;
         state.last_was_training = false;
         state.select(0);
-        state.lane = state.cuda.lane()?;
+        state.stream = state.cuda.bound_stream()?;
         let sent = state.staging.send(&state.cuda, pixels)?;
         state.take_pixels(sent, pixels.len(), &state.inference)?;
         state.infer_recorded(graph)?;

@@ -78,11 +78,11 @@ pub(super) fn most_flops(cuda: &Cuda) -> Result<f64> {
         tensor(batch * shape.len())?,
         tensor(channels * channels)?,
     ];
-    let lane = cuda.lane()?;
+    let stream = cuda.bound_stream()?;
     let [x, y, w] = memory.each_ref().map(|m| cuda.pointer(m));
     // Zeros would be multiplied faster than numbers are.
-    lane.kernels.noise(batch * shape.len(), x)?;
-    lane.kernels.noise(channels * channels, w)?;
+    stream.kernels.noise(batch * shape.len(), x)?;
+    stream.kernels.noise(channels * channels, w)?;
     let task = Task {
         problem,
         direction: Direction::Forward,

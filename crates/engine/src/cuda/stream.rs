@@ -36,7 +36,7 @@ const THREADS: u32 = 256;
 pub(super) struct GpuStream {
     cuda: Cuda,
     /// Where calls go: the device's own stream, or the one that records.
-    lane: Arc<BoundStream>,
+    stream: Arc<BoundStream>,
     direct: Arc<BoundStream>,
     recorder: Option<Arc<BoundStream>>,
     /// For work beside a pass; and whether there is any that was not waited for.
@@ -121,12 +121,12 @@ struct Profiling {
 
 impl GpuStream {
     pub(super) fn new(cuda: &Cuda) -> Result<Self> {
-        let direct = cuda.lane()?;
+        let direct = cuda.bound_stream()?;
         Ok(GpuStream {
-            lane: direct.clone(),
+            stream: direct.clone(),
             direct,
             recorder: None,
-            side: Arc::new(cuda.new_lane(LAST)?),
+            side: Arc::new(cuda.new_bound_stream(LAST)?),
             beside: false,
             joins: 0,
             inside: false,
@@ -175,8 +175,8 @@ impl GpuStream {
     }
 
     /// Where calls go, and where work goes on beside them.
-    pub(super) fn lanes(&self) -> [Arc<BoundStream>; 2] {
-        [self.lane.clone(), self.side.clone()]
+    pub(super) fn streams(&self) -> [Arc<BoundStream>; 2] {
+        [self.stream.clone(), self.side.clone()]
     }
 
     /// Whether calls are recorded and not done.
@@ -277,7 +277,7 @@ impl GpuStream {
             let (scalars, loss) = (cuda.pointer(&c.scalars), cuda.pointer(&c.loss));
             let (ring, capacity) = (cuda.pointer(&c.ring), CAPACITY as u32);
             let (batch, steps, count) = (batch as u32, c.steps as u32, c.count as u32);
-            let mut launch = s.lane.stream.launch_builder(&s.kernels.begin);
+            let mut launch = s.stream.inner.launch_builder(&s.kernels.begin);
             launch.arg(&next).arg(&current).arg(&order).arg(&batch);
             launch.arg(&to).arg(&schedules).arg(&steps).arg(&count);
             launch.arg(&scalars).arg(&loss).arg(&ring).arg(&capacity);
@@ -296,8 +296,8 @@ impl GpuStream {
             return Ok(());
         }
         let failed = |e| failed("work on two streams", e);
-        let done = self.side.stream.record_event(None).map_err(failed)?;
-        self.lane.stream.wait(&done).map_err(failed)
+        let done = self.side.inner.record_event(None).map_err(failed)?;
+        self.stream.inner.wait(&done).map_err(failed)
     }
 
     /// Work that nobody waits for before the step ends, beside what comes next; outside of a step, in its turn.
@@ -306,11 +306,11 @@ impl GpuStream {
         work: impl FnOnce(&GpuStream, &BoundStream) -> Result<()>,
     ) -> Result<()> {
         if !self.inside {
-            return work(self, &self.lane);
+            return work(self, &self.stream);
         }
         let failed = |e| failed("work on two streams", e);
-        let ready = self.lane.stream.record_event(None).map_err(failed)?;
-        self.side.stream.wait(&ready).map_err(failed)?;
+        let ready = self.stream.inner.record_event(None).map_err(failed)?;
+        self.side.inner.wait(&ready).map_err(failed)?;
         self.beside = true;
         work(self, &self.side)
     }
@@ -329,7 +329,7 @@ impl GpuStream {
                 flag: s.flag(),
             };
             let losses = &s.kernels.losses;
-            losses.accumulate_loss(&s.lane.stream, at, count, weight, &step)
+            losses.accumulate_loss(&s.stream.inner, at, count, weight, &step)
         })
     }
 
@@ -338,19 +338,19 @@ impl GpuStream {
         let recorder = match &self.recorder {
             Some(recorder) => recorder.clone(),
             None => {
-                let made = Arc::new(self.cuda.new_lane(FIRST)?);
+                let made = Arc::new(self.cuda.new_bound_stream(FIRST)?);
                 self.recorder.insert(made).clone()
             }
         };
         recorder.begin_capture()?;
-        self.lane = recorder;
+        self.stream = recorder;
         Ok(())
     }
 
     /// Ends it in any case; what was recorded, unless the work has failed.
     fn end_recording(&mut self, worked: Result<()>) -> Result<CudaGraph> {
         let joined = self.join();
-        let recorder = std::mem::replace(&mut self.lane, self.direct.clone());
+        let recorder = std::mem::replace(&mut self.stream, self.direct.clone());
         let recording = recorder.end_capture();
         worked.and(joined)?;
         recording
@@ -528,7 +528,7 @@ impl StreamBackend for GpuStream {
         let (cuda, c) = (&self.cuda, &self.counters);
         let (current, scalars) = (cuda.pointer(&c.current), cuda.pointer(&c.scalars));
         let loss = cuda.pointer(&c.loss);
-        let mut launch = self.direct.stream.launch_builder(&self.kernels.set);
+        let mut launch = self.direct.inner.launch_builder(&self.kernels.set);
         launch.arg(&number).arg(&rate).arg(&current);
         launch.arg(&scalars).arg(&loss);
         let one = LaunchConfig {
@@ -573,7 +573,7 @@ impl StreamBackend for GpuStream {
         let signature = ("softmax", places, positives.signature(), numbers, batch, n);
         self.part(Part::Loss, cost, signature, |s| {
             s.softmax[place].enqueue(
-                &s.lane.stream,
+                &s.stream.inner,
                 [queries, keys],
                 [of.temperature, loss.weight],
                 positives,
@@ -599,7 +599,7 @@ impl StreamBackend for GpuStream {
         let weight = loss.weight;
         let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.cross_entropy(stream, from, [batch, classes], words, weight, outputs)
         })?;
         self.lose(loss.rows, weight)
@@ -631,7 +631,7 @@ impl StreamBackend for GpuStream {
             bytes: (4 * n * dim) as f64,
         };
         self.part(Part::Loss, cost, signature, |s| {
-            s.contrastive[place].enqueue(&s.lane.stream, from, temperature, weight, outputs)
+            s.contrastive[place].enqueue(&s.stream.inner, from, temperature, weight, outputs)
         })?;
         self.lose(loss.rows, weight)
     }
@@ -649,7 +649,7 @@ impl StreamBackend for GpuStream {
         let weight = loss.weight;
         let signature = ("cosine", from, outputs, rows, dim, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.cosine(stream, from, [rows, dim], weight, outputs)
         })?;
         self.lose(loss.rows, weight)
@@ -663,7 +663,7 @@ impl StreamBackend for GpuStream {
         let weight = loss.weight;
         let signature = ("squared", from, outputs, rows, dim, weight.to_bits());
         self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.mean_squared(stream, from, [rows, dim], weight, outputs)
         })?;
         self.lose(loss.rows, weight)
@@ -682,7 +682,7 @@ impl StreamBackend for GpuStream {
         let [from, to] = [slice(&self.cuda, rows)?, slice(&self.cuda, to)?];
         let signature = ("others", from, to, views, dim, normalise);
         self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.lane.stream);
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.mean_of_others(stream, from, [views, batch, dim], normalise, to)
         })
     }
@@ -712,9 +712,7 @@ impl StreamBackend for GpuStream {
         let places = [blend.keys, blend.queries, blend.indices];
         let signature = ("blend", places, dim, rate.to_bits());
         self.part(Part::Memory, cost, signature, |s| {
-            s.run_beside(|s, side| {
-                similarity::enqueue_blend(&side.stream, &s.kernels.blend, &blend)
-            })
+            s.run_beside(|s, side| similarity::enqueue_blend(&side.inner, &s.kernels.blend, &blend))
         })
     }
 
@@ -726,7 +724,7 @@ impl StreamBackend for GpuStream {
             bytes: 8.0 * len as f64,
         };
         self.part(Part::Rest, cost, ("add", from, to, len, add), |s| {
-            let mut launch = s.lane.stream.launch_builder(&s.kernels.add);
+            let mut launch = s.stream.inner.launch_builder(&s.kernels.add);
             launch.arg(&from).arg(&len).arg(&add).arg(&to);
             let grid = LaunchConfig {
                 grid_dim: ((len as u32).div_ceil(THREADS).max(1), 1, 1),

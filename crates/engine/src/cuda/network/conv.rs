@@ -16,7 +16,7 @@ impl Walk<'_> {
         relu: bool,
     ) -> Result<()> {
         let (state, i) = (self.state, layer.i);
-        let here = (&*state.lane, state.workspace());
+        let here = (&*state.stream, state.workspace());
         let second = state.ends(layer).second;
         match (layer.pass, norm) {
             (Pass::Forward, Some(norm)) => {
@@ -49,7 +49,7 @@ impl Walk<'_> {
         let state = self.state;
         match layer.pass {
             Pass::Forward => {
-                let here = (&*state.lane, state.workspace());
+                let here = (&*state.stream, state.workspace());
                 state.part(Part::Forward, || state.convolve(here, layer, false, 0))
             }
             Pass::Backward => self.convolution_backward(layer),
@@ -65,12 +65,12 @@ impl Walk<'_> {
         let workspace = state.workspaces[1].pointer(&state.cuda);
         let beside = &mut self.beside;
         state.part(Part::WeightGradient, || {
-            beside.run(layer.i, |lane| {
+            beside.run(layer.i, |stream| {
                 if let Some(bias) = node.bias_parameter() {
                     let (r, sums) = (state.reduction(node), state.parameters.gradient(bias));
-                    lane.kernels.sums(&r, e.dy, &state.sums_beside(), sums)?;
+                    stream.kernels.sums(&r, e.dy, &state.sums_beside(), sums)?;
                 }
-                convolution.weight_gradient(lane, workspace, [e.x, e.dy], dw)
+                convolution.weight_gradient(stream, workspace, [e.x, e.dy], dw)
             })
         })?;
         if e.skip {
@@ -78,7 +78,7 @@ impl Walk<'_> {
         }
         let w = state.parameters.matrix(node.parameters[0]);
         state.part(Part::InputGradient, || {
-            convolution.input_gradient(&state.lane, state.workspace(), [w, e.dy], e.dx)
+            convolution.input_gradient(&state.stream, state.workspace(), [w, e.dy], e.dx)
         })
     }
 }
@@ -92,7 +92,7 @@ impl State {
     /// The convolution, then bias, residual and ReLU where there are any, on a stream with its working memory.
     pub(super) fn convolve(
         &self,
-        (lane, workspace): (&BoundStream, u64),
+        (stream, workspace): (&BoundStream, u64),
         layer: &Layer,
         relu: bool,
         residual: u64,
@@ -102,7 +102,7 @@ impl State {
         let w = self.parameters.matrix(node.parameters[0]);
         let y = self.before_norm(layer.i, node);
         let convolution = self.convolution(layer);
-        convolution.forward(lane, workspace, [x, w], y)?;
+        convolution.forward(stream, workspace, [x, w], y)?;
         let bias = node
             .bias_parameter()
             .map_or(0, |b| self.parameters.value(b));
@@ -110,7 +110,8 @@ impl State {
             return Ok(());
         }
         let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
-        lane.kernels
+        stream
+            .kernels
             .finish(y, bias, residual, relu, channels, len, y)
     }
 
@@ -118,7 +119,7 @@ impl State {
         let (k, node, e) = (self.kernels(), layer.node, self.ends(layer));
         let w = self.parameters.matrix(node.parameters[0]);
         let convolution = self.convolution(layer);
-        convolution.forward(&self.lane, self.workspace(), [e.x, w], e.y)?;
+        convolution.forward(&self.stream, self.workspace(), [e.x, w], e.y)?;
         let bias = node
             .bias_parameter()
             .map_or(0, |b| self.parameters.value(b));

@@ -45,9 +45,9 @@ impl State {
     fn record_inference(&mut self, graph: &Graph) -> Result<CudaGraph> {
         let cuda = self.cuda.clone();
         let recorder = cuda.recorder()?;
-        let direct = std::mem::replace(&mut self.lane, recorder.clone());
+        let direct = std::mem::replace(&mut self.stream, recorder.clone());
         let recording = recorder.record(|| self.infer_pass(graph));
-        self.lane = direct;
+        self.stream = direct;
         recording
     }
 }

@@ -57,7 +57,7 @@ impl State {
     pub(super) fn walk(&self) -> Walk<'_> {
         Walk {
             state: self,
-            beside: SideStream::new(&self.lane, &self.side),
+            beside: SideStream::new(&self.stream, &self.side),
         }
     }
 
@@ -102,7 +102,7 @@ impl State {
     /// Waits for what still reads the activations of the last pass, before they are written to again.
     pub(super) fn settle(&mut self, stream: &GpuStream) -> Result<()> {
         let pending = self.take_pending(stream);
-        SideStream::resume(&self.lane, &self.side, pending).wait_for(0)
+        SideStream::resume(&self.stream, &self.side, pending).wait_for(0)
     }
 
     /// Statistics settled and the weights moved: all but the first layer's while that one's gradient is still computed.
@@ -112,9 +112,9 @@ impl State {
         inputs: &StepInputs,
         pending: Pending,
     ) -> Result<()> {
-        let mut beside = SideStream::resume(&self.lane, &self.side, pending);
+        let mut beside = SideStream::resume(&self.stream, &self.side, pending);
         let p = &self.parameters;
-        p.settle_statistics(&self.lane.stream, inputs.flag)?;
+        p.settle_statistics(&self.stream.inner, inputs.flag)?;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);
         beside.wait_for(first + 1)?;
@@ -122,7 +122,7 @@ impl State {
             Some(matrix) => p.matrix_end(*matrix),
             None => 0,
         };
-        let stream = &self.lane.stream;
+        let stream = &self.stream.inner;
         p.update(stream, inputs, end..p.len())?;
         beside.wait_for(0)?;
         p.update(stream, inputs, 0..end)
@@ -171,8 +171,8 @@ impl Layers for Walk<'_> {
                     };
                     let state = self.state;
                     let workspace = state.workspaces[1].pointer(&state.cuda);
-                    self.beside.run(i + 1, |lane| {
-                        state.convolve((lane, workspace), &next, false, 0)
+                    self.beside.run(i + 1, |stream| {
+                        state.convolve((stream, workspace), &next, false, 0)
                     })?;
                 }
                 match self.state.is_beside(i, graph) {
