@@ -1,5 +1,7 @@
 //! The tensors a network owns: weights that are trained and statistics that are not.
 
+use std::ops::Range;
+
 use anchorhood_random::{Draws, Stream};
 
 /// How a parameter begins.
@@ -64,4 +66,12 @@ impl Parameter {
         }
         values
     }
+}
+
+/// Where a device keeps a parameter: in the vector of its role, a matrix laid out in a way of the device's own.
+pub(crate) struct ParameterPlace<M> {
+    pub(crate) range: Range<usize>,
+    pub(crate) role: Role,
+    pub(crate) name: String,
+    pub(crate) matrix: Option<M>,
 }

@@ -49,7 +49,7 @@ struct State {
     others: Vec<PassMemory>,
     /// Whether the first pass's gradients are the sums of all.
     summed: bool,
-    scratch: Scratch,
+    scratch: LayerScratch,
     output: Buffer,
     output_gradient: Buffer,
     input_gradient: Option<Buffer>,
@@ -89,7 +89,7 @@ impl State {
 }
 
 /// Working memory that no layer keeps.
-struct Scratch {
+struct LayerScratch {
     packed: Vec<f32>,
     partials: Vec<f32>,
     channels: Vec<f32>,
@@ -104,7 +104,7 @@ impl CpuNetwork {
         let width = gemm::panel_width(arch);
         let most = |f: &dyn Fn(&Conv) -> usize| convs.iter().flatten().map(f).max().unwrap_or(0);
         let channels = graph.nodes().iter().map(|n| n.shape.channels).max();
-        let scratch = Scratch {
+        let scratch = LayerScratch {
             packed: vec![0.0; most(&|c| c.packed_len(width))],
             partials: vec![
                 0.0;
@@ -427,7 +427,7 @@ fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {
     Some(Conv::new(input, node.shape, window))
 }
 
-/// Scratch values for the partial sums of the most demanding batch norm.
+/// LayerScratch values for the partial sums of the most demanding batch norm.
 fn norm_partials(graph: &Graph, convs: &[Option<Conv>], batch: usize) -> usize {
     let need = |(node, conv): (&Node, &Option<Conv>)| {
         node.op.norm()?;

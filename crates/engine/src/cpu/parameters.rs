@@ -8,10 +8,11 @@ use std::ops::Range;
 use pulp::Arch;
 
 use super::optimisers::Update;
+use crate::parameters::ParameterPlace;
 use crate::{Error, Graph, NetworkOptions, Parameter, Result, Role, Tensors};
 
 pub(super) struct Parameters {
-    places: Vec<Place>,
+    places: Vec<CpuPlace>,
     pub(super) weights: Vec<f32>,
     pub(super) gradients: Vec<f32>,
     /// The optimiser's state; slots that it does not have are empty.
@@ -22,13 +23,8 @@ pub(super) struct Parameters {
     kept_statistics: Vec<f32>,
 }
 
-struct Place {
-    range: Range<usize>,
-    role: Role,
-    name: String,
-    /// Output channels, input channels and taps, where the inner layout differs.
-    matrix: Option<[usize; 3]>,
-}
+/// A matrix has output channels, input channels and taps: the inner layout differs.
+type CpuPlace = ParameterPlace<[usize; 3]>;
 
 impl Parameters {
     pub(super) fn new(graph: &Graph, options: &NetworkOptions) -> Self {
@@ -40,7 +36,7 @@ impl Parameters {
             };
             let start = *end;
             *end += p.len();
-            Place {
+            CpuPlace {
                 range: start..*end,
                 role: p.role,
                 name: p.name.clone(),
@@ -51,7 +47,7 @@ impl Parameters {
                 },
             }
         };
-        let places: Vec<Place> = graph.parameters().iter().map(place).collect();
+        let places: Vec<CpuPlace> = graph.parameters().iter().map(place).collect();
         let trained = places.iter().zip(graph.parameters());
         let trained = trained.filter(|(place, _)| place.role == Role::Weight);
         let groups = trained.map(|(place, p)| (place.range.clone(), (options.groups)(p)));
@@ -129,7 +125,7 @@ impl Parameters {
         }
     }
 
-    fn tensor(&self, which: Tensors, place: &Place) -> &[f32] {
+    fn tensor(&self, which: Tensors, place: &CpuPlace) -> &[f32] {
         match (which, place.role) {
             (Tensors::Values, Role::Weight) => &self.weights[place.range.clone()],
             (Tensors::Values, Role::Statistic) => &self.statistics[place.range.clone()],
@@ -157,7 +153,7 @@ impl Parameters {
         }
     }
 
-    fn outside(&self, place: &Place, inner: &[f32]) -> Vec<f32> {
+    fn outside(&self, place: &CpuPlace, inner: &[f32]) -> Vec<f32> {
         match place.matrix {
             Some(dims) => (0..inner.len())
                 .map(|k| inner[inner_index(dims, k)])

@@ -15,7 +15,7 @@ mod symmetric;
 mod tile;
 
 pub(super) use contrastive::Contrastive;
-pub(super) use loss::{Scratch, SoftmaxCall, softmax_loss};
+pub(super) use loss::{SoftmaxCall, SoftmaxScratch, softmax_loss};
 pub(super) use scan::scan;
 
 /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other: an index named twice

@@ -23,7 +23,7 @@ pub(crate) struct CpuStream {
     losses: Vec<f64>,
     /// Whether a loss was not a finite number.
     failed: bool,
-    scratch: similarity::Scratch,
+    scratch: similarity::SoftmaxScratch,
     /// One for each shape that was met.
     contrastive: Vec<similarity::Contrastive>,
 }
@@ -39,7 +39,7 @@ impl CpuStream {
             loss: 0.0,
             losses: Vec::with_capacity(CAPACITY),
             failed: false,
-            scratch: similarity::Scratch::default(),
+            scratch: similarity::SoftmaxScratch::default(),
             contrastive: vec![],
         }
     }

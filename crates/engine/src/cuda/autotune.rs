@@ -9,7 +9,7 @@ use super::autotune_cache::Choice;
 use super::bound_stream::BoundStream;
 use super::cudnn::{Algorithm, Call, Descriptors, Direction, Problem};
 use super::cudnn_graph::{Operation, Plan};
-use super::memory::Scratch;
+use super::memory::Workspace;
 use crate::Result;
 
 /// What wants more working memory than this is left aside.
@@ -54,7 +54,7 @@ impl Tuned {
         cuda: &Cuda,
         task: Task,
         call: Call,
-        scratch: &mut Scratch,
+        scratch: &mut Workspace,
     ) -> Result<Option<Tuned>> {
         let choices = &cuda.shared.choices;
         let mut choices = choices.lock().unwrap_or_else(|e| e.into_inner());
@@ -109,7 +109,7 @@ impl Tuned {
         cuda: &Cuda,
         task: Task,
         call: Call,
-        scratch: &mut Scratch,
+        scratch: &mut Workspace,
     ) -> Result<Option<Tuned>> {
         let (p, stream) = (&task.problem, cuda.bound_stream()?);
         let [kh, kw] = p.window.kernel;
@@ -146,7 +146,7 @@ impl Tuned {
     }
 
     /// Runs it once, with the working memory it needs; gives the call with that memory in it, or nothing if it fails.
-    fn tried(&self, cuda: &Cuda, call: Call, scratch: &mut Scratch) -> Result<Option<Call>> {
+    fn tried(&self, cuda: &Cuda, call: Call, scratch: &mut Workspace) -> Result<Option<Call>> {
         if self.workspace() > WORKSPACE_LIMIT {
             return Ok(None);
         }

@@ -1,7 +1,9 @@
-//! A stream with what is bound to it, and recordings of the work given to one.
+//! A CUDA stream with what is bound to it (cuDNN's handle, kernels); a side stream for work beside it; and CUDA graphs,
+//! recordings of the work given to a stream.
 //!
-//! A device works on one stream. A second one only records: calls made on it run nothing and become a graph, which the
-//! first then launches as a whole. A stream of its own keeps what other threads do meanwhile out of the recording.
+//! A device works on one stream. A second one only records (stream capture): calls made on it run nothing and become a CUDA
+//! graph, which the first then launches as a whole. A stream of its own keeps what other threads do meanwhile out of the
+//! recording.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -57,7 +59,7 @@ impl BoundStream {
     }
 }
 
-/// Work that goes on beside a stream's, for layers counted downwards: it begins after what the stream was given so far, and is
+/// A side stream: work that goes on beside a stream's, for layers counted downwards: it begins after what the stream was given so far, and is
 /// waited for when the stream has come a few layers further.
 pub(super) struct SideStream<'a> {
     main: &'a BoundStream,
@@ -119,7 +121,7 @@ impl<'a> SideStream<'a> {
     }
 }
 
-/// Work that can be launched as a whole, again and again.
+/// A CUDA graph: work that can be launched as a whole, again and again.
 pub(super) struct CudaGraph(driver::CudaGraph);
 
 // SAFETY: a graph may be used from any thread, by one at a time, which `&mut` sees to.

@@ -12,7 +12,7 @@ use super::autotune::{Task, Tuned};
 use super::bound_stream::BoundStream;
 use super::cudnn::{Call, Direction, Problem};
 use super::launch::Pointer;
-use super::memory::Scratch;
+use super::memory::Workspace;
 use crate::{Result, Shape, Window};
 
 pub(super) struct Convolution {
@@ -58,7 +58,7 @@ impl Convolution {
         cuda: &Cuda,
         problem: Problem,
         places: &Places,
-        [scratch, beside]: &mut [Scratch; 2],
+        [scratch, beside]: &mut [Workspace; 2],
     ) -> Result<Self> {
         let p = places;
         let dense = gathered(&problem);

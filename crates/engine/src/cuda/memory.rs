@@ -80,11 +80,11 @@ pub(super) fn rows_that_fit(mut error: Error) -> Error {
 }
 
 /// Working memory that layers take turns with.
-pub(super) struct Scratch(CudaSlice<u8>);
+pub(super) struct Workspace(CudaSlice<u8>);
 
-impl Scratch {
+impl Workspace {
     pub(super) fn new(cuda: &Cuda, bytes: usize, what: &str) -> Result<Self> {
-        Ok(Scratch(cuda.zeros(bytes, what)?))
+        Ok(Workspace(cuda.zeros(bytes, what)?))
     }
 
     /// Grows to at least so many bytes; what it held is lost.

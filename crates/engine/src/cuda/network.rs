@@ -18,7 +18,7 @@ use super::batches::{CudaBatches, View};
 use super::bound_stream::{BoundStream, Pending};
 use super::convolution::Convolution;
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
-use super::memory::{Scratch, Staging, batch_that_fits};
+use super::memory::{Staging, Workspace, batch_that_fits};
 use super::parameters::{Parameters, from_bf16};
 use super::profile::{Cost, Part};
 use super::stream::GpuStream;
@@ -76,7 +76,7 @@ struct State {
     relu_mask: CudaSlice<u8>,
     relu_mask_starts: Vec<Option<usize>>,
     /// Convolutions' working memory, for the stream and for the one beside it.
-    workspaces: [Scratch; 2],
+    workspaces: [Workspace; 2],
     /// Sums over rows, for the stream and for the one beside it.
     sums: [SumMemory; 2],
     /// Pixels to infer, on their way; and where rows are gathered.
@@ -148,8 +148,8 @@ impl CudaNetwork {
             others: others.collect::<Result<_>>()?,
             arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
-                Scratch::new(cuda, 0, "a convolution's working memory")?,
-                Scratch::new(cuda, 0, "a convolution's working memory")?,
+                Workspace::new(cuda, 0, "a convolution's working memory")?,
+                Workspace::new(cuda, 0, "a convolution's working memory")?,
             ],
             sums: [
                 SumMemory::new(cuda, graph, options.batch)?,
@@ -407,7 +407,7 @@ impl NetworkBackend for CudaNetwork {
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
-        let working: usize = s.workspaces.iter().map(Scratch::bytes).sum();
+        let working: usize = s.workspaces.iter().map(Workspace::bytes).sum();
         let scratch = working + sums + s.staging.bytes();
         let padded = s.padded.as_ref().map_or(0, |p| p.len());
         let pass = s.arena.len() + s.relu_mask.len() + padded + 4 * s.norms.len();

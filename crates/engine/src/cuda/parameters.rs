@@ -12,6 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use super::launch::{Kernels, Pointer};
 use super::optimisers::{Ema, SettleStatistics, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
+use crate::parameters::ParameterPlace;
 use crate::{Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors};
 
 /// Every tensor begins at a multiple of so many values: sixteen bytes of bf16.
@@ -19,7 +20,7 @@ const ALIGN: usize = 8;
 
 pub(super) struct Parameters {
     cuda: Cuda,
-    places: Vec<Place>,
+    places: Vec<CudaPlace>,
     /// How many values of `weights` belong to matrices.
     matrices: usize,
     weights: CudaSlice<f32>,
@@ -44,12 +45,7 @@ struct Gradients {
     narrow: Option<CudaSlice<u16>>,
 }
 
-struct Place {
-    range: Range<usize>,
-    role: Role,
-    name: String,
-    matrix: Option<Matrix>,
-}
+type CudaPlace = ParameterPlace<Matrix>;
 
 /// A matrix's output channels, input channels and taps, and how many input channels it has in here: those added are zero.
 #[derive(Clone, Copy)]
@@ -177,7 +173,7 @@ impl Parameters {
         }
     }
 
-    fn at<T>(&self, slice: &CudaSlice<T>, place: &Place) -> Pointer {
+    fn at<T>(&self, slice: &CudaSlice<T>, place: &CudaPlace) -> Pointer {
         self.base(slice) + (place.range.start * size_of::<T>()) as u64
     }
 
@@ -310,7 +306,7 @@ impl Parameters {
     }
 
     /// The passes' gradients of a parameter, added up.
-    fn summed_gradients(&self, place: &Place) -> std::result::Result<Vec<f32>, DriverError> {
+    fn summed_gradients(&self, place: &CudaPlace) -> std::result::Result<Vec<f32>, DriverError> {
         let (stream, range) = (self.cuda.stream(), &place.range);
         let mut sums = vec![0.0; range.len()];
         for gradients in &self.gradients {
@@ -378,7 +374,7 @@ impl Parameters {
 
 /// Matrices first, then the other weights; statistics apart. Also how many values the matrices, all weights and the
 /// statistics take.
-fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<Place>, [usize; 3]) {
+fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<CudaPlace>, [usize; 3]) {
     let parameters = graph.parameters();
     let matrix = |index: usize, p: &Parameter| {
         let (out, input, taps) = match p.shape[..] {
@@ -415,7 +411,7 @@ fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<Place>, [usize; 3]) {
         };
         let start = *end;
         *end += size(index, p);
-        Place {
+        CudaPlace {
             range: start..start + len(index, p),
             role: p.role,
             name: p.name.clone(),

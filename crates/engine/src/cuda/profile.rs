@@ -3,7 +3,7 @@
 use super::Cuda;
 use super::autotune::{Task, Tuned};
 use super::cudnn::{Call, Direction, Problem};
-use super::memory::Scratch;
+use super::memory::Workspace;
 use crate::{Error, Result, Shape, Window};
 
 /// What a call of a step belongs to.
@@ -94,7 +94,7 @@ pub(super) fn most_flops(cuda: &Cuda) -> Result<f64> {
         result: y,
         workspace: 0,
     };
-    let mut scratch = Scratch::new(cuda, 0, "cuDNN's working memory")?;
+    let mut scratch = Workspace::new(cuda, 0, "cuDNN's working memory")?;
     let way = Tuned::choose(cuda, task, call, &mut scratch)?;
     let none = || Error::Device("cuDNN multiplies no large matrices".into());
     let way = way.ok_or_else(none)?;

@@ -14,7 +14,7 @@ use super::{Cuda, failed};
 use crate::{Error, Result};
 
 pub(super) use contrastive::Contrastive;
-pub(super) use loss::{DevicePositives, SoftmaxKernels};
+pub(super) use loss::{PositivePointers, SoftmaxKernels};
 pub(super) use scan::scan;
 
 /// Positives on the device.

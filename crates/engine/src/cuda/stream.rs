@@ -18,7 +18,9 @@ use super::launch::Pointer;
 use super::losses::{Losses, StepLoss};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
-use super::similarity::{self, Blend, Contrastive, CudaPositives, DevicePositives, SoftmaxKernels};
+use super::similarity::{
+    self, Blend, Contrastive, CudaPositives, PositivePointers, SoftmaxKernels,
+};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
 use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
@@ -552,7 +554,7 @@ impl StreamBackend for GpuStream {
             .map(|items| Ok((slice(&cuda, items)?, items.len())));
         let items: Option<(Pointer, usize)> = items.transpose()?;
         let count = items.map_or(of.positives.len(), |(_, len)| len);
-        let positives = DevicePositives {
+        let positives = PositivePointers {
             starts: cuda.pointer(&positives.starts),
             members: cuda.pointer(&positives.members),
             items: items.map_or(0, |(at, _)| at),

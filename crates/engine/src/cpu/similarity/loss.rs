@@ -20,7 +20,7 @@ const MAX_RANGES: usize = 32;
 
 /// Memory kept between calls, so that a training step allocates none.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct SoftmaxScratch {
     packed: Vec<f32>,
     partials: Vec<Partial>,
 }
@@ -67,7 +67,7 @@ fn range_len(keys: usize) -> usize {
 /// See the module.
 pub(crate) fn softmax_loss(
     arch: Arch,
-    scratch: &mut Scratch,
+    scratch: &mut SoftmaxScratch,
     call: &SoftmaxCall,
     losses: &mut [f32],
     gradient: &mut [f32],
@@ -117,7 +117,7 @@ pub(crate) fn softmax_loss(
         });
 }
 
-impl Scratch {
+impl SoftmaxScratch {
     fn prepare(&mut self, blocks: usize, ranges: usize, block_len: usize) {
         self.packed.resize(blocks * block_len, 0.0);
         if self.partials.len() < blocks * ranges {

@@ -179,17 +179,17 @@ struct Window {
 };
 
 // Where a value lies.
-struct Place {
+struct PlaceInPicture {
     u64 picture;
     int y, x;
     u32 c;
 };
 
-static __device__ __forceinline__ Place place_in(u32 height, u32 width, u32 channels, u64 at) {
+static __device__ __forceinline__ PlaceInPicture place_in(u32 height, u32 width, u32 channels, u64 at) {
     u64 row = at / channels / width;
     return {row / height, (int)(row % height), (int)(at / channels % width), (u32)(at % channels)};
 }
-static __device__ __forceinline__ Place place_in_input(const Window &s, u64 at) {
+static __device__ __forceinline__ PlaceInPicture place_in_input(const Window &s, u64 at) {
     return place_in(s.height, s.width, s.channels, at);
 }
 

@@ -5,7 +5,7 @@
 extern "C" __global__ void gather(const element *x, Window s, u64 eights, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= eights) return;
-    Place to = place_in(s.out_height, s.out_width, s.channels, 8 * at);
+    PlaceInPicture to = place_in(s.out_height, s.out_width, s.channels, 8 * at);
     float v[8];
     load8(x + input_at(s, to.picture, to.y * s.stride_h, to.x * s.stride_w) + to.c, v);
     store8(y + 8 * at, v);
@@ -15,7 +15,7 @@ extern "C" __global__ void gather(const element *x, Window s, u64 eights, elemen
 extern "C" __global__ void scatter(const element *y, Window s, u64 eights, int accumulate, element *x) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= eights) return;
-    Place of = place_in_input(s, 8 * at);
+    PlaceInPicture of = place_in_input(s, 8 * at);
     bool there = of.y % s.stride_h == 0 && of.x % s.stride_w == 0;
     if (!there && accumulate) return;
     float v[8] = {}, before[8];
@@ -32,7 +32,7 @@ extern "C" __global__ void scatter(const element *y, Window s, u64 eights, int a
 extern "C" __global__ void direct_forward(const element *x, const element *w, Window s, u64 len, element *y) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;
-    Place to = place_in(s.out_height, s.out_width, s.out_channels, at);
+    PlaceInPicture to = place_in(s.out_height, s.out_width, s.out_channels, at);
     float sum = 0.0f;
     for (u32 i = 0; i < s.kernel_h; i++) {
         int iy = to.y * (int)s.stride_h + (int)i - (int)s.padding_h;
@@ -53,7 +53,7 @@ extern "C" __global__ void direct_input_gradient(const element *w, const element
                                                  element *dx) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= len) return;
-    Place of = place_in_input(s, at);
+    PlaceInPicture of = place_in_input(s, at);
     float sum = 0.0f;
     for (u32 i = 0; i < s.kernel_h; i++) {
         int top = of.y + (int)s.padding_h - (int)i;
@@ -80,7 +80,7 @@ extern "C" __global__ void direct_weight_gradient(const element *x, const elemen
     u64 places = (u64)batch * s.out_height * s.out_width;
     float sum = 0.0f;
     for (u64 place = threadIdx.x; place < places; place += blockDim.x) {
-        Place to = place_in(s.out_height, s.out_width, 1, place);
+        PlaceInPicture to = place_in(s.out_height, s.out_width, 1, place);
         int iy = to.y * (int)s.stride_h + (int)i - (int)s.padding_h;
         int ix = to.x * (int)s.stride_w + (int)j - (int)s.padding_w;
         if (iy < 0 || iy >= (int)s.height || ix < 0 || ix >= (int)s.width) continue;

@@ -5,7 +5,7 @@ template <int V>
 static __device__ __forceinline__ void max_pool(const element *x, const Window &s, u64 len, element *y) {
     u64 at = V * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= len) return;
-    Place to = place_in(s.out_height, s.out_width, s.channels, at);
+    PlaceInPicture to = place_in(s.out_height, s.out_width, s.channels, at);
     float best[V];
 #pragma unroll
     for (int k = 0; k < V; k++) best[k] = MINUS_INFINITY;
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void max_pool_backward(const element *x, const
                                                          const Window &s, u64 len, int accumulate, element *dx) {
     u64 at = V * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= len) return;
-    Place of = place_in_input(s, at);
+    PlaceInPicture of = place_in_input(s, at);
     float own[V], sum[V] = {};
     load<V>(x + at, own);
     // Windows o with o·stride − padding ≤ i < o·stride − padding + kernel.

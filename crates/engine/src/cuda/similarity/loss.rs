@@ -67,7 +67,7 @@ impl Cut {
 /// Positives on the device: those of query q are `members[starts[r]..starts[r + 1]]` with r = q, or with
 /// r = `items[q mod count]` where there are items.
 #[derive(Clone, Copy)]
-pub(in crate::cuda) struct DevicePositives {
+pub(in crate::cuda) struct PositivePointers {
     /// u32, one more than there are rows.
     pub(in crate::cuda) starts: Pointer,
     /// u32.
@@ -78,7 +78,7 @@ pub(in crate::cuda) struct DevicePositives {
     pub(in crate::cuda) count: usize,
 }
 
-impl DevicePositives {
+impl PositivePointers {
     /// The places, for a recording to be known by.
     pub(in crate::cuda) fn signature(&self) -> [u64; 4] {
         [self.starts, self.members, self.items, self.count as u64]
@@ -131,7 +131,7 @@ impl SoftmaxKernels {
         stream: &Arc<CudaStream>,
         [queries, keys]: [Pointer; 2],
         [temperature, weight]: [f32; 2],
-        positives: DevicePositives,
+        positives: PositivePointers,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
         let cut = &self.cut;
