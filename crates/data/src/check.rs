@@ -12,7 +12,7 @@ use crate::files::decode::decode;
 use crate::files::{Candidate, Listing};
 use crate::open::find;
 use crate::pack::Pack;
-use crate::recognise::Place;
+use crate::recognise::FoundSet;
 use crate::sets::{SETS, SetFacts, cub, dogs, imagenet, svhn};
 use crate::{DataError, Progress, cifar, folder};
 
@@ -92,15 +92,15 @@ impl CheckReport {
 pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> {
     let place = find(spec)?;
     match &place {
-        Place::Cifar(path, set) => check_cifar(path, *set),
-        Place::Svhn(folder, _) => Ok(check_svhn(folder, progress)),
-        Place::Pack(path) => check_pack(path, progress),
-        Place::Cub(folder) => Ok(check_cub(folder, progress)),
-        Place::Dogs(folder) => {
+        FoundSet::Cifar(path, set) => check_cifar(path, *set),
+        FoundSet::Svhn(folder, _) => Ok(check_svhn(folder, progress)),
+        FoundSet::Pack(path) => check_pack(path, progress),
+        FoundSet::Cub(folder) => Ok(check_cub(folder, progress)),
+        FoundSet::Dogs(folder) => {
             let listed = dogs::list(folder).map(|listing| (listing, Vec::new()));
             Ok(check_listed(&crate::sets::DOGS, folder, listed, progress))
         }
-        Place::ImageNet(folder) => {
+        FoundSet::ImageNet(folder) => {
             let listed = imagenet::list(folder);
             Ok(check_listed(
                 &crate::sets::IMAGENET,
@@ -109,7 +109,7 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
                 progress,
             ))
         }
-        Place::Folder(folder) => {
+        FoundSet::Folder(folder) => {
             let mut report = CheckReport::new("a folder of pictures", folder);
             let listing = folder::list(folder)?;
             if listing.train.files.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::recognise::{Named, Place, recognise};
+use crate::recognise::{FoundSet, Named, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
 use crate::{DataError, Dataset, cifar, files, folder, pack, resize, shapes};
 
@@ -94,7 +94,7 @@ pub fn open_with_progress(
 }
 
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
-pub(crate) fn find(spec: &str) -> Result<Place, DataError> {
+pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
     if spec == "shapes" {
         return Err(DataError::BadOption {
             option: "data",
@@ -124,26 +124,26 @@ pub(crate) fn find(spec: &str) -> Result<Place, DataError> {
 }
 
 fn open_place(
-    place: Place,
+    place: FoundSet,
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<Dataset, DataError> {
     let listing = match place {
-        Place::Cifar(..) | Place::Svhn(..) => return finish(whole(&place)?, options),
-        Place::Pack(path) => return pack::open(&path, options),
-        Place::ImageNet(folder) => imagenet::open(&folder)?,
-        Place::Cub(folder) => cub::open(&folder)?,
-        Place::Dogs(folder) => dogs::open(&folder)?,
-        Place::Folder(folder) => folder::list(&folder)?,
+        FoundSet::Cifar(..) | FoundSet::Svhn(..) => return finish(whole(&place)?, options),
+        FoundSet::Pack(path) => return pack::open(&path, options),
+        FoundSet::ImageNet(folder) => imagenet::open(&folder)?,
+        FoundSet::Cub(folder) => cub::open(&folder)?,
+        FoundSet::Dogs(folder) => dogs::open(&folder)?,
+        FoundSet::Folder(folder) => folder::list(&folder)?,
     };
     files::open(listing, options, progress)
 }
 
 /// A set that is read as a whole, at its own size.
-pub(crate) fn whole(place: &Place) -> Result<Dataset, DataError> {
+pub(crate) fn whole(place: &FoundSet) -> Result<Dataset, DataError> {
     match place {
-        Place::Svhn(folder, extra) => svhn::open(folder, *extra),
-        Place::Cifar(path, facts) => {
+        FoundSet::Svhn(folder, extra) => svhn::open(folder, *extra),
+        FoundSet::Cifar(path, facts) => {
             cifar::open(path, *facts)?.ok_or_else(|| DataError::NotCifar {
                 path: path.clone(),
                 expected: facts.map_or("CIFAR-10 or CIFAR-100", |f| f.name).into(),

@@ -10,7 +10,7 @@ const UNTOLD: &str = "data";
 
 /// A data set on disk, recognised but not read.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum FoundSet {
     /// CIFAR's folder, its parent, or its archive.
     Cifar(PathBuf, Option<&'static SetFacts>),
     /// The folder with SVHN's files, and whether the extra ones are wanted.
@@ -50,7 +50,7 @@ impl<'a> Named<'a> {
     }
 
     /// Where it lies: at its path, where its variable says, or under `./data`.
-    pub fn find(&self) -> Result<Place, DataError> {
+    pub fn find(&self) -> Result<FoundSet, DataError> {
         match self.path.map(PathBuf::from).or_else(|| self.told()) {
             Some(path) if !path.exists() => Err(DataError::NotFound { path }),
             Some(path) => self.at(&path)?.ok_or_else(|| self.not_this(path)),
@@ -65,14 +65,14 @@ impl<'a> Named<'a> {
     }
 
     /// The set in or under a folder.
-    fn at(&self, path: &Path) -> Result<Option<Place>, DataError> {
+    fn at(&self, path: &Path) -> Result<Option<FoundSet>, DataError> {
         Ok(match self.facts.name {
-            "svhn" => svhn::find(path).map(|folder| Place::Svhn(folder, self.extra)),
-            "imagenet" => imagenet::find(path, true).map(Place::ImageNet),
-            "cub200" => cub::find(path).map(Place::Cub),
-            "dogs" => dogs::find(path).map(Place::Dogs),
+            "svhn" => svhn::find(path).map(|folder| FoundSet::Svhn(folder, self.extra)),
+            "imagenet" => imagenet::find(path, true).map(FoundSet::ImageNet),
+            "cub200" => cub::find(path).map(FoundSet::Cub),
+            "dogs" => dogs::find(path).map(FoundSet::Dogs),
             _ => cifar::is_here(path, Some(self.facts))?
-                .then(|| Place::Cifar(path.into(), Some(self.facts))),
+                .then(|| FoundSet::Cifar(path.into(), Some(self.facts))),
         })
     }
 
@@ -145,22 +145,22 @@ pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
 }
 
 /// What lies at a path that exists; none where it is a file that is no set.
-pub(crate) fn recognise(path: &Path) -> Result<Option<Place>, DataError> {
+pub(crate) fn recognise(path: &Path) -> Result<Option<FoundSet>, DataError> {
     if path.is_file() && pack::is_pack(path) {
-        return Ok(Some(Place::Pack(path.into())));
+        return Ok(Some(FoundSet::Pack(path.into())));
     }
     if cifar::is_here(path, None)? {
-        return Ok(Some(Place::Cifar(path.into(), None)));
+        return Ok(Some(FoundSet::Cifar(path.into(), None)));
     }
     if !path.is_dir() {
         return Ok(None);
     }
     let known = svhn::find(path)
-        .map(|folder| Place::Svhn(folder, false))
-        .or_else(|| cub::find(path).map(Place::Cub))
-        .or_else(|| dogs::find(path).map(Place::Dogs))
-        .or_else(|| imagenet::find(path, false).map(Place::ImageNet));
-    Ok(Some(known.unwrap_or_else(|| Place::Folder(path.into()))))
+        .map(|folder| FoundSet::Svhn(folder, false))
+        .or_else(|| cub::find(path).map(FoundSet::Cub))
+        .or_else(|| dogs::find(path).map(FoundSet::Dogs))
+        .or_else(|| imagenet::find(path, false).map(FoundSet::ImageNet));
+    Ok(Some(known.unwrap_or_else(|| FoundSet::Folder(path.into()))))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use anchorhood_train::{
     Checkpoint, Encoder, LayerOptions, LayerProgress, LayerProtocol, checkpoint_path, judge_layers,
 };
 
-use crate::record::{self, Judged, RunRecord};
+use crate::record::{self, FinishedRun, Judged};
 use crate::{Job, Lab, Method, Protocol, ReproduceError, Scale, Told};
 
 type Observer<'a> = Mutex<&'a mut (dyn FnMut(Told) + Send)>;
@@ -21,7 +21,7 @@ impl Lab<'_> {
         &mut self,
         job: &Job,
         protocol: Protocol,
-    ) -> Result<(RunRecord, Judged), ReproduceError> {
+    ) -> Result<(FinishedRun, Judged), ReproduceError> {
         let run = self.trained(job)?;
         if let (Protocol::Knn, Some(knn)) = (protocol, run.knn) {
             let judged = Judged {
@@ -47,7 +47,7 @@ impl Lab<'_> {
     fn judge(
         &mut self,
         job: &Job,
-        run: &RunRecord,
+        run: &FinishedRun,
         protocol: Protocol,
     ) -> Result<Judged, ReproduceError> {
         let data = self.data(job)?;

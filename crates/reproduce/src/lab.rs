@@ -15,12 +15,12 @@ use anchorhood_train::{
 };
 
 use crate::pictures::{self, Chosen};
-use crate::record::{self, DataRecord, RoundRecord, RunRecord};
+use crate::record::{self, DataRecord, FinishedRun, RoundRecord};
 use crate::results::{Cell, Results};
 use crate::starts::{after_instance, after_nothing};
 use crate::{
-    Experiment, Job, Method, Place, Plot, ReproduceError, Scale, Start, Told, config_of, name_of,
-    sets,
+    Experiment, Job, LabFolders, Method, Plot, ReproduceError, Scale, Start, Told, config_of,
+    name_of, sets,
 };
 
 /// The layer whose places the attention figure weighs.
@@ -38,7 +38,7 @@ struct Opened {
 /// Carries experiments out on a device.
 pub struct Lab<'a> {
     pub(crate) device: &'a Device,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a LabFolders,
     machine: &'a MachineConfig,
     pub(crate) observer: &'a mut (dyn FnMut(Told) + Send),
     stop: &'a AtomicBool,
@@ -49,7 +49,7 @@ impl<'a> Lab<'a> {
     /// `observer` hears what happens; setting `stop` ends the work soon, saved.
     pub fn new(
         device: &'a Device,
-        place: &'a Place,
+        place: &'a LabFolders,
         machine: &'a MachineConfig,
         observer: &'a mut (dyn FnMut(Told) + Send),
         stop: &'a AtomicBool,
@@ -111,11 +111,11 @@ impl<'a> Lab<'a> {
     }
 
     /// The run of a job, trained if it is not yet.
-    pub(crate) fn trained(&mut self, job: &Job) -> Result<RunRecord, ReproduceError> {
+    pub(crate) fn trained(&mut self, job: &Job) -> Result<FinishedRun, ReproduceError> {
         let name = name_of(job);
         let folder = self.place.runs().join(&name);
         let finished = folder.join("finished.json");
-        if let Some(found) = record::read::<RunRecord>(&finished)? {
+        if let Some(found) = record::read::<FinishedRun>(&finished)? {
             self.check_settings(job, &found, &folder)?;
             return Ok(found);
         }
@@ -139,7 +139,7 @@ impl<'a> Lab<'a> {
             config = config.supervised(opened.record.classes);
         }
         (self.observer)(Told::Training(&name));
-        let mut run = RunRecord {
+        let mut run = FinishedRun {
             name,
             version: VERSION.into(),
             device: self.device.describe(),
@@ -164,7 +164,7 @@ impl<'a> Lab<'a> {
     fn train(
         &mut self,
         job: &Job,
-        run: &RunRecord,
+        run: &FinishedRun,
         data: &Dataset,
     ) -> Result<RunEnded, ReproduceError> {
         let mut dir = self.run_dir(&run.name, &run.config)?;
@@ -203,7 +203,7 @@ impl<'a> Lab<'a> {
     fn check_settings(
         &self,
         job: &Job,
-        found: &RunRecord,
+        found: &FinishedRun,
         folder: &Path,
     ) -> Result<(), ReproduceError> {
         let mut config = config_of(job, &found.config.data.set, self.machine);

@@ -42,7 +42,7 @@ pub enum Told<'a> {
 
 /// Where things are and go.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LabFolders {
     /// Runs and results are kept here, those of each scale apart.
     pub output: PathBuf,
     /// Where data sets lie, unless they are looked for as `train` does.
@@ -51,7 +51,7 @@ pub struct Place {
     pub scale: Scale,
 }
 
-impl Place {
+impl LabFolders {
     /// The folder of the scale's runs.
     pub fn runs(&self) -> PathBuf {
         self.output.join(self.scale.name()).join("runs")

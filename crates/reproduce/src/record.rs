@@ -45,7 +45,7 @@ pub struct RoundRecord {
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct FinishedRun {
     /// Its name, and that of its folder.
     pub name: String,
     /// The program's version.

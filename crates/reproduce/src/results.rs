@@ -6,7 +6,7 @@ use anchorhood_evaluate::Spread;
 use anchorhood_train::VERSION;
 use serde::Serialize;
 
-use crate::record::{self, DataRecord, Judged, RunRecord};
+use crate::record::{self, DataRecord, FinishedRun, Judged};
 use crate::{Chosen, Entry, Experiment, ReproduceError, Scale};
 
 /// What came of one experiment.
@@ -40,7 +40,7 @@ pub struct Results {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<PictureRecord>,
     /// The runs.
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<FinishedRun>,
 }
 
 /// One cell of the table. Figures are percent.
@@ -170,7 +170,7 @@ impl Results {
         }
     }
 
-    pub(crate) fn add_run(&mut self, run: &RunRecord, judging: f64) {
+    pub(crate) fn add_run(&mut self, run: &FinishedRun, judging: f64) {
         self.seconds += judging;
         if self.runs.iter().any(|r| r.name == run.name) {
             return;

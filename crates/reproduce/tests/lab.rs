@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_engine::Device;
-use anchorhood_reproduce::{Lab, Place, ReproduceError, Results, Scale, Told, find};
+use anchorhood_reproduce::{Lab, LabFolders, ReproduceError, Results, Scale, Told, find};
 use anchorhood_train::{Event, MachineConfig, Preset};
 
 fn machine() -> MachineConfig {
     Preset::Quick.config("shapes").machine
 }
 
-fn place(folder: &Path) -> Place {
-    Place {
+fn place(folder: &Path) -> LabFolders {
+    LabFolders {
         output: folder.into(),
         data: None,
         scale: Scale::Smoke,

@@ -11,14 +11,14 @@ use crate::SearchError;
 
 /// Labels by picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
+pub struct GivenLabels {
     path: PathBuf,
     rows: Vec<(String, String)>,
 }
 
-impl Labels {
+impl GivenLabels {
     /// Reads a CSV file.
-    pub fn read(path: &Path) -> Result<Labels, SearchError> {
+    pub fn read(path: &Path) -> Result<GivenLabels, SearchError> {
         let text = std::fs::read(path).map_err(SearchError::io(path))?;
         let bad = |reason: String| SearchError::BadLabels {
             path: path.into(),
@@ -59,7 +59,7 @@ impl Labels {
             let reason = "no labels in it; each line is a picture's path, a comma and its label";
             return Err(bad(reason.into()));
         }
-        Ok(Labels {
+        Ok(GivenLabels {
             path: path.into(),
             rows,
         })
@@ -127,11 +127,11 @@ fn place(places: &HashMap<&str, usize>, path: &str, folder: &Path) -> Option<usi
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Labels, SearchError> {
+    fn read(text: &str) -> Result<GivenLabels, SearchError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("labels.csv");
         std::fs::write(&path, text).unwrap();
-        Labels::read(&path)
+        GivenLabels::read(&path)
     }
 
     fn names() -> Vec<String> {

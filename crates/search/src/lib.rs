@@ -4,7 +4,7 @@
 //! [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of any size through it, and goes on where it was
 //! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
 //! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](anchorhood_discover::kmeans) or
-//! [groups](components) do they form, and, given [`Labels`] for a few, what are the others ([`classify`]) and which should
+//! [groups](components) do they form, and, given [`GivenLabels`] for a few, what are the others ([`classify`]) and which should
 //! be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
 //! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
@@ -50,7 +50,7 @@ pub use graph::components;
 pub use index::{IndexParts, PictureIndex, StoredVectors, Thumbnails};
 pub use ivf::{Lists, Recall};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
-pub use labels::Labels;
+pub use labels::GivenLabels;
 pub use model::Model;
 pub use sheet::{Sheet, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};

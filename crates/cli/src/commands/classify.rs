@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
 use anchorhood::search::{
-    Guess, Labels, Model, PictureIndex, Sheet, VoteOptions, classify, label_next, leave_one_out,
+    GivenLabels, Guess, Model, PictureIndex, Sheet, VoteOptions, classify, label_next,
+    leave_one_out,
 };
 use clap::Parser;
 
@@ -69,7 +70,7 @@ pub struct ClassifyArgs {
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
-    let labels = Labels::read(&args.labels)?;
+    let labels = GivenLabels::read(&args.labels)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
     let voting = Voting {
@@ -95,7 +96,7 @@ struct Vote {
 
 struct Voting<'a> {
     args: &'a ClassifyArgs,
-    labels: &'a Labels,
+    labels: &'a GivenLabels,
     model: &'a Model,
     threads: usize,
 }

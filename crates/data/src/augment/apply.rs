@@ -32,7 +32,7 @@ struct Column {
 
 /// Working memory of one thread.
 #[derive(Default)]
-struct Scratch {
+struct AugmentBuffers {
     /// Red, green, blue planes.
     planes: [Vec<f32>; 3],
     /// Two source rows stretched to full width, planar.
@@ -42,7 +42,7 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<AugmentBuffers> = RefCell::default();
 }
 
 /// Crops, colours, blurs, solarises and normalises one `h`×`w` RGB picture into `out` (`h`×`w`×3, HWC), as `params` say.
@@ -90,7 +90,7 @@ pub fn normalise(pixels: &[u8], mean: [f32; 3], std: [f32; 3], out: &mut [f32]) 
     }
 }
 
-impl Scratch {
+impl AugmentBuffers {
     fn fit(&mut self, h: usize, w: usize) {
         for plane in &mut self.planes {
             plane.resize(h * w, 0.0);
@@ -110,7 +110,13 @@ fn place(i: usize, scale: f32, from: usize) -> (usize, usize, f32) {
 }
 
 /// Bilinear, rows stretched first and then blended in pairs. A stretched row serves every output row that touches it.
-fn resized_crop(picture: &[u8], h: usize, w: usize, p: &AugmentParams, scratch: &mut Scratch) {
+fn resized_crop(
+    picture: &[u8],
+    h: usize,
+    w: usize,
+    p: &AugmentParams,
+    scratch: &mut AugmentBuffers,
+) {
     let (crop_h, crop_w) = (p.height as usize, p.width as usize);
     let (top, left) = (p.top as usize, p.left as usize);
     assert!(crop_h >= 1 && top + crop_h <= h, "rows of the crop");

@@ -14,7 +14,7 @@ use super::format::{Entry, Index, PIXELS_START, PREPROCESSING, PartIndex, header
 use super::read::Pack;
 use crate::files::{Candidate, Listing, Picture};
 use crate::open::{find, whole};
-use crate::recognise::Place;
+use crate::recognise::FoundSet;
 use crate::resize::to_square;
 use crate::sets::{cub, dogs, imagenet};
 use crate::statistics::Sums;
@@ -105,7 +105,7 @@ impl Source {
     fn of(spec: &str, size: Option<usize>) -> Result<Source, DataError> {
         let place = find(spec)?;
         let listing = match &place {
-            Place::Cifar(..) | Place::Svhn(..) => {
+            FoundSet::Cifar(..) | FoundSet::Svhn(..) => {
                 let data = whole(&place)?;
                 return Ok(Source {
                     set: crate::sets::facts_of(&data.name).map_or("", |f| f.name),
@@ -114,16 +114,16 @@ impl Source {
                     pixels: Pixels::Memory(data),
                 });
             }
-            Place::Pack(path) => {
+            FoundSet::Pack(path) => {
                 return Err(DataError::BadOption {
                     option: "data",
                     why: format!("{} is packed already", path.display()),
                 });
             }
-            Place::ImageNet(folder) => imagenet::open(folder)?,
-            Place::Cub(folder) => cub::open(folder)?,
-            Place::Dogs(folder) => dogs::open(folder)?,
-            Place::Folder(folder) => folder::list(folder)?,
+            FoundSet::ImageNet(folder) => imagenet::open(folder)?,
+            FoundSet::Cub(folder) => cub::open(folder)?,
+            FoundSet::Dogs(folder) => dogs::open(folder)?,
+            FoundSet::Folder(folder) => folder::list(folder)?,
         };
         if listing.train.files.is_empty() {
             return Err(DataError::EmptyFolder { path: listing.root });

@@ -5,7 +5,7 @@ mod watch;
 use std::path::PathBuf;
 
 use anchorhood::reproduce::{
-    Experiment, Lab, Place, ReproduceError, Results, Scale, Told, experiments, find,
+    Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
 };
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
@@ -87,7 +87,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
             folder.display()
         )));
     }
-    let place = Place {
+    let place = LabFolders {
         output: args.output.clone(),
         data: args.data_folder.clone(),
         scale: args.scale,
@@ -122,7 +122,7 @@ fn list() -> Result<(), Failure> {
 }
 
 /// Writes the results and shows the table.
-fn publish(place: &Place, experiment: &Experiment, results: &Results) -> Result<(), Failure> {
+fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Result<(), Failure> {
     let folder = place.results(experiment.name);
     results.write(experiment, &folder).map_err(failure)?;
     output::line(&format!(
