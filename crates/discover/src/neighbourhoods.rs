@@ -164,6 +164,17 @@ impl Neighbourhoods {
         &self.entropy
     }
 
+    /// Pictures from the surest to the hardest; what is no number comes last.
+    pub fn by_entropy(&self) -> Vec<u32> {
+        let key = |i: &u32| match self.entropy[*i as usize] {
+            e if e.is_nan() => f32::INFINITY,
+            e => e,
+        };
+        let mut order: Vec<u32> = (0..self.entropy.len() as u32).collect();
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));
+        order
+    }
+
     /// What each picture is drawn towards: itself, and its neighbours if it is an anchor.
     pub fn positives(&self) -> Positives {
         let mut positives = Positives::with_capacity(self.len(), self.len() * (self.k + 1));
@@ -196,6 +207,18 @@ mod tests {
         assert_eq!(positives.of(1), [1]);
         let positives = Neighbourhoods::single(3).positives();
         assert_eq!((positives.len(), positives.of(0)), (3, &[0][..]));
+    }
+
+    #[test]
+    fn from_the_surest_to_what_is_no_number() {
+        let (anchors, entropy) = (
+            vec![false, true, true, false],
+            vec![3.0, 1.0, 1.0, f32::NAN],
+        );
+        let found = Neighbourhoods::from_parts(1, vec![1, 0, 0, 0], anchors, entropy).unwrap();
+        assert_eq!(found.by_entropy(), [1, 2, 0, 3]);
+        assert_eq!(found.neighbours_of(1), [0]);
+        assert_eq!(found.anchor_count(), 2);
     }
 
     #[test]

@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_files::AtomicFile;
 use plotters::prelude::*;
 use rayon::prelude::*;
 
 use crate::curve::{self, Area, Drawn};
-use crate::{Findings, ReportError, Summary, bitmap};
+use crate::{ReportError, RoundNeighbourhoods, Summary, bitmap};
 
 const SIZE: (u32, u32) = (450, 240);
 /// Bars of a histogram.
@@ -41,7 +42,7 @@ pub fn charts(summary: &Summary) -> Result<Vec<Chart>, ReportError> {
 }
 
 /// How the entropies of a round lie, and which of them the curriculum chose.
-pub fn entropy_svg(found: &Findings) -> Result<String, ReportError> {
+pub fn entropy_svg(found: &Neighbourhoods) -> Result<String, ReportError> {
     Drawing::Entropy(found).svg()
 }
 
@@ -49,13 +50,13 @@ pub fn entropy_svg(found: &Findings) -> Result<String, ReportError> {
 pub(crate) fn write_charts(
     folder: &Path,
     summary: &Summary,
-    rounds: &[Findings],
+    rounds: &[RoundNeighbourhoods],
 ) -> Result<(), ReportError> {
     let curves = drawings(summary).into_iter();
     let curves = curves.map(|(file, _, drawing)| (file.to_owned(), drawing));
     let entropies = rounds
         .iter()
-        .map(|found| (format!("entropy-{}", found.round), Drawing::Entropy(found)));
+        .map(|r| (format!("entropy-{}", r.round), Drawing::Entropy(&r.found)));
     let all: Vec<(String, Drawing)> = curves.chain(entropies).collect();
     all.par_iter().try_for_each(|(name, drawing)| {
         let write = |ending: &str, bytes: &[u8]| {
@@ -89,7 +90,7 @@ enum Drawing<'a> {
     Loss(&'a Summary),
     Rate(&'a Summary),
     Anchors(&'a Summary),
-    Entropy(&'a Findings),
+    Entropy(&'a Neighbourhoods),
 }
 
 impl Drawing<'_> {
@@ -174,13 +175,13 @@ where
     Ok(())
 }
 
-fn draw_entropy<B>(found: &Findings, area: &Area<B>) -> Drawn
+fn draw_entropy<B>(found: &Neighbourhoods, area: &Area<B>) -> Drawn
 where
     B: DrawingBackend<ErrorType: 'static>,
 {
-    let known = |i: &usize| found.entropy[*i].is_finite();
-    let known: Vec<usize> = (0..found.entropy.len()).filter(known).collect();
-    let value = |i: usize| f64::from(found.entropy[i]);
+    let known = |i: &usize| found.entropy()[*i].is_finite();
+    let known: Vec<usize> = (0..found.entropy().len()).filter(known).collect();
+    let value = |i: usize| f64::from(found.entropy()[i]);
     let all = || known.iter().map(|i| value(*i));
     let (low, high) = (
         all().fold(f64::INFINITY, f64::min),
@@ -190,7 +191,7 @@ where
     let bar = |v: f64| (((v - low) / (high - low) * BARS as f64).max(0.0) as usize).min(BARS - 1);
     let (mut chosen, mut left) = (vec![0usize; BARS], vec![0usize; BARS]);
     for i in &known {
-        let side = if found.anchors[*i] {
+        let side = if found.anchors()[*i] {
             &mut chosen
         } else {
             &mut left
@@ -231,7 +232,7 @@ where
             chart.draw_series([Rectangle::new(at([foot, top]), LEFT.filled())])?;
         }
     }
-    let anchors = known.iter().filter(|i| found.anchors[**i]);
+    let anchors = known.iter().filter(|i| found.anchors()[**i]);
     let cut = anchors.map(|i| value(*i)).fold(f64::NEG_INFINITY, f64::max);
     if cut.is_finite() {
         let line = [(cut, 0.0), (cut, tallest)];
@@ -257,15 +258,16 @@ mod tests {
         charts(&Summary::default()).unwrap();
     }
 
+    fn of_entropies(anchors: Vec<bool>, entropy: Vec<f32>) -> Neighbourhoods {
+        Neighbourhoods::from_parts(0, vec![], anchors, entropy).unwrap()
+    }
+
     #[test]
     fn every_chart_is_also_a_picture_that_shows_something() {
         let folder = tempfile::tempdir().unwrap();
-        let found = Findings {
+        let found = RoundNeighbourhoods {
             round: 1,
-            k: 0,
-            neighbours: vec![],
-            anchors: vec![true, false],
-            entropy: vec![0.0, 1.0],
+            found: of_entropies(vec![true, false], vec![0.0, 1.0]),
         };
         let summary = Summary::of(&example(true));
         write_charts(folder.path(), &summary, &[found]).unwrap();
@@ -290,20 +292,12 @@ mod tests {
 
     #[test]
     fn every_picture_is_in_one_bar() {
-        let found = Findings {
-            round: 1,
-            k: 0,
-            neighbours: vec![],
-            anchors: vec![true, true, false, false],
-            entropy: vec![0.0, 1.0, 2.0, f32::NAN],
-        };
+        let anchors = vec![true, true, false, false];
+        let found = of_entropies(anchors.clone(), vec![0.0, 1.0, 2.0, f32::NAN]);
         let svg = entropy_svg(&found).unwrap();
         assert_eq!(svg.matches("fill=\"#005EA2\"").count(), 2);
         assert_eq!(svg.matches("fill=\"#AAB2BA\"").count(), 1);
-        let flat = Findings {
-            entropy: vec![1.0; 4],
-            ..found
-        };
+        let flat = of_entropies(anchors, vec![1.0; 4]);
         entropy_svg(&flat).unwrap();
     }
 }

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use anchorhood_data::Split;
+use anchorhood_discover::Neighbourhoods;
 
 use crate::html::escape;
 use crate::sprite::Sprite;
-use crate::{Findings, ReportError};
+use crate::{ReportError, RoundNeighbourhoods};
 
 /// Neighbourhoods of a kind.
 const SHOWN: usize = 10;
@@ -19,7 +20,7 @@ struct Chosen {
     pictures: Vec<u32>,
 }
 
-fn chosen(found: &Findings) -> [Chosen; 3] {
+fn chosen(found: &Neighbourhoods) -> [Chosen; 3] {
     let order = found.by_entropy();
     let n = order.len();
     let shown = SHOWN.min(n);
@@ -35,15 +36,15 @@ fn chosen(found: &Findings) -> [Chosen; 3] {
     ]
 }
 
-fn shown_neighbours(found: &Findings, picture: u32) -> &[u32] {
+fn shown_neighbours(found: &Neighbourhoods, picture: u32) -> &[u32] {
     let all = found.neighbours_of(picture as usize);
     &all[..all.len().min(MOST_NEIGHBOURS)]
 }
 
 /// The sheet with all pictures of all rounds' galleries.
-pub(crate) fn sprite(rounds: &[Findings], train: &Split) -> Result<Sprite, ReportError> {
+pub(crate) fn sprite(rounds: &[RoundNeighbourhoods], train: &Split) -> Result<Sprite, ReportError> {
     let mut pictures = vec![];
-    for found in rounds {
+    for RoundNeighbourhoods { found, .. } in rounds {
         for picture in chosen(found).iter().flat_map(|c| &c.pictures) {
             pictures.push(*picture);
             pictures.extend_from_slice(shown_neighbours(found, *picture));
@@ -53,7 +54,7 @@ pub(crate) fn sprite(rounds: &[Findings], train: &Split) -> Result<Sprite, Repor
 }
 
 /// The gallery of one round.
-pub(crate) fn gallery(found: &Findings, train: &Split, sprite: &Sprite) -> String {
+pub(crate) fn gallery(found: &Neighbourhoods, train: &Split, sprite: &Sprite) -> String {
     let mut html = String::new();
     for kind in chosen(found) {
         let _ = write!(html, "<h3>{}</h3><div class=\"hoods\">", kind.title);
@@ -65,9 +66,9 @@ pub(crate) fn gallery(found: &Findings, train: &Split, sprite: &Sprite) -> Strin
     html
 }
 
-fn hood(found: &Findings, train: &Split, sprite: &Sprite, picture: u32) -> String {
-    let entropy = found.entropy[picture as usize];
-    let anchor = match found.anchors[picture as usize] {
+fn hood(found: &Neighbourhoods, train: &Split, sprite: &Sprite, picture: u32) -> String {
+    let entropy = found.entropy()[picture as usize];
+    let anchor = match found.anchors()[picture as usize] {
         true => "anchor",
         false => "not an anchor in this round",
     };
@@ -125,22 +126,12 @@ mod tests {
 
     #[test]
     fn few_pictures_are_shown_in_every_row() {
-        let found = Findings {
-            round: 1,
-            k: 1,
-            neighbours: vec![1, 0, 0],
-            anchors: vec![true, false, false],
-            entropy: vec![0.5, 0.1, 0.9],
-        };
+        let (anchors, entropy) = (vec![true, false, false], vec![0.5, 0.1, 0.9]);
+        let found = Neighbourhoods::from_parts(1, vec![1, 0, 0], anchors, entropy).unwrap();
         let rows = chosen(&found).map(|c| c.pictures);
         assert_eq!(rows, [[1, 0, 2], [1, 0, 2], [1, 0, 2]]);
-        let many = Findings {
-            round: 1,
-            k: 0,
-            neighbours: vec![],
-            anchors: vec![false; 100],
-            entropy: (0..100).map(|i| i as f32).collect(),
-        };
+        let entropy = (0..100).map(|i| i as f32).collect();
+        let many = Neighbourhoods::from_parts(0, vec![], vec![false; 100], entropy).unwrap();
         let rows = chosen(&many).map(|c| c.pictures[0]);
         assert_eq!(rows, [0, 45, 90]);
     }

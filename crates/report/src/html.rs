@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::charts::write_charts;
 use crate::sprite::Sprite;
 use crate::{
-    Findings, ReportError, RunRecord, Summary, charts, duration, entropy_svg, gallery, grouped,
+    ReportError, RoundNeighbourhoods, RunRecord, Summary, charts, duration, entropy_svg, gallery,
+    grouped,
 };
 
 /// Pictures on the map, at most: enough to see the shape, few enough to send by mail.
@@ -90,7 +91,7 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
 /// Pictures are only shown where they are those the run has seen.
 fn fitting<'a>(record: &RunRecord, split: &'a Split) -> Result<&'a Split, String> {
     let seen = record.embedding.as_ref().map(|e| e.len());
-    let found = record.rounds.first().map(|r| r.anchors.len());
+    let found = record.rounds.first().map(|r| r.found.len());
     let n = split.pictures.len();
     match [seen, found].into_iter().flatten().find(|m| *m != n) {
         Some(m) => Err(format!(
@@ -233,7 +234,10 @@ fn rounds_table(summary: &Summary) -> String {
     html
 }
 
-fn neighbourhoods(rounds: &[Findings], train: Option<&Split>) -> Result<String, ReportError> {
+fn neighbourhoods(
+    rounds: &[RoundNeighbourhoods],
+    train: Option<&Split>,
+) -> Result<String, ReportError> {
     if rounds.is_empty() {
         return Ok(String::new());
     }
@@ -262,18 +266,17 @@ fn neighbourhoods(rounds: &[Findings], train: Option<&Split>) -> Result<String, 
         );
     }
     html.push_str("<div class=\"tabs\" data-for=\"rounds\" role=\"tablist\">");
-    for found in rounds {
-        let _ = write!(html, "<button role=\"tab\">Round {}</button>", found.round);
+    for RoundNeighbourhoods { round, .. } in rounds {
+        let _ = write!(html, "<button role=\"tab\">Round {round}</button>");
     }
     html.push_str("</div>");
-    for found in rounds {
-        let n = found.anchors.len();
+    for RoundNeighbourhoods { round, found } in rounds {
+        let n = found.len();
         let _ = write!(
             html,
             "<section data-panel=\"rounds\"><figure class=\"card chart\" style=\"max-width:640px\"><figcaption>Entropy before round \
-             {}</figcaption><div class=\"small soft\"><i class=\"key\" style=\"background:var(--blue)\"></i>{} of {} pictures chosen \
+             {round}</figcaption><div class=\"small soft\"><i class=\"key\" style=\"background:var(--blue)\"></i>{} of {} pictures chosen \
              as anchors<i class=\"key\" style=\"background:var(--grey)\"></i>the rest</div>{}</figure>",
-            found.round,
             grouped(found.anchor_count()),
             grouped(n),
             entropy_svg(found)?
@@ -465,6 +468,7 @@ mod tests {
     use crate::Embedding;
     use crate::summary::tests::example;
     use anchorhood_data::{Labels, Pictures};
+    use anchorhood_discover::Neighbourhoods;
 
     const HOSTILE: &str = "</script></pre><img src=x onerror=alert(1)>\"'";
 
@@ -473,12 +477,15 @@ mod tests {
             name: HOSTILE.into(),
             settings: HOSTILE.into(),
             events: example(true),
-            rounds: vec![Findings {
+            rounds: vec![RoundNeighbourhoods {
                 round: 1,
-                k: 1,
-                neighbours: (0..n as u32).map(|i| (i + 1) % n as u32).collect(),
-                anchors: (0..n).map(|i| i < n / 2).collect(),
-                entropy: (0..n).map(|i| i as f32).collect(),
+                found: Neighbourhoods::from_parts(
+                    1,
+                    (0..n as u32).map(|i| (i + 1) % n as u32).collect(),
+                    (0..n).map(|i| i < n / 2).collect(),
+                    (0..n).map(|i| i as f32).collect(),
+                )
+                .unwrap(),
             }],
             embedding: Some(Embedding {
                 dim: 3,

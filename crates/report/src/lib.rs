@@ -30,7 +30,7 @@ pub use charts::{Chart, charts, entropy_svg};
 pub use curve::{curve_svg, write_curve};
 pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};
 pub use metrics::{ReportError, read_metrics};
-pub use record::{Embedding, Findings, RunRecord, Strip};
+pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
 pub use tensorboard::{TensorBoard, write_tensorboard};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_train::{Checkpoint, Event, checkpoint_path};
 
 use crate::{ReportError, read_metrics};
@@ -9,42 +10,13 @@ use crate::{ReportError, read_metrics};
 /// More strips than this make a page nobody scrolls.
 const MOST_STRIPS: usize = 24;
 
-/// What discovery found before a round.
+/// What was discovered before a round.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
+pub struct RoundNeighbourhoods {
     /// Which round it was for, from 1.
     pub round: usize,
-    /// Neighbours of each picture.
-    pub k: usize,
-    /// Which, picture after picture, nearest first.
-    pub neighbours: Vec<u32>,
-    /// Whether each picture was an anchor.
-    pub anchors: Vec<bool>,
-    /// Each picture's entropy.
-    pub entropy: Vec<f32>,
-}
-
-impl Findings {
-    /// One picture's neighbours, nearest first.
-    pub fn neighbours_of(&self, picture: usize) -> &[u32] {
-        &self.neighbours[picture * self.k..][..self.k]
-    }
-
-    /// Pictures from the surest to the hardest; what is no number comes last.
-    pub fn by_entropy(&self) -> Vec<u32> {
-        let key = |i: &u32| match self.entropy[*i as usize] {
-            e if e.is_nan() => f32::INFINITY,
-            e => e,
-        };
-        let mut order: Vec<u32> = (0..self.entropy.len() as u32).collect();
-        order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));
-        order
-    }
-
-    /// How many pictures were anchors.
-    pub fn anchor_count(&self) -> usize {
-        self.anchors.iter().filter(|a| **a).count()
-    }
+    /// What was found.
+    pub found: Neighbourhoods,
 }
 
 /// The memory bank of the last checkpoint: where every training picture lies.
@@ -87,7 +59,7 @@ pub struct RunRecord {
     /// `metrics.jsonl`.
     pub events: Vec<Event>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
-    pub rounds: Vec<Findings>,
+    pub rounds: Vec<RoundNeighbourhoods>,
     /// The memory of the last checkpoint, once there is one.
     pub embedding: Option<Embedding>,
     /// Strips under `attention/`.
@@ -140,15 +112,9 @@ fn load(path: &Path) -> Result<Checkpoint, ReportError> {
     Checkpoint::load(path).map_err(|e| ReportError::Checkpoint(Box::new(e)))
 }
 
-fn findings(round: usize, checkpoint: &Checkpoint) -> Option<Findings> {
+fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {
     let found = checkpoint.neighbourhoods()?;
-    (found.len() == checkpoint.pictures()).then(|| Findings {
-        round,
-        k: found.k(),
-        neighbours: found.neighbours().to_vec(),
-        anchors: found.anchors().to_vec(),
-        entropy: found.entropy().to_vec(),
-    })
+    (found.len() == checkpoint.pictures()).then_some(RoundNeighbourhoods { round, found })
 }
 
 fn name_of(folder: &Path) -> String {
@@ -171,23 +137,4 @@ fn strips(folder: &Path) -> Vec<Strip> {
         Some(Strip { name, png })
     };
     pngs.iter().filter_map(read).take(MOST_STRIPS).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn from_the_surest_to_what_is_no_number() {
-        let found = Findings {
-            round: 1,
-            k: 1,
-            neighbours: vec![1, 0, 0, 0],
-            anchors: vec![false, true, true, false],
-            entropy: vec![3.0, 1.0, 1.0, f32::NAN],
-        };
-        assert_eq!(found.by_entropy(), [1, 2, 0, 3]);
-        assert_eq!(found.neighbours_of(1), [0]);
-        assert_eq!(found.anchor_count(), 2);
-    }
 }

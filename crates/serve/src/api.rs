@@ -39,7 +39,7 @@ pub(crate) async fn run(State(site): Shared) -> Answer {
         "dim": index.parts().dim,
         "recall": index.recall(),
         "classes": now.classes,
-        "rounds": now.rounds.iter().map(|r| r.found.round).collect::<Vec<_>>(),
+        "rounds": now.rounds.iter().map(|r| r.round).collect::<Vec<_>>(),
         "renewals": now.version,
         "uploads": site.asker.is_some(),
         "largest_upload": site.largest_upload,

@@ -1,11 +1,10 @@
 //! Where a run's network looks in one of its training pictures, on demand: a picture under the heat of its attention.
 
 use anchorhood_data::{Pictures, normalise};
-use anchorhood_discover::MemoryBank;
+use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Device, Positives};
 use anchorhood_evaluate::overlay::{overlay, picture, png};
 use anchorhood_evaluate::{Attention, Memory};
-use anchorhood_report::Findings;
 use anchorhood_search::Model;
 use anchorhood_train::InputForm;
 
@@ -47,7 +46,7 @@ impl Looker {
     }
 
     /// Picture `i` as PNG, under the heat of what places it near its neighbourhood: that of `found` where it is an anchor.
-    pub fn look(&mut self, i: usize, found: Option<&Findings>) -> Result<Vec<u8>, String> {
+    pub fn look(&mut self, i: usize, found: Option<&Neighbourhoods>) -> Result<Vec<u8>, String> {
         let pictures = &self.from.pictures;
         let mut scratch = vec![];
         let bytes = pictures.picture_in(i, &mut scratch);
@@ -56,7 +55,7 @@ impl Looker {
         normalise(bytes, input.mean, input.std, &mut pixels);
         let shown = picture(bytes, pictures.height(), pictures.width());
         let neighbours = match found {
-            Some(found) if found.anchors.get(i) == Some(&true) => found.neighbours_of(i),
+            Some(found) if found.anchors().get(i) == Some(&true) => found.neighbours_of(i),
             _ => &[],
         };
         let mut positives = Positives::with_capacity(1, 1 + neighbours.len());

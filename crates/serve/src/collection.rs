@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use anchorhood_data::Split;
 use anchorhood_engine::Device;
-use anchorhood_report::Findings;
+use anchorhood_report::RoundNeighbourhoods;
 use anchorhood_search::{Model, PictureIndex};
 use anchorhood_train::RunConfig;
 
@@ -18,7 +18,7 @@ use crate::{Asker, Catalog, ServeError, ServeOptions, Server, Stop, inference_qu
 /// What is to be served.
 pub struct Collection {
     shelf: Catalog,
-    rounds: Vec<Findings>,
+    rounds: Vec<RoundNeighbourhoods>,
     /// The run they are of.
     run: Option<WatchedRun>,
     layer: Option<String>,

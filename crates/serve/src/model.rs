@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::Device;
-use anchorhood_report::Findings;
 use anchorhood_search::{Embedder, Model};
 
 use crate::ServeError;
@@ -17,7 +17,7 @@ pub(crate) const BATCH: usize = 16;
 pub(crate) struct ServedModel {
     pub model: Model,
     /// What it needs to say where it looks, and what its last round discovered; of a run alone.
-    pub look: Option<(LookFrom, Option<Findings>)>,
+    pub look: Option<(LookFrom, Option<Neighbourhoods>)>,
 }
 
 /// The same on a device.
@@ -25,7 +25,7 @@ pub(crate) struct LoadedModel<'a> {
     device: &'a Device,
     layer: Option<&'a str>,
     embedder: Embedder,
-    looker: Option<(Looker, Option<Findings>)>,
+    looker: Option<(Looker, Option<Neighbourhoods>)>,
 }
 
 impl<'a> LoadedModel<'a> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anchorhood_report::Findings;
+use anchorhood_discover::Neighbourhoods;
+use anchorhood_report::RoundNeighbourhoods;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
@@ -15,14 +16,16 @@ use crate::site::Site;
 /// A round with its pictures in order.
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub found: Findings,
+    pub round: usize,
+    pub found: Neighbourhoods,
     pub order: Vec<u32>,
 }
 
 impl Round {
-    pub fn new(found: Findings) -> Round {
+    pub fn new(RoundNeighbourhoods { round, found }: RoundNeighbourhoods) -> Round {
         Round {
             order: found.by_entropy(),
+            round,
             found,
         }
     }
@@ -49,9 +52,9 @@ pub(crate) async fn neighbourhoods(
     Asked(which): Asked<Which>,
 ) -> Result<Json<Value>, Refusal> {
     let now = site.now();
-    let round = now.rounds.iter().find(|r| r.found.round == which.round);
+    let round = now.rounds.iter().find(|r| r.round == which.round);
     let Some(round) = round else {
-        let there: Vec<usize> = now.rounds.iter().map(|r| r.found.round).collect();
+        let there: Vec<usize> = now.rounds.iter().map(|r| r.round).collect();
         return Err(Refusal::missing(format!(
             "there are no neighbourhoods of round {}; there are of {there:?}",
             which.round
@@ -73,14 +76,14 @@ pub(crate) async fn neighbourhoods(
             let neighbours = found.neighbours_of(i).iter().take(6);
             json!({
                 "picture": now.describe(i),
-                "entropy": finite(found.entropy[i]),
-                "anchor": found.anchors[i],
+                "entropy": finite(found.entropy()[i]),
+                "anchor": found.anchors()[i],
                 "neighbours": neighbours.map(|j| now.describe(*j as usize)).collect::<Vec<_>>(),
             })
         })
         .collect();
     Ok(Json(json!({
-        "round": found.round,
+        "round": round.round,
         "from": from,
         "pictures": n,
         "anchors": found.anchor_count(),

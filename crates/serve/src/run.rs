@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use anchorhood_data::Split;
-use anchorhood_report::{Findings, RunRecord};
+use anchorhood_report::{RoundNeighbourhoods, RunRecord};
 use anchorhood_search::Model;
 use anchorhood_train::{RunConfig, checkpoint_path};
 
@@ -33,7 +33,7 @@ type Stamp = (SystemTime, u64);
 /// A checkpoint, read.
 pub(crate) struct Fresh {
     pub shelf: Catalog,
-    pub rounds: Vec<Findings>,
+    pub rounds: Vec<RoundNeighbourhoods>,
     pub model: ServedModel,
 }
 
@@ -70,7 +70,7 @@ impl WatchedRun {
             memory: memory.vectors,
             temperature: self.temperature,
         };
-        let found = record.rounds.last().cloned();
+        let found = record.rounds.last().map(|r| r.found.clone());
         Ok(Fresh {
             shelf,
             rounds: record.rounds,

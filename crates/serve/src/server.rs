@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use anchorhood_report::Findings;
+use anchorhood_report::RoundNeighbourhoods;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -90,7 +90,7 @@ impl Server {
     pub fn bind(
         options: &ServeOptions,
         shelf: Catalog,
-        rounds: Vec<Findings>,
+        rounds: Vec<RoundNeighbourhoods>,
         run: Option<PathBuf>,
         asker: Option<Asker>,
         stop: Stop,

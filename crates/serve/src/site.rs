@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use anchorhood_evaluate::Layout;
-use anchorhood_report::Findings;
+use anchorhood_report::RoundNeighbourhoods;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -27,9 +27,9 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub fn new(shelf: Catalog, rounds: Vec<Findings>, version: u64) -> Contents {
+    pub fn new(shelf: Catalog, rounds: Vec<RoundNeighbourhoods>, version: u64) -> Contents {
         let n = shelf.len();
-        let fits = |f: &Findings| f.anchors.len() == n;
+        let fits = |f: &RoundNeighbourhoods| f.found.len() == n;
         let mut classes: Vec<&String> = shelf.index.parts().classes.iter().flatten().collect();
         classes.sort_unstable();
         classes.dedup();
@@ -105,7 +105,11 @@ pub struct Renewer(pub(crate) Arc<RwLock<Arc<Contents>>>);
 
 impl Renewer {
     /// The same pictures with newer vectors and rounds.
-    pub fn renew(&self, shelf: Catalog, rounds: Vec<Findings>) -> Result<(), ServeError> {
+    pub fn renew(
+        &self,
+        shelf: Catalog,
+        rounds: Vec<RoundNeighbourhoods>,
+    ) -> Result<(), ServeError> {
         let old = current(&self.0);
         if shelf.len() != old.shelf.len() {
             return Err(ServeError::Catalog(format!(
