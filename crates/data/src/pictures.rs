@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::DataError;
-use crate::store::Store;
+use crate::store::{ChecksumOf, Store};
 
 /// Pictures of one size, RGB u8, NHWC. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -116,6 +116,34 @@ impl Pictures {
                 pixels
             })
         })
+    }
+
+    /// A checksum of each picture (CRC-32), to know it again by; and of what it is, which is the same for all. Pixels are
+    /// decoded for none.
+    pub fn checksums(&self) -> (ChecksumOf, Vec<u32>) {
+        let one = self.picture_len();
+        let each = (0..self.len).into_par_iter();
+        let each: Vec<(ChecksumOf, u32)> = each
+            .map_init(Vec::new, |scratch, i| {
+                self.store.checksum(self.place(i), one, scratch)
+            })
+            .collect();
+        let of = each.first().map_or(ChecksumOf::Pixels, |(of, _)| *of);
+        (of, each.into_iter().map(|(_, sum)| sum).collect())
+    }
+
+    /// The colour of all pixels of all pictures, where it is the same; of other pictures only the first ones are looked at.
+    pub fn one_colour(&self) -> Option<[u8; 3]> {
+        let mut scratch = vec![];
+        let mut colour = None;
+        for i in 0..self.len {
+            for pixel in self.picture_in(i, &mut scratch).chunks_exact(3) {
+                if *colour.get_or_insert([pixel[0], pixel[1], pixel[2]]) != *pixel {
+                    return None;
+                }
+            }
+        }
+        colour
     }
 
     fn copy_to(&self, pixels: &mut [u8]) {
@@ -300,6 +328,30 @@ mod tests {
         assert_eq!(together.raw(), &p.raw()[6..]);
         assert_eq!(together.raw().as_ptr(), p.picture(2).as_ptr());
         assert!(p.subset(&[]).raw().is_empty());
+    }
+
+    #[test]
+    fn checksums_are_the_pictures_own() {
+        let p = Pictures::new(1, 1, vec![1, 2, 3, 4, 5, 6, 1, 2, 3]).unwrap();
+        let (of, sums) = p.checksums();
+        assert_eq!((of, sums.len()), (ChecksumOf::Pixels, 3));
+        assert!(sums[0] == sums[2] && sums[0] != sums[1]);
+        assert_eq!(p.subset(&[1, 0]).checksums().1, [sums[1], sums[0]]);
+        let made = Pictures::from_fn(1, 1, 2, |i, out| out.fill(i as u8)).unwrap();
+        assert_eq!(
+            made.checksums().1,
+            [[0; 3], [1; 3]].map(|p| crc32fast::hash(&p))
+        );
+    }
+
+    #[test]
+    fn one_colour_is_told_from_two() {
+        let colour = |bytes: &[u8]| Pictures::new(1, 2, bytes.into()).unwrap().one_colour();
+        assert_eq!(colour(&[7; 12]), Some([7; 3]));
+        assert_eq!(colour(&[1, 2, 3, 1, 2, 3]), Some([1, 2, 3]));
+        assert_eq!(colour(&[1, 2, 3, 1, 2, 4]), None);
+        assert_eq!(colour(&[7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8]), None);
+        assert_eq!(colour(&[]), None);
     }
 
     #[test]

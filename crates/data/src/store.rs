@@ -7,6 +7,15 @@ use std::sync::{Arc, OnceLock};
 use crate::files::OnDemand;
 use crate::pack::PackedPixels;
 
+/// What the checksum of a picture is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumOf {
+    /// Its pixels, as they are given to training.
+    Pixels,
+    /// The name and the length of its file: where its pixels would have to be decoded for it.
+    File,
+}
+
 /// Bytes of pictures, all of one length, by their number.
 pub(crate) enum Store {
     /// In memory, one after the other.
@@ -79,6 +88,19 @@ impl Store {
             Store::Pack(pack) => pack.range(start, n),
             Store::Files(_) | Store::Made(_) => None,
         }
+    }
+
+    /// A checksum of picture `i`, and of what it is.
+    pub fn checksum(&self, i: usize, one: usize, scratch: &mut Vec<u8>) -> (ChecksumOf, u32) {
+        let pixels = match self {
+            Store::Pack(pack) => pack.checksum(i),
+            Store::Files(files) => match files.checksum(i) {
+                Some(pixels) => pixels,
+                None => return (ChecksumOf::File, files.checksum_of_file(i)),
+            },
+            Store::Memory(_) | Store::Made(_) => crc32fast::hash(self.get(i, one, scratch)),
+        };
+        (ChecksumOf::Pixels, pixels)
     }
 
     /// Pictures whose files could not be read when they were asked for, each with the reason.

@@ -8,6 +8,8 @@
 mod append;
 mod atomic_file;
 mod blocks;
+mod bounded;
+mod bus_error;
 mod bytes;
 mod container;
 mod disk;
@@ -21,6 +23,8 @@ mod open;
 pub use append::append_line;
 pub use atomic_file::AtomicFile;
 pub use blocks::{BLOCK, BlockHasher, BlockSums, Checksum, checksum};
+pub use bounded::{read_at_most, read_text_at_most};
+pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
 pub use container::{Container, NamedTensor, read, write};
 pub use disk::Disk;

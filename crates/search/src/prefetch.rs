@@ -86,17 +86,18 @@ impl Drop for Ahead {
 }
 
 fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
-    let picture = Picture::read(path)?;
-    let mut square = vec![0; wanted.size * wanted.size * 3];
-    picture.square(wanted.size, &mut square)?;
-    let thumbnail = match wanted.thumbnail {
-        Some(side) => jpeg(&picture, side)?,
-        None => vec![],
-    };
-    Ok(Decoded {
-        square,
-        height_and_width: picture.height_and_width(),
-        thumbnail,
+    Picture::read_for(path, |picture| {
+        let mut square = vec![0; wanted.size * wanted.size * 3];
+        picture.square(wanted.size, &mut square)?;
+        let thumbnail = match wanted.thumbnail {
+            Some(side) => jpeg(picture, side)?,
+            None => vec![],
+        };
+        Ok(Decoded {
+            square,
+            height_and_width: picture.height_and_width(),
+            thumbnail,
+        })
     })
 }
 

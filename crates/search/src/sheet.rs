@@ -88,14 +88,14 @@ impl Sheet {
         let room = MOST_TILES.saturating_sub(self.tiles.len());
         let pictures = &pictures[..pictures.len().min(room)];
         let tile = |(i, bar): &(usize, Option<f32>)| {
-            let file = Picture::read(index.picture(*i)).ok();
+            let file = Picture::read_for(index.picture(*i), |p| Ok(square(p, side)));
             let kept = || {
                 let thumbnails = index.parts().thumbnails.as_ref()?;
-                Picture::from_bytes(thumbnails.get(*i).ok()?).ok()
+                let picture = Picture::from_bytes(thumbnails.get(*i).ok()?).ok()?;
+                square(&picture, side)
             };
-            let picture = file.or_else(kept);
             Tile {
-                pixels: picture.and_then(|p| square(&p, side)).unwrap_or_default(),
+                pixels: file.ok().flatten().or_else(kept).unwrap_or_default(),
                 bar: *bar,
                 framed: false,
             }

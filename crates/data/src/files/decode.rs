@@ -2,17 +2,22 @@
 //!
 //! The format is told by the file's content, not its name. Grey, palette and 16-bit pictures become 8-bit RGB; what is
 //! transparent shows white, as on a page; the camera's orientation is undone; of an animation the first frame counts.
-//! Whatever the file holds, the answer is pixels or a reason: sizes are checked before memory is taken, and a decoder
-//! that panics is caught.
+//! Whatever the file holds, the answer is pixels or a reason: sizes are checked before memory is taken, what is cut off is
+//! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
+//! once is short.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Seek};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits, RgbImage};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
+use super::jpeg;
+use super::semaphore::{Permit, Semaphore};
+use crate::memory;
 use crate::resize::to_square;
 
 /// Larger pictures are skipped: 100 megapixels.
@@ -22,7 +27,7 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
 pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
-    Picture::read(path)?.square(size, out)
+    Picture::read_for(path, |picture| picture.square(size, out))
 }
 
 /// A decoded picture, from which squares of any size are cut. Errors are reasons: "the file is empty".
@@ -49,17 +54,17 @@ impl Picture {
 
     /// Reads a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture, String> {
-        let path = path.as_ref();
-        let found = path.metadata().map_err(|e| e.to_string())?;
-        if !found.is_file() {
-            // Opening a pipe would wait for somebody to write to it.
-            return Err("it is not a file".into());
-        }
-        if found.len() == 0 {
-            return Err("the file is empty".into());
-        }
-        let file = File::open(path).map_err(|e| e.to_string())?;
-        caught(|| read_from(BufReader::new(file)))
+        Ok(read_file(path.as_ref())?.0)
+    }
+
+    /// Reads a file for what is made of the picture, and lets go of it. Until then its memory counts among that of all
+    /// decoders, so that threads that read at the same time do not need too much together. Nothing else may be read in `make`.
+    pub fn read_for<T>(
+        path: impl AsRef<Path>,
+        make: impl FnOnce(&Picture) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (picture, _permit) = read_file(path.as_ref())?;
+        make(&picture)
     }
 
     /// Reads the bytes of a file.
@@ -67,7 +72,7 @@ impl Picture {
         if bytes.is_empty() {
             return Err("the file is empty".into());
         }
-        caught(|| read_from(Cursor::new(bytes)))
+        Ok(caught(|| read_from(Cursor::new(bytes)))?.0)
     }
 
     /// Rows and columns of the whole picture, the right way up.
@@ -95,36 +100,120 @@ impl Picture {
     }
 }
 
+/// A picture, and the right to the memory that it takes.
+type Held = (Picture, Permit<'static>);
+
+fn read_file(path: &Path) -> Result<Held, String> {
+    let found = path.metadata().map_err(|e| e.to_string())?;
+    if !found.is_file() {
+        // Opening a pipe would wait for somebody to write to it.
+        return Err("it is not a file".into());
+    }
+    if found.len() == 0 {
+        return Err("the file is empty".into());
+    }
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    caught(|| read_from(BufReader::new(file)))
+}
+
 /// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
-fn caught(read: impl FnOnce() -> Result<Picture, String>) -> Result<Picture, String> {
+fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let result = catch_unwind(AssertUnwindSafe(read));
     result.unwrap_or_else(|_| Err("its decoder failed".into()))
 }
 
-fn read_from(source: impl BufRead + Seek) -> Result<Picture, String> {
+fn read_from(source: impl BufRead + Seek) -> Result<Held, String> {
     // Opened without its name, which would count where the content is unknown.
     let reader = ImageReader::new(source).with_guessed_format();
-    let mut reader = reader.map_err(|e| e.to_string())?;
-    if reader.format().is_none() {
-        return Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into());
+    let reader = reader.map_err(|e| e.to_string())?;
+    match reader.format() {
+        None => Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into()),
+        Some(ImageFormat::Jpeg) => {
+            let bytes = at_most(reader.into_inner())?;
+            jpeg::check_whole(&bytes)?;
+            let reader = ImageReader::with_format(Cursor::new(bytes), ImageFormat::Jpeg);
+            decoded(reader, ImageFormat::Jpeg)
+        }
+        Some(format) => decoded(reader, format),
     }
+}
+
+/// All bytes of a file whose decoder wants them at once.
+fn at_most(source: impl Read) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![];
+    let read = source.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|e| e.to_string())?;
+    match bytes.len() as u64 > MOST_BYTES {
+        true => Err("the file has more than a gigabyte".into()),
+        false => Ok(bytes),
+    }
+}
+
+fn decoded(
+    mut reader: ImageReader<impl BufRead + Seek>,
+    format: ImageFormat,
+) -> Result<Held, String> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_BYTES);
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (width, height) = decoder.dimensions();
-    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > MOST_PIXELS {
         return Err(format!("{width}×{height} is more than 100 megapixels"));
     }
     if width == 0 || height == 0 {
         return Err("it has no pixels".into());
     }
+    let needed = pixels * bytes_of_pixel(format, decoder.color_type());
+    let permit = semaphore().acquire(needed);
+    check_room(needed)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
-    Ok(Picture {
+    let picture = Picture {
         rgb: over_white(picture),
         orientation,
+    };
+    Ok((picture, permit))
+}
+
+/// What all decoders of the process share.
+fn semaphore() -> &'static Semaphore {
+    static ALL: OnceLock<Semaphore> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Semaphore::new(memory::for_decoding(), cores)
     })
+}
+
+/// Bytes that a pixel takes at most while it is decoded: as it comes, beside what its decoder keeps (coefficients of a
+/// progressive JPEG, a canvas), and what it becomes.
+fn bytes_of_pixel(format: ImageFormat, colour: ColorType) -> u64 {
+    let kept = match format {
+        ImageFormat::Jpeg => 6,
+        ImageFormat::WebP | ImageFormat::Gif => 4,
+        // PNG and BMP are read row by row, and nothing else is.
+        _ => 0,
+    };
+    let becomes = match colour {
+        ColorType::Rgb8 => 0,
+        _ => 4,
+    };
+    u64::from(colour.bytes_per_pixel()) + kept + becomes
+}
+
+/// Decoders end the process where they get no memory, so it is asked for before them.
+fn check_room(bytes: u64) -> Result<(), String> {
+    let mut room = Vec::<u8>::new();
+    let got = usize::try_from(bytes).is_ok_and(|n| room.try_reserve_exact(n).is_ok());
+    std::hint::black_box(room); // what nobody uses would not be asked for
+    match got {
+        true => Ok(()),
+        false => Err(format!(
+            "decoding it takes {} MB of memory, which are not there",
+            bytes / 1_000_000
+        )),
+    }
 }
 
 fn over_white(picture: DynamicImage) -> RgbImage {

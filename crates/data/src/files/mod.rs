@@ -5,16 +5,18 @@
 pub(crate) mod choose;
 pub(crate) mod decode;
 mod find;
+mod jpeg;
 mod named;
 mod on_demand;
 mod read;
 pub(crate) mod scan;
+mod semaphore;
 
 use std::path::{Path, PathBuf};
 
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
-pub use named::picture_named;
+pub use named::{picture_named, unseen};
 pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;
 #[cfg(test)]

@@ -1,58 +1,113 @@
-//! Back from a picture's name to its file, for whoever has kept nothing but the name.
+//! A picture's name: its path relative to the folder, as text that tells every two files apart and can be shown anywhere.
+//!
+//! Parts are joined by `/`. A name is the path itself but for what would not survive as text, or would do something to the
+//! terminal it is shown on: bytes that are not UTF-8, control characters, and characters that turn the direction of writing are
+//! written `\xHH`, byte by byte. A `\` that stands before an `x` is written `\x5c`, so that no other file has the same name.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::scan::Shown;
-
 /// Where the picture lies to which a look through `root` gave this name.
-///
-/// That is the name under the root, unless parts of it were not Unicode. Those are looked for among the entries of their
-/// folder, and where several look alike it is told apart by its number, as long as none of them came or went since.
 pub fn picture_named(root: &Path, name: &str) -> PathBuf {
-    let plain = root.join(name);
-    if !name.contains(char::REPLACEMENT_CHARACTER) || plain.exists() {
-        return plain;
+    match name.contains(ESCAPE) {
+        true => root.join(unescaped(name)),
+        false => root.join(name),
     }
-    name.split('/').fold(root.to_path_buf(), |folder, part| {
-        let plain = folder.join(part);
-        match part.contains(char::REPLACEMENT_CHARACTER) && !plain.exists() {
-            true => shown_as(&folder, part).unwrap_or(plain),
-            false => plain,
-        }
-    })
 }
 
-/// The entry of a folder that is not Unicode and shown so.
-fn shown_as(folder: &Path, part: &str) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
-    names.retain(|name| name.to_str().is_none());
-    names.sort();
-    let mut shown = Shown::default();
-    let found = names.into_iter().find(|name| shown.name(name) == part);
-    found.map(|name| folder.join(name))
+const ESCAPE: &str = "\\x";
+
+/// How a file or folder is called.
+pub(super) fn name_of(file: &OsStr) -> String {
+    match file.to_str() {
+        Some(name) if !name.contains(ESCAPE) && !name.contains(unseen) => name.into(),
+        _ => escaped(file.as_encoded_bytes()),
+    }
+}
+
+/// Whether a character is not seen itself but does something: to the cursor, to lines, to the order of others. A name never has
+/// one.
+pub fn unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let hex = |byte: &u8| format!("{ESCAPE}{byte:02x}");
+    let mut name = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().replace(ESCAPE, "\\x5cx").chars() {
+            match unseen(c) {
+                true => name.extend(c.to_string().as_bytes().iter().map(hex)),
+                false => name.push(c),
+            }
+        }
+        name.extend(chunk.invalid().iter().map(hex));
+    }
+    name
+}
+
+/// What was escaped; any other `\x` stands for itself.
+fn unescaped(name: &str) -> OsString {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find(ESCAPE) {
+        bytes.extend(&rest.as_bytes()[..at]);
+        rest = &rest[at + ESCAPE.len()..];
+        let digits = rest.get(..2).filter(|d| !d.starts_with('+'));
+        match digits.and_then(|d| u8::from_str_radix(d, 16).ok()) {
+            // No other byte is ever escaped: a `/` or a `.` would lead elsewhere.
+            Some(byte) if !byte.is_ascii() || byte.is_ascii_control() || byte == b'\\' => {
+                bytes.push(byte);
+                rest = &rest[2..];
+            }
+            _ => bytes.extend(ESCAPE.as_bytes()),
+        }
+    }
+    bytes.extend(rest.as_bytes());
+    from_bytes(bytes)
+}
+
+#[cfg(unix)]
+fn from_bytes(bytes: Vec<u8>) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes)
+}
+
+/// Elsewhere a name that is not Unicode leads nowhere, and its picture is one that cannot be read.
+#[cfg(not(unix))]
+fn from_bytes(bytes: Vec<u8>) -> OsString {
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::files::scan::scan;
-    use std::ffi::OsStr;
+    use std::collections::HashSet;
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn every_name_leads_back_to_its_file() {
+    fn every_name_is_its_own_and_leads_back_to_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        let names: [&[u8]; 8] = [
+        let names: [&[u8]; 16] = [
             b"plain.png",
             "d/\u{fffd}.png".as_bytes(),
+            b"d/\xff.png",
+            b"d/\\xff.png",
+            b"d/\\x5cxff.png",
+            b"d/\\.png",
             b"caf\xe8.png",
             b"caf\xe9.png",
-            b"caf\xea.png",
             b"\xe8/a.png",
             b"\xe9/a.png",
             b"\xe9/\xff\xfe.png",
+            b"two\nlines.png",
+            b"red\x1b[31m.png",
+            b"back\rover.png",
+            "turned \u{202e}gnp.png".as_bytes(),
+            "Фото 写真 ü.png".as_bytes(),
         ];
         for name in names {
             let path = root.join(OsStr::from_bytes(name));
@@ -63,11 +118,28 @@ mod tests {
             }
         }
         let found = scan(root).unwrap().candidates;
-        assert_eq!(found.len(), names.len());
-        for picture in found {
-            assert_eq!(picture_named(root, &picture.name), picture.path(root));
+        let named: HashSet<&str> = found.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(named.len(), names.len());
+        for name in named {
+            assert!(!name.contains(unseen), "{name:?}");
+            let held = std::fs::read(picture_named(root, name)).unwrap();
+            assert_eq!(
+                root.join(OsStr::from_bytes(&held)),
+                picture_named(root, name)
+            );
         }
-        let gone = "caf\u{fffd}.png (4)";
-        assert_eq!(picture_named(root, gone), root.join(gone));
+    }
+
+    #[test]
+    fn names_are_escaped_as_documented() {
+        let name = |bytes: &[u8]| name_of(OsStr::from_bytes(bytes));
+        assert_eq!(name("ü \\ \u{fffd}".as_bytes()), "ü \\ \u{fffd}");
+        assert_eq!(name(b"bad\xff.png"), "bad\\xff.png");
+        assert_eq!(name(b"bad\\xff.png"), "bad\\x5cxff.png");
+        assert_eq!(name(b"a\x1b[2J\n"), "a\\x1b[2J\\x0a");
+        assert_eq!(name("\u{202e}".as_bytes()), "\\xe2\\x80\\xae");
+        for odd in ["\\x", "\\xg1", "\\x+1", "\\xü", "\\x2e\\x2e\\x2fa"] {
+            assert_eq!(unescaped(odd), odd);
+        }
     }
 }

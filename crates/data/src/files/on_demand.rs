@@ -16,16 +16,19 @@ pub(crate) struct OnDemand {
     root: PathBuf,
     files: Vec<Candidate>,
     size: usize,
+    /// CRC-32 of each picture's pixels, where all were decoded once.
+    sums: Vec<u32>,
     kept: Vec<OnceLock<Box<[u8]>>>,
     failures: Mutex<Vec<(String, String)>>,
 }
 
 impl OnDemand {
-    /// Files under `root`, to be decoded to `size`×`size`.
-    pub fn new(root: PathBuf, files: Vec<Candidate>, size: usize) -> Self {
+    /// Files under `root`, to be decoded to `size`×`size`; `sums` are those of what came out, where it is known.
+    pub fn new(root: PathBuf, files: Vec<Candidate>, size: usize, sums: Vec<u32>) -> Self {
         OnDemand {
             root,
             size,
+            sums,
             kept: files.iter().map(|_| OnceLock::new()).collect(),
             files,
             failures: Mutex::default(),
@@ -44,6 +47,24 @@ impl OnDemand {
                 failures.push((file.name.clone(), why));
             }
         }
+    }
+
+    /// CRC-32 of picture `i`, where it was decoded before.
+    pub fn checksum(&self, i: usize) -> Option<u32> {
+        self.sums.get(i).copied()
+    }
+
+    /// The same of its file's name and length.
+    pub fn checksum_of_file(&self, i: usize) -> u32 {
+        let file = &self.files[i];
+        let length = file
+            .path(&self.root)
+            .metadata()
+            .map_or(0, |about| about.len());
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&length.to_le_bytes());
+        sum.update(file.name.as_bytes());
+        sum.finalize()
     }
 
     /// Picture `i`, decoded at the first call and kept.

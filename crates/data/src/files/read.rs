@@ -181,18 +181,24 @@ impl Reader<'_> {
     }
 
     fn on_demand(&self, part: Part, skipped: &mut Skipped) -> (Split, Sums) {
+        let mut checksums = vec![];
         let (part, sums) = match self.surveyed {
             true => {
                 let scratch = || vec![0; self.size * self.size * 3];
                 let survey = part.files.par_iter();
-                let survey = survey
-                    .map_init(scratch, |out, file| self.one(&file.path(self.root), out))
+                let survey: Vec<Result<(Sums, u32), String>> = survey
+                    .map_init(scratch, |out, file| {
+                        let sums = self.one(&file.path(self.root), out)?;
+                        Ok((sums, crc32fast::hash(out)))
+                    })
                     .collect();
-                part.without(survey, skipped)
+                checksums.extend(survey.iter().flatten().map(|(_, checksum)| *checksum));
+                let results = survey.into_iter().map(|one| one.map(|(sums, _)| sums));
+                part.without(results.collect(), skipped)
             }
             false => (part, Sums::default()),
         };
-        let files = OnDemand::new(self.root.into(), part.files.clone(), self.size);
+        let files = OnDemand::new(self.root.into(), part.files.clone(), self.size, checksums);
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         (part.split(pictures), sums)

@@ -58,6 +58,11 @@ impl PackedPixels {
         }
     }
 
+    /// CRC-32 of picture `i` as it was packed.
+    pub fn checksum(&self, i: usize) -> u32 {
+        self.sums[i]
+    }
+
     /// The `n` pictures from `start` on, where all of them are right.
     pub fn range(&self, start: usize, n: usize) -> Option<&[u8]> {
         let all = (start..start + n).into_par_iter();

@@ -225,9 +225,10 @@ impl SourcePart<'_> {
     fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<[u32; 2], String> {
         match self {
             SourcePart::Files(root, part) => {
-                let picture = Picture::read(part.files[i].path(root))?;
-                picture.square(size, out)?;
-                Ok(picture.height_and_width())
+                Picture::read_for(part.files[i].path(root), |picture| {
+                    picture.square(size, out)?;
+                    Ok(picture.height_and_width())
+                })
             }
             SourcePart::Memory(split) => {
                 let pictures = &split.pictures;

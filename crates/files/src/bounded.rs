@@ -1,0 +1,58 @@
+//! Reading a file that somebody named: a regular one, and never more of it than is sensible. A device may have no end, and a
+//! pipe waits for somebody who writes.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::Path;
+
+/// All bytes of a regular file that has at most `most`.
+pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
+    // Asked before it is opened: opening a pipe waits too.
+    if !path.metadata()?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "is not a regular file"));
+    }
+    let mut bytes = vec![];
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => {
+            let why =
+                format!("has more than {most} bytes, which is too much for what it should be");
+            Err(Error::new(ErrorKind::FileTooLarge, why))
+        }
+        false => Ok(bytes),
+    }
+}
+
+/// The same for a text.
+pub fn read_text_at_most(path: &Path, most: u64) -> Result<String> {
+    let text = String::from_utf8(read_at_most(path, most)?);
+    text.map_err(|_| Error::new(ErrorKind::InvalidData, "is not a text in UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_files_up_to_a_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "four").unwrap();
+        assert_eq!(read_text_at_most(&path, 4).unwrap(), "four");
+        let error = read_at_most(&path, 3).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        let error = read_at_most(folder.path(), 10).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"));
+        let error = read_at_most(&folder.path().join("b"), 10).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        std::fs::write(&path, b"\xff").unwrap();
+        assert!(read_text_at_most(&path, 4).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_end_is_refused_at_once() {
+        let error = read_at_most(Path::new("/dev/zero"), u64::MAX - 1).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"));
+    }
+}
