@@ -27,6 +27,8 @@ pub struct CheckReport {
     pub splits: Vec<SplitCount>,
     /// What is missing or broken.
     pub problems: Vec<Problem>,
+    /// What is whole, and yet not what one would expect.
+    pub warnings: Vec<Problem>,
 }
 
 /// How many pictures a part holds.
@@ -62,6 +64,7 @@ impl CheckReport {
             place: place.into(),
             splits: Vec::new(),
             problems: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -149,6 +152,15 @@ fn check_cifar(path: &Path, set: Option<&SetFacts>) -> Result<CheckReport, DataE
     report.count("test", examined.test, Some(examined.facts.test));
     for (file, error) in &examined.problems {
         report.error(file, error);
+    }
+    if report.is_whole() && !examined.published {
+        report.warnings.push(Problem {
+            file: path.display().to_string(),
+            what: format!(
+                "has the form of {}, and other pixels than the published pictures; no result on it compares with others'",
+                examined.facts.title
+            ),
+        });
     }
     Ok(report)
 }

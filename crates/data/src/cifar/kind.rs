@@ -1,6 +1,7 @@
 //! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python forms.
 
 use crate::sets::{self, SetFacts};
+use crate::statistics::Sums;
 
 /// What is true of a data set however it is written.
 pub(crate) struct Kind {
@@ -10,6 +11,20 @@ pub(crate) struct Kind {
     pub train_records: usize,
     /// Records in the test file.
     pub test_records: usize,
+    /// Sums of red, green and blue over all pixels to train and to test on, where they are known to the last digit. They do not
+    /// depend on the pictures' order, in which copies differ.
+    pub sums: Option<[[u64; 3]; 2]>,
+}
+
+impl Kind {
+    /// Whether pictures that add up to this can be the published ones: where no sums are known, by the published mean.
+    pub fn can_be(&self, train: Sums, test: Sums) -> bool {
+        let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-3;
+        match self.sums {
+            Some(sums) => [train.sum, test.sum] == sums,
+            None => self.facts.mean.iter().zip(train.mean_and_std().0).all(near),
+        }
+    }
 }
 
 /// CIFAR-10.
@@ -17,6 +32,10 @@ pub(crate) static CIFAR10: Kind = Kind {
     facts: &sets::CIFAR10,
     train_records: 10_000,
     test_records: 10_000,
+    sums: Some([
+        [6_415_714_204, 6_295_060_180, 5_829_907_619],
+        [1_290_492_328, 1_266_775_083, 1_176_108_223],
+    ]),
 };
 
 /// CIFAR-100.
@@ -24,6 +43,7 @@ pub(crate) static CIFAR100: Kind = Kind {
     facts: &sets::CIFAR100,
     train_records: 50_000,
     test_records: 10_000,
+    sums: None,
 };
 
 /// How a form stores its records.

@@ -18,6 +18,7 @@ use pickle::Pickle;
 use source::Source;
 
 use crate::sets::SetFacts;
+use crate::statistics::Sums;
 use crate::{DataError, Dataset, Labels, Pictures, Split};
 
 /// Side of a CIFAR picture.
@@ -81,15 +82,24 @@ pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Exam
         train: 0,
         test: 0,
         problems: Vec::new(),
+        published: false,
     };
+    let mut sums = [Sums::default(); 2];
     let train = form.train.iter().map(|file| (file, kind.train_records));
     for (file, records) in train.chain([(&form.test, kind.test_records)]) {
         match split(&mut source, &[file], records, &classes) {
-            Ok(part) if file == &form.test => examined.test += part.pictures.len(),
-            Ok(part) => examined.train += part.pictures.len(),
+            Ok(part) => {
+                let (count, sum) = match file == &form.test {
+                    true => (&mut examined.test, &mut sums[1]),
+                    false => (&mut examined.train, &mut sums[0]),
+                };
+                *count += part.pictures.len();
+                *sum = *sum + Sums::of(part.pictures.raw());
+            }
             Err(error) => examined.problems.push((source.path(file), error)),
         }
     }
+    examined.published = kind.can_be(sums[0], sums[1]);
     Ok(Some(examined))
 }
 
@@ -99,6 +109,8 @@ pub(crate) struct Examined {
     pub train: usize,
     pub test: usize,
     pub problems: Vec<(std::path::PathBuf, DataError)>,
+    /// Whether its pixels add up to those of the published pictures.
+    pub published: bool,
 }
 
 /// Whether `path` is an archive by its name.

@@ -1,6 +1,6 @@
 //! `anchorhood data check`.
 
-use anchorhood::data::{CheckReport, SplitCount, check};
+use anchorhood::data::{CheckReport, Problem, SplitCount, check};
 use serde_json::json;
 
 use super::CheckArgs;
@@ -42,6 +42,8 @@ fn text(report: &CheckReport, most: usize) -> String {
     if report.is_whole() {
         lines.push("  nothing is missing or broken".into());
     }
+    let warnings = report.warnings.iter();
+    lines.extend(warnings.map(|w| format!("  warning: {}: {}", w.file, w.what)));
     lines.join("\n")
 }
 
@@ -63,12 +65,14 @@ fn object(report: &CheckReport) -> serde_json::Value {
         .iter()
         .map(|s| json!({ "name": s.name, "found": s.found, "expected": s.expected }));
     let problems = report.problems.iter();
-    let problems = problems.map(|p| json!({ "file": p.file, "what": p.what }));
+    let problem = |p: &Problem| json!({ "file": p.file, "what": p.what });
+    let problems = problems.map(problem);
     json!({
         "set": report.set,
         "place": report.place,
         "whole": report.is_whole(),
         "splits": splits.collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
+        "warnings": report.warnings.iter().map(problem).collect::<Vec<_>>(),
     })
 }
