@@ -72,7 +72,7 @@ impl Picture {
         if bytes.is_empty() {
             return Err("the file is empty".into());
         }
-        Ok(caught(|| read_from(Cursor::new(bytes)))?.0)
+        Ok(caught(|| read_from(&mut Cursor::new(bytes)))?.0)
     }
 
     /// Rows and columns of the whole picture, the right way up.
@@ -113,7 +113,7 @@ fn read_file(path: &Path) -> Result<Held, String> {
         return Err("the file is empty".into());
     }
     let file = File::open(path).map_err(|e| e.to_string())?;
-    caught(|| read_from(BufReader::new(file)))
+    caught(|| read_from(&mut BufReader::new(file)))
 }
 
 /// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
@@ -122,7 +122,11 @@ fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     result.unwrap_or_else(|_| Err("its decoder failed".into()))
 }
 
-fn read_from(source: impl BufRead + Seek) -> Result<Held, String> {
+/// Where bytes come from. Decoders are generic code: by this one type they are compiled once.
+trait Source: BufRead + Seek {}
+impl<T: BufRead + Seek> Source for T {}
+
+fn read_from(source: &mut dyn Source) -> Result<Held, String> {
     // Opened without its name, which would count where the content is unknown.
     let reader = ImageReader::new(source).with_guessed_format();
     let reader = reader.map_err(|e| e.to_string())?;
@@ -131,7 +135,8 @@ fn read_from(source: impl BufRead + Seek) -> Result<Held, String> {
         Some(ImageFormat::Jpeg) => {
             let bytes = at_most(reader.into_inner())?;
             jpeg::check_whole(&bytes)?;
-            let reader = ImageReader::with_format(Cursor::new(bytes), ImageFormat::Jpeg);
+            let source: &mut dyn Source = &mut Cursor::new(bytes);
+            let reader = ImageReader::with_format(source, ImageFormat::Jpeg);
             decoded(reader, ImageFormat::Jpeg)
         }
         Some(format) => decoded(reader, format),
@@ -149,10 +154,7 @@ fn at_most(source: impl Read) -> Result<Vec<u8>, String> {
     }
 }
 
-fn decoded(
-    mut reader: ImageReader<impl BufRead + Seek>,
-    format: ImageFormat,
-) -> Result<Held, String> {
+fn decoded(mut reader: ImageReader<&mut dyn Source>, format: ImageFormat) -> Result<Held, String> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_BYTES);
     reader.limits(limits);
