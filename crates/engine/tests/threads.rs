@@ -2,7 +2,9 @@
 
 mod common;
 
-use anchorhood_engine::{Device, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors};
+use anchorhood_engine::{
+    Device, Loss, NetworkOptions, Positives, Result, SimdLevel, SoftmaxLoss, Stream, Tensors,
+};
 use common::graphs::residual;
 use common::training::{HostViews, TwoViews, WithMemory, epoch, row_batches};
 use common::{cpu, read_all, uniform};
@@ -72,9 +74,39 @@ fn of_two_views(device: &Device) -> Vec<u32> {
     all
 }
 
+/// The losses over rows and what they write, and the means of other views.
+fn losses_over_rows(device: &Device) -> Vec<u32> {
+    const ROWS: usize = 66;
+    const DIM: usize = 131;
+    let up = |seed| device.upload(&uniform(seed, ROWS * DIM)).unwrap();
+    let (a, b) = (up(3), up(4));
+    let words: Vec<u32> = (0..ROWS as u32).collect();
+    let words = device.upload_indices(&words).unwrap();
+    let mut all = vec![];
+    let mut run = |work: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
+        let zeros = |len| device.zeros(len).unwrap();
+        let (mut rows, mut gradient) = (zeros(ROWS), zeros(ROWS * DIM));
+        let loss = Loss {
+            rows: &mut rows,
+            gradient: &mut gradient,
+            weight: 0.7,
+        };
+        work(&mut device.stream().unwrap(), loss).unwrap();
+        for buffer in [rows, gradient] {
+            all.extend(bits(&device.download(&buffer).unwrap()));
+        }
+    };
+    run(&|s, loss| s.cross_entropy(&a, DIM, &words, &words, loss));
+    run(&|s, loss| s.contrastive(&a, 3, DIM, 0.1, loss));
+    run(&|s, loss| s.cosine(&a, &b, DIM, loss));
+    run(&|s, loss| s.mean_squared(&a, &b, DIM, loss));
+    run(&|s, loss| s.mean_of_others(&a, 3, DIM, true, loss.gradient));
+    all
+}
+
 #[test]
 fn one_two_and_four_threads_give_the_same_bits() {
-    for train in [with_a_memory, of_two_views] {
+    for train in [with_a_memory, of_two_views, losses_over_rows] {
         for level in SimdLevel::available() {
             let one = train(&cpu(1, level));
             assert!(

@@ -1,9 +1,8 @@
 //! Losses over rows of f32, each with the gradient of weight · mean(losses); the maths is in [`crate::naive`].
 //!
 //! Losses and gradients are written (`=`). A row is summed by one thread in one order, so the bits are the same for any
-//! number of threads. Nothing allocates. Everything here runs in the current rayon pool, and [`crate::Stream`] has checked what it is
-//! given.
-//! The contrastive loss compares rows with each other and lives beside the other similarities.
+//! number of threads. Nothing allocates. Everything here runs in the current rayon pool, and is given what
+//! [`crate::Stream`] has checked. The contrastive loss compares rows with each other and lives beside the other similarities.
 
 mod cosine;
 mod cross_entropy;
