@@ -3,7 +3,8 @@
 //! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in programs, [`Failing`] or
 //! another in tests. [`AtomicFile`] is a file that is whole or not there, [`append_line`] adds to one that grows. A
 //! [`Container`] is a safetensors file with checksums over every one of its bytes, in [blocks](BlockSums) that are checked
-//! when they are first touched. `docs/formats.md` has the bytes.
+//! when they are first touched. `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other
+//! programs' files are made of.
 
 mod append;
 mod atomic_file;
@@ -19,6 +20,8 @@ mod file_system;
 mod header;
 mod leftovers;
 mod open;
+pub mod protobuf;
+mod varint;
 
 pub use append::append_line;
 pub use atomic_file::AtomicFile;
@@ -33,3 +36,4 @@ pub use failing::Failing;
 pub use file_system::{FileSystem, Kind, WriteFile, folder_of};
 pub use open::{Checked, OpenContainer, Tensor};
 pub use safetensors::Dtype;
+pub use varint::{read_varint, write_varint};
