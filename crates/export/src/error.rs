@@ -6,9 +6,6 @@ pub enum ExportError {
     /// The system refused to write.
     #[error("{0}")]
     Write(#[from] std::io::Error),
-    /// The Parquet writer refused.
-    #[error("the Parquet file cannot be written: {0}")]
-    Parquet(#[from] parquet::errors::ParquetError),
     /// A layer that ONNX says otherwise.
     #[error("{layer}: {why}, which cannot be exported")]
     Layer {

@@ -6,7 +6,7 @@
 mod messages;
 
 use anchorhood_engine::{Graph, Node, NodeId, Norm, Op, Window};
-use prost::Message;
+use anchorhood_files::protobuf::Message;
 
 use crate::{ExportError, NamedTensor, Preprocessing};
 use messages::{
@@ -83,7 +83,7 @@ pub fn onnx_model(
             })
             .collect(),
     };
-    Ok(model.encode_to_vec())
+    Ok(model.encode())
 }
 
 /// A layer's result in the ONNX graph.
@@ -304,7 +304,7 @@ mod tests {
             })
             .collect();
         let bytes = onnx_model(graph, &tensors, &FORM, "0", &[("network", "x".into())])?;
-        Ok(ModelProto::decode(&bytes[..]).unwrap())
+        Ok(ModelProto::decode(&bytes).unwrap())
     }
 
     /// What onnxruntime makes of it is tested with the program; here, that the graph hangs together.

@@ -168,10 +168,7 @@ fn reproduce(error: &ReproduceError) -> Option<String> {
 fn export(error: &ExportError) -> Option<String> {
     match error {
         ExportError::NotThere(_) => Some("export --onnx or --safetensors instead".into()),
-        ExportError::Write(_)
-        | ExportError::Parquet(_)
-        | ExportError::Layer { .. }
-        | ExportError::Length { .. } => None,
+        ExportError::Write(_) | ExportError::Layer { .. } | ExportError::Length { .. } => None,
     }
 }
 

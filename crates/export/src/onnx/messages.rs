@@ -1,82 +1,87 @@
 //! The parts of ONNX's protobuf format that a network needs, field by field as in `onnx.proto` (IR version 8). Names and
 //! numbers are the standard's: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
 
-/// A whole file.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ModelProto {
-    #[prost(int64, tag = "1")]
-    pub ir_version: i64,
-    #[prost(string, tag = "2")]
-    pub producer_name: String,
-    #[prost(string, tag = "3")]
-    pub producer_version: String,
-    #[prost(string, tag = "6")]
-    pub doc_string: String,
-    #[prost(message, optional, tag = "7")]
-    pub graph: Option<GraphProto>,
-    #[prost(message, repeated, tag = "8")]
-    pub opset_import: Vec<OperatorSetIdProto>,
-    #[prost(message, repeated, tag = "14")]
-    pub metadata_props: Vec<StringStringEntryProto>,
-}
+use anchorhood_files::protobuf;
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct OperatorSetIdProto {
-    #[prost(string, tag = "1")]
-    pub domain: String,
-    #[prost(int64, tag = "2")]
-    pub version: i64,
-}
+/// `TensorProto.DataType.FLOAT`.
+pub const FLOAT: i32 = 1;
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct StringStringEntryProto {
-    #[prost(string, tag = "1")]
-    pub key: String,
-    #[prost(string, tag = "2")]
-    pub value: String,
-}
+protobuf! {
+    /// A whole file.
+    pub struct ModelProto {
+        pub ir_version: i64 = 1,
+        pub producer_name: String = 2,
+        pub producer_version: String = 3,
+        pub doc_string: String = 6,
+        pub graph: Option<GraphProto> = 7,
+        pub opset_import: Vec<OperatorSetIdProto> = 8,
+        pub metadata_props: Vec<StringStringEntryProto> = 14,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct GraphProto {
-    #[prost(message, repeated, tag = "1")]
-    pub node: Vec<NodeProto>,
-    #[prost(string, tag = "2")]
-    pub name: String,
-    #[prost(message, repeated, tag = "5")]
-    pub initializer: Vec<TensorProto>,
-    #[prost(message, repeated, tag = "11")]
-    pub input: Vec<ValueInfoProto>,
-    #[prost(message, repeated, tag = "12")]
-    pub output: Vec<ValueInfoProto>,
-}
+    pub struct OperatorSetIdProto {
+        pub domain: String = 1,
+        pub version: i64 = 2,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct NodeProto {
-    #[prost(string, repeated, tag = "1")]
-    pub input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    pub output: Vec<String>,
-    #[prost(string, tag = "3")]
-    pub name: String,
-    #[prost(string, tag = "4")]
-    pub op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    pub attribute: Vec<AttributeProto>,
-}
+    pub struct StringStringEntryProto {
+        pub key: String = 1,
+        pub value: String = 2,
+    }
 
-/// Proto2 fields are written where they are set, whatever their value: an attribute of 0 is not an absent one.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct AttributeProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(float, optional, tag = "2")]
-    pub f: Option<f32>,
-    #[prost(int64, optional, tag = "3")]
-    pub i: Option<i64>,
-    #[prost(int64, repeated, packed = "false", tag = "8")]
-    pub ints: Vec<i64>,
-    #[prost(int32, tag = "20")]
-    pub r#type: i32,
+    pub struct GraphProto {
+        pub node: Vec<NodeProto> = 1,
+        pub name: String = 2,
+        pub initializer: Vec<TensorProto> = 5,
+        pub input: Vec<ValueInfoProto> = 11,
+        pub output: Vec<ValueInfoProto> = 12,
+    }
+
+    pub struct NodeProto {
+        pub input: Vec<String> = 1,
+        pub output: Vec<String> = 2,
+        pub name: String = 3,
+        pub op_type: String = 4,
+        pub attribute: Vec<AttributeProto> = 5,
+    }
+
+    /// Proto2 fields are written where they are set, whatever their value: an attribute of 0 is not an absent one.
+    pub struct AttributeProto {
+        pub name: String = 1,
+        pub f: Option<f32> = 2,
+        pub i: Option<i64> = 3,
+        pub ints: Vec<i64> = 8,
+        pub r#type: i32 = 20,
+    }
+
+    pub struct TensorProto {
+        pub dims: Vec<i64> = 1,
+        pub data_type: i32 = 2,
+        pub name: String = 8,
+        pub raw_data: Vec<u8> = 9,
+    }
+
+    pub struct ValueInfoProto {
+        pub name: String = 1,
+        pub r#type: Option<TypeProto> = 2,
+    }
+
+    pub struct TypeProto {
+        pub tensor_type: Option<TensorTypeProto> = 1,
+    }
+
+    pub struct TensorTypeProto {
+        pub elem_type: i32 = 1,
+        pub shape: Option<TensorShapeProto> = 2,
+    }
+
+    pub struct TensorShapeProto {
+        pub dim: Vec<Dimension> = 1,
+    }
+
+    pub struct Dimension {
+        pub dim_value: Option<i64> = 1,
+        pub dim_param: Option<String> = 2,
+    }
 }
 
 impl AttributeProto {
@@ -108,18 +113,6 @@ impl AttributeProto {
     }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TensorProto {
-    #[prost(int64, repeated, packed = "false", tag = "1")]
-    pub dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    pub data_type: i32,
-    #[prost(string, tag = "8")]
-    pub name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    pub raw_data: Vec<u8>,
-}
-
 impl TensorProto {
     pub fn floats(name: &str, shape: &[usize], values: &[f32]) -> Self {
         TensorProto {
@@ -129,45 +122,6 @@ impl TensorProto {
             raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         }
     }
-}
-
-/// `TensorProto.DataType.FLOAT`.
-pub const FLOAT: i32 = 1;
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ValueInfoProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(message, optional, tag = "2")]
-    pub r#type: Option<TypeProto>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TypeProto {
-    #[prost(message, optional, tag = "1")]
-    pub tensor_type: Option<TensorTypeProto>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TensorTypeProto {
-    #[prost(int32, tag = "1")]
-    pub elem_type: i32,
-    #[prost(message, optional, tag = "2")]
-    pub shape: Option<TensorShapeProto>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TensorShapeProto {
-    #[prost(message, repeated, tag = "1")]
-    pub dim: Vec<Dimension>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Dimension {
-    #[prost(int64, optional, tag = "1")]
-    pub dim_value: Option<i64>,
-    #[prost(string, optional, tag = "2")]
-    pub dim_param: Option<String>,
 }
 
 impl ValueInfoProto {

@@ -3,48 +3,38 @@
 //! A record is its length (8 bytes), a checksum of these, the message, and a checksum of it; checksums are CRC-32C, turned
 //! and shifted as TensorFlow does.
 
-use prost::Message;
+use anchorhood_files::protobuf;
+use anchorhood_files::protobuf::Message;
 
 /// A session began, as TensorFlow numbers it.
 const START: i32 = 1;
 
-/// One message.
-#[derive(Clone, PartialEq, Message)]
-pub struct Record {
-    #[prost(double, tag = "1")]
-    pub wall_time: f64,
-    #[prost(int64, tag = "2")]
-    pub step: i64,
-    #[prost(string, optional, tag = "3")]
-    pub file_version: Option<String>,
-    #[prost(message, optional, tag = "5")]
-    pub summary: Option<Values>,
-    #[prost(message, optional, tag = "7")]
-    pub session: Option<Session>,
-}
+protobuf! {
+    /// One message.
+    pub struct Record {
+        pub wall_time: f64 = 1,
+        pub step: i64 = 2,
+        pub file_version: Option<String> = 3,
+        pub summary: Option<Values> = 5,
+        pub session: Option<Session> = 7,
+    }
 
-/// Figures of one step.
-#[derive(Clone, PartialEq, Message)]
-pub struct Values {
-    #[prost(message, repeated, tag = "1")]
-    pub value: Vec<Value>,
-}
+    /// Figures of one step.
+    pub struct Values {
+        pub value: Vec<Value> = 1,
+    }
 
-/// A figure.
-#[derive(Clone, PartialEq, Message)]
-pub struct Value {
-    #[prost(string, tag = "1")]
-    pub tag: String,
-    // Said even where it is 0: a figure of 0 is a figure.
-    #[prost(float, optional, tag = "2")]
-    pub simple_value: Option<f32>,
-}
+    /// A figure.
+    pub struct Value {
+        pub tag: String = 1,
+        // Said even where it is 0: a figure of 0 is a figure.
+        pub simple_value: Option<f32> = 2,
+    }
 
-/// Something about the program that writes.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub struct Session {
-    #[prost(int32, tag = "1")]
-    status: i32,
+    /// Something about the program that writes.
+    pub struct Session {
+        status: i32 = 1,
+    }
 }
 
 impl Record {
@@ -69,7 +59,7 @@ impl Record {
 
     /// Whether it says so.
     pub fn is_restart(&self) -> bool {
-        self.session.is_some_and(|s| s.status == START)
+        self.session.iter().any(|s| s.status == START)
     }
 
     /// Figures of a step.
@@ -90,7 +80,7 @@ impl Record {
 
     /// As it lies in a file.
     pub fn bytes(&self) -> Vec<u8> {
-        let message = self.encode_to_vec();
+        let message = self.encode();
         let length = (message.len() as u64).to_le_bytes();
         let mut bytes = Vec::with_capacity(message.len() + 16);
         bytes.extend_from_slice(&length);
@@ -121,7 +111,7 @@ fn first(bytes: &[u8]) -> Option<(Record, usize)> {
         .checked_add(12)?;
     let message = bytes.get(12..end)?;
     let whole = bytes.get(end..end.checked_add(4)?)? == masked(message).to_le_bytes();
-    let record = Record::decode(message).ok().filter(|_| whole)?;
+    let record = Record::decode(message).filter(|_| whole)?;
     Some((record, end + 4))
 }
 

@@ -1,0 +1,42 @@
+//! Parquet files of this crate, read by pyarrow and DuckDB.
+
+#[path = "../../cli/tests/clients/mod.rs"]
+mod clients;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anchorhood_export::{TableFormat, TableInfo, TableWriter};
+
+/// Writes a table whose every value can be told from its place.
+fn write(folder: &Path, rows: usize, dim: usize) -> PathBuf {
+    let path = folder.join(format!("{rows}x{dim}.parquet"));
+    let notes = [("model", "ä"), ("empty", "")].map(|(k, v)| (k.to_string(), v.to_string()));
+    let info = TableInfo {
+        rows,
+        dim,
+        notes: notes.into(),
+    };
+    let file = File::create(&path).unwrap();
+    let mut table = TableWriter::new(TableFormat::Parquet, file, &info).unwrap();
+    for row in 0..rows {
+        let class = format!("class {}", row / 1000);
+        let path = format!("{class}/ü, \"{row}\".png");
+        let label = (row % 7 != 3).then_some(class.as_str());
+        let value = |i: usize| (i * 7919 % 1009) as f32 / 504.5 - 1.0;
+        let vector: Vec<f32> = (row * dim..(row + 1) * dim).map(value).collect();
+        table.row(&path, label, &vector).unwrap();
+    }
+    table.finish().unwrap();
+    path
+}
+
+/// None, one, vectors without values, one value each in two row groups, and as many as a large folder has.
+#[test]
+fn pyarrow_and_duckdb_find_every_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [(0, 3), (1, 3), (2500, 0), (70_000, 1), (100_000, 128)];
+    let paths = sizes.map(|(rows, dim)| write(folder.path(), rows, dim));
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    clients::python("parquet_reads.py", &["pyarrow", "duckdb", "numpy"], &paths);
+}
