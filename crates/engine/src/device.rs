@@ -23,6 +23,9 @@ pub struct Device {
 #[allow(missing_docs)]
 pub trait Backend: Send + Sync {
     fn describe(&self) -> String;
+    fn is_host(&self) -> bool {
+        false
+    }
     fn within(&self, work: &mut (dyn FnMut() + Send)) {
         work();
     }
@@ -73,6 +76,11 @@ impl Device {
     /// What it is, in words.
     pub fn describe(&self) -> String {
         self.backend.describe()
+    }
+
+    /// Whether its memory is the host's.
+    pub fn is_host(&self) -> bool {
+        self.backend.is_host()
     }
 
     /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of threads. A training

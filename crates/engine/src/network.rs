@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::batch::BatchBackend;
 use crate::graph::{Graph, NodeId};
 use crate::stream::{Stream, StreamBackend};
-use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Result, Scalar};
+use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Plan, Result, Scalar};
 
 /// How a network is to be built.
 #[derive(Clone, Debug)]
@@ -58,6 +58,17 @@ impl NetworkOptions {
             input_gradient: true,
             ..self
         }
+    }
+
+    /// Bytes that a network of a graph will hold on a device of f32 numbers, but for its working memory; known before anything
+    /// is built.
+    pub fn memory_bytes(&self, graph: &Graph) -> Result<usize> {
+        let training = Plan::training(graph, self)?.arena;
+        let arena = training.max(Plan::inference(graph, self)?.arena);
+        let parameters: usize = graph.parameters().iter().map(Parameter::len).sum();
+        let output = self.batch * graph.shape(graph.output_node()).len();
+        let passes = self.passes * (arena + parameters + 2 * output);
+        Ok(4 * (passes + (1 + self.optimiser.slots()) * parameters))
     }
 }
 

@@ -72,10 +72,15 @@ pub enum WeightsError {
 impl Weights {
     /// Reads a safetensors file.
     pub fn read(path: &Path) -> Result<Weights, WeightsError> {
-        let bytes = std::fs::read(path).map_err(|source| WeightsError::Read {
+        let read = |source| WeightsError::Read {
             path: path.into(),
             source,
-        })?;
+        };
+        if !path.metadata().map_err(read)?.is_file() {
+            // A device may have no end, and a pipe waits for somebody who writes.
+            return Err(read(std::io::Error::other("is not a regular file")));
+        }
+        let bytes = std::fs::read(path).map_err(read)?;
         Weights::decode(&bytes, path)
     }
 

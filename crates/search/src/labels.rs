@@ -7,7 +7,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::read_at_most;
+
 use crate::SearchError;
+
+/// More than a line for each of ten million pictures.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Labels by picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +24,7 @@ pub struct GivenLabels {
 impl GivenLabels {
     /// Reads a CSV file.
     pub fn read(path: &Path) -> Result<GivenLabels, SearchError> {
-        let text = std::fs::read(path).map_err(SearchError::io(path))?;
+        let text = read_at_most(path, MOST_BYTES).map_err(SearchError::io(path))?;
         let bad = |reason: String| SearchError::BadLabels {
             path: path.into(),
             reason,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_train::{
-    Checkpoint, CheckpointError, InputForm, NetworkConfig, Tensor, checkpoint_path, fingerprint,
-    write_weights,
+    Checkpoint, InputForm, NetworkConfig, Tensor, check_room, check_weights, checkpoint_path,
+    fingerprint, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -44,17 +44,7 @@ impl Model {
         };
         let network = checkpoint.config.network.clone();
         let graph = (network.architecture).graph(input.size, network.width, network.features)?;
-        for (i, p) in graph.parameters().iter().enumerate() {
-            let held = checkpoint.weights.get(i);
-            if !held.is_some_and(|t| t.name == p.name && t.shape == p.shape) {
-                let reason = format!(
-                    "it has no {} of {:?}, which its network needs",
-                    p.name, p.shape
-                );
-                let path = path.into();
-                return Err(CheckpointError::Mismatch { path, reason }.into());
-            }
-        }
+        check_weights(&graph, &checkpoint.weights, path)?;
         Ok(Model {
             path: path.into(),
             fingerprint: fingerprint(&network, &input, &checkpoint.weights),
@@ -119,6 +109,7 @@ impl Model {
             keep,
             ..NetworkOptions::new(batch)
         };
+        check_room(device, &self.graph, &options, 0)?;
         let mut network = device.network(&self.graph, &options)?;
         write_weights(&mut network, &self.weights, &self.path)?;
         Ok(network)

@@ -4,6 +4,7 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
 use anchorhood_methods::{And, AndSettings, Method, Setup, Supervised};
 
+use crate::room::check_room_of;
 use crate::training_set::check_pictures;
 use crate::{FeatureSource, MethodChoice, RunConfig, TrainError, TrainingSet};
 
@@ -23,6 +24,7 @@ pub fn build_method(
             let labels = labels.ok_or_else(|| TrainError::NoLabels {
                 data: data.name.clone(),
             })?;
+            check_room_of(device, config, &set, &graph)?;
             let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
             let setup = config.setup(device, &graph, &set);
             Ok(Box::new(Supervised::new(setup, &labels)?))
@@ -38,6 +40,7 @@ pub fn build_unlabelled(
 ) -> Result<Box<dyn Method>, TrainError> {
     check_pictures(config, set)?;
     let graph = embedding_graph(config, set.pictures.height())?;
+    check_room_of(device, config, set, &graph)?;
     let setup = config.setup(device, &graph, set);
     match config.method.name {
         MethodChoice::And => Ok(Box::new(And::new(setup, config.and())?)),
@@ -56,18 +59,6 @@ pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainEr
         // Unit length, the layer after it, is for features; a classifier's values may be as large as they like.
         MethodChoice::Supervised => graph.up_to(graph.find("fc")?),
     })
-}
-
-/// The configured network for a data set's pictures, as it comes out of a checkpoint: with features of unit length.
-pub(crate) fn network_for(
-    device: &Device,
-    config: &RunConfig,
-    set: &TrainingSet,
-    batch: usize,
-) -> Result<Network, TrainError> {
-    let (n, size) = (&config.network, set.pictures.height());
-    let graph = n.architecture.graph(size, n.width, n.features)?;
-    Ok(device.network(&graph, &NetworkOptions::new(batch))?)
 }
 
 impl RunConfig {

@@ -6,7 +6,7 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_models::{Form, Weights, WeightsError};
 
-use crate::{Checkpoint, RunConfig, TrainError};
+use crate::{Checkpoint, RunConfig, TrainError, check_room, check_weights};
 
 /// ImageNet's mean and standard deviation of each channel, which torchvision's models expect.
 pub const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
@@ -92,6 +92,10 @@ impl Encoder {
             keep,
             ..NetworkOptions::new(self.config.training.batch)
         };
+        if let EncoderSource::Checkpoint(c) = &self.source {
+            check_weights(graph, &c.weights, &self.path)?;
+        }
+        check_room(device, graph, &options, 0)?;
         let mut network = device.network(graph, &options)?;
         network.initialise(seed);
         let mut note = None;

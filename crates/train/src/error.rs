@@ -104,6 +104,38 @@ pub enum TrainError {
         /// What differs: the run's and what was asked for.
         differences: Vec<Difference>,
     },
+    /// A run resumed on other pictures.
+    #[error(
+        "{}: {others} of {pictures} pictures are not those that the run was begun on in these places: {}{}; \
+         put them back, or start a new run",
+        .path.display(),
+        .first.join(", "),
+        if .others > &.first.len() { " …" } else { "" }
+    )]
+    OtherPictures {
+        /// The run.
+        path: PathBuf,
+        /// How many differ.
+        others: usize,
+        /// Of so many.
+        pictures: usize,
+        /// The first of them.
+        first: Vec<String>,
+    },
+    /// Pictures without anything on them.
+    #[error(
+        "{data}: every pixel of its {pictures} pictures has the same colour (red {}, green {}, blue {}), so there is nothing \
+         to learn from them; look at the files",
+        .colour[0], .colour[1], .colour[2]
+    )]
+    OneColour {
+        /// The data set.
+        data: String,
+        /// How many.
+        pictures: usize,
+        /// The colour.
+        colour: [u8; 3],
+    },
     /// The loss, or a weight, is no number any more.
     #[error(
         "{what} became {value} at {position}, so training stopped; {}",
@@ -118,6 +150,8 @@ pub enum TrainError {
         position: Position,
         /// The learning rate there.
         rate: f64,
+        /// The temperature, where the method has one.
+        temperature: Option<f64>,
         /// The last good checkpoint, if there is one yet.
         checkpoint: Option<PathBuf>,
     },
@@ -177,6 +211,8 @@ impl TrainError {
             | TrainError::RunName { .. }
             | TrainError::NoSuchRun { .. }
             | TrainError::OtherSettings { .. }
+            | TrainError::OtherPictures { .. }
+            | TrainError::OneColour { .. }
             | TrainError::Weights { .. } => true,
             TrainError::Data(e) => e.is_usage(),
             _ => false,

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_discover::MemoryBank;
-use anchorhood_engine::Device;
+use anchorhood_engine::{Device, NetworkOptions};
 
-use crate::build::network_for;
 use crate::{
     Accuracy, Checkpoint, CheckpointError, Examiner, FeatureSource, Labelled, RunConfig,
-    TrainError, TrainingSet,
+    TrainError, TrainingSet, check_room, check_weights,
 };
 
 /// A checkpoint's figure, and the floors under it.
@@ -54,7 +53,12 @@ pub fn judge(
         .into());
     }
     let batch = config.training.batch.min(n).max(1);
-    let mut network = network_for(device, config, &set, batch)?;
+    let (n, size) = (&config.network, set.pictures.height());
+    let graph = n.architecture.graph(size, n.width, n.features)?;
+    check_weights(&graph, &checkpoint.weights, path)?;
+    let options = NetworkOptions::new(batch);
+    check_room(device, &graph, &options, 0)?;
+    let mut network = device.network(&graph, &options)?;
     network.initialise(config.seed);
     let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
     let untrained = examiner.network(&mut network, None)?.ok_or_else(none)?;

@@ -21,10 +21,12 @@ mod judge_layers;
 mod leftovers;
 mod position;
 mod progress;
+mod room;
 mod run;
 mod run_dir;
 mod saves;
 mod schedule;
+mod seen_pictures;
 mod trainer;
 mod training_set;
 
@@ -32,7 +34,8 @@ pub use anchorhood_files::Checked;
 pub use batch_source::Placement;
 pub use build::{build_method, build_unlabelled, embedding_graph};
 pub use checkpoint::{
-    Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, fingerprint, write_weights,
+    Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, check_weights, fingerprint,
+    write_weights,
 };
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
@@ -52,6 +55,7 @@ pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
 };
 pub use position::{Position, Standing};
+pub use room::{check_room, check_room_to_train};
 pub use run::{Outcome, train, train_method};
 pub use run_dir::{RunDir, checkpoint_path};
 pub use trainer::Trainer;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anchorhood_data::Dataset;
+use anchorhood_data::{Dataset, Split};
 use anchorhood_engine::{Device, Role};
 use anchorhood_methods::Method;
 
@@ -13,7 +13,7 @@ use crate::saves::Saves;
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
     RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
-    VERSION, build_method,
+    VERSION, build_method, seen_pictures,
 };
 
 /// How training ended.
@@ -51,8 +51,10 @@ pub fn train_method(
     let config = dir.config().clone();
     let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
     match Labelled::of(data, &config.evaluation, device) {
-        Some(mut labelled) => Run::new(dir, trainer, &mut labelled, observer, stop)?.go(device),
-        None => Run::new(dir, trainer, &mut Unlabelled, observer, stop)?.go(device),
+        Some(mut labelled) => {
+            Run::new(dir, trainer, &data.train, &mut labelled, observer, stop)?.go(device)
+        }
+        None => Run::new(dir, trainer, &data.train, &mut Unlabelled, observer, stop)?.go(device),
     }
 }
 
@@ -64,6 +66,8 @@ struct Run<'a> {
     stop: &'a AtomicBool,
     standing: Standing,
     resumed: bool,
+    /// What there is to say of the pictures of a resumed run.
+    notice: Option<String>,
     pace: Pace,
     saves: Saves,
     /// Whether anything has happened since the last checkpoint.
@@ -81,6 +85,7 @@ impl<'a> Run<'a> {
     fn new(
         dir: &'a mut RunDir,
         mut trainer: Trainer,
+        train: &Split,
         examiner: &'a mut (dyn Examiner + Send),
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
@@ -100,6 +105,10 @@ impl<'a> Run<'a> {
             standing = checkpoint.standing;
             trainer.restore(checkpoint, &last)?;
         }
+        let notice = match resumed {
+            true => seen_pictures::recognise(dir.path(), train)?,
+            false => seen_pictures::keep(dir.path(), train).map(|()| None)?,
+        };
         dir.rewind_metrics(standing.metrics_bytes)?;
         Ok(Run {
             dir,
@@ -109,6 +118,7 @@ impl<'a> Run<'a> {
             stop,
             standing,
             resumed,
+            notice,
             pace: Pace::new(),
             saves: Saves::default(),
             unsaved: false,
@@ -142,6 +152,9 @@ impl<'a> Run<'a> {
     }
 
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
+        if let Some(message) = self.notice.take() {
+            self.tell(Event::Warning { message })?;
+        }
         let rounds = self.dir.config().training.rounds;
         if self.standing.position.round > rounds {
             return self.finished();
@@ -299,8 +312,7 @@ impl<'a> Run<'a> {
         })?;
         if last_of_round {
             // Before `last`: a run that goes on from there never comes by here again.
-            let path = self.dir.checkpoint(&format!("round-{}", at.round));
-            checkpoint.save(&path)?;
+            self.dir.save(&checkpoint, &format!("round-{}", at.round))?;
         }
         self.save(&checkpoint)?;
         self.saves.written(begun);
@@ -333,8 +345,7 @@ impl<'a> Run<'a> {
     }
 
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
-        let path = self.dir.checkpoint("last");
-        checkpoint.save(&path)?;
+        let path = self.dir.save(checkpoint, "last")?;
         self.unsaved = false;
         self.saved_at = Some(self.standing.position);
         self.tell(Event::CheckpointSaved {

@@ -4,9 +4,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem};
+use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of, read_text_at_most};
 
-use crate::{Checkpoint, Event, Position, RunConfig, TrainError, leftovers};
+use crate::{Checkpoint, Event, MethodChoice, Position, RunConfig, TrainError, leftovers};
 
 /// The folder of one run, held by this process.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl RunDir {
     /// The configuration of an existing run.
     pub fn config_of(path: &Path) -> Result<RunConfig, TrainError> {
         let file = path.join("config.toml");
-        let text = match fs::read_to_string(&file) {
+        let text = match read_text_at_most(&file, RunConfig::MOST_BYTES) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(TrainError::NoSuchRun { path: path.into() });
             }
@@ -130,6 +130,15 @@ impl RunDir {
         checkpoint_path(&self.path, name)
     }
 
+    /// Saves a checkpoint under its name. A folder of checkpoints that somebody removed is made again; that of the run is not,
+    /// since without its configuration it would be no run.
+    pub(crate) fn save(&self, checkpoint: &Checkpoint, name: &str) -> Result<PathBuf, TrainError> {
+        let path = self.checkpoint(name);
+        let _ = fs::create_dir(folder_of(&path)); // it is there, or saving will say why not
+        checkpoint.save(&path)?;
+        Ok(path)
+    }
+
     /// What to say of a run where something is no number any more, after so many steps.
     pub(crate) fn diverged(&self, what: &str, value: f64, position: Position) -> TrainError {
         let last = self.checkpoint("last");
@@ -138,6 +147,10 @@ impl RunDir {
             value,
             position,
             rate: self.config.training.rate_at(position),
+            temperature: match self.config.method.name {
+                MethodChoice::And => Some(self.config.discovery.temperature),
+                MethodChoice::Supervised => None,
+            },
             checkpoint: last.exists().then_some(last),
         }
     }

@@ -55,7 +55,14 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
             width,
         });
     }
-    Ok(())
+    match set.pictures.one_colour() {
+        Some(colour) => Err(TrainError::OneColour {
+            data: set.name.clone(),
+            pictures: n,
+            colour,
+        }),
+        None => Ok(()),
+    }
 }
 
 /// A picture and its neighbours are positives, and positives are counted in 32 bits.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::files::read_text_at_most;
 use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, checkpoint_path};
 
 use crate::args::TrainArgs;
@@ -66,7 +67,7 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
         config.training.epochs = run.training.epochs;
     }
     if let Some(file) = &args.config {
-        let text = std::fs::read_to_string(file)
+        let text = read_text_at_most(file, RunConfig::MOST_BYTES)
             .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
         config = config.overlaid(&text, &file.display().to_string())?;
     }

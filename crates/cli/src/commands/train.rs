@@ -92,10 +92,11 @@ struct Training<'a> {
 }
 
 impl Training<'_> {
-    fn folder(&self) -> Result<RunDir, Failure> {
+    fn folder(&self, device: &Device) -> Result<RunDir, Failure> {
         match &self.plan {
             Plan::New(config) => {
                 anchorhood::train::check_data(config, self.data)?;
+                anchorhood::train::check_room_to_train(device, config, self.data)?;
                 Ok(match &self.args.name {
                     Some(name) => RunDir::create(&self.args.runs, name, config)?,
                     None => RunDir::create_numbered(&self.args.runs, &self.data.name, config)?,
@@ -110,7 +111,7 @@ impl Training<'_> {
     }
 
     fn on(self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
-        let mut dir = self.folder()?;
+        let mut dir = self.folder(device)?;
         let mut follower = Follower::new(dir.path(), self.args.tensorboard);
         let observer = self.observer;
         let mut observer = |event: &Event| {

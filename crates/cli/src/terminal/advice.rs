@@ -2,6 +2,7 @@
 //! helps is known here and nowhere else.
 
 use std::error::Error as StdError;
+use std::io::ErrorKind;
 
 use anchorhood::data::DataError;
 use anchorhood::engine::{Error, Fits};
@@ -11,6 +12,9 @@ use anchorhood::reproduce::ReproduceError;
 use anchorhood::search::SearchError;
 use anchorhood::serve::ServeError;
 use anchorhood::train::{CheckpointError, TrainError};
+
+/// Below this, a temperature is a likelier reason of overflow than the learning rate; the published one is 0.1.
+const LOW_TEMPERATURE: f64 = 0.05;
 
 /// What the user reads: the error's own sentence, and the way out where there is one.
 pub fn sentence(error: &(dyn StdError + 'static)) -> String {
@@ -70,12 +74,26 @@ fn data(error: &DataError) -> Option<String> {
 
 fn checkpoint(error: &CheckpointError) -> Option<String> {
     match error {
-        CheckpointError::Write { .. } => Some("make room there and go on with --resume".into()),
+        CheckpointError::Write { source, .. } => Some(written(source.kind()).into()),
         CheckpointError::OtherMemory { .. } => Some("judge with --features recomputed".into()),
         CheckpointError::Engine(error) => engine(error),
         CheckpointError::Read { .. }
         | CheckpointError::Damaged { .. }
         | CheckpointError::Mismatch { .. } => None,
+    }
+}
+
+/// What to do where a checkpoint could not be written.
+fn written(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            "the run's folder was moved or removed: put it back and go on with --resume, or start a new run"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "allow writing there and go on with --resume"
+        }
+        // A full disk says so in several ways.
+        _ => "make room there and go on with --resume",
     }
 }
 
@@ -91,9 +109,17 @@ fn train(error: &TrainError) -> Option<String> {
         }
         TrainError::RunName { .. } => "give such a --name, and its place with --runs".into(),
         TrainError::Busy { .. } => "wait for it, or choose another --name".into(),
-        TrainError::Diverged { rate, .. } => {
-            format!("start a new run with a lower --lr than {rate:?}")
-        }
+        TrainError::Diverged {
+            rate, temperature, ..
+        } => match temperature {
+            // The gradient grows as the temperature falls.
+            Some(tau) if *tau < LOW_TEMPERATURE => {
+                format!(
+                    "start a new run with a higher --tau than {tau:?}, or a lower --lr than {rate:?}"
+                )
+            }
+            _ => format!("start a new run with a lower --lr than {rate:?}"),
+        },
         TrainError::LoaderEnded => "go on with --resume".into(),
         TrainError::DeviceFailed { .. } => "go on with --resume once the device works".into(),
         TrainError::Engine(error) => return engine(error),
@@ -104,6 +130,8 @@ fn train(error: &TrainError) -> Option<String> {
         | TrainError::NoLabels { .. }
         | TrainError::NoSuchRun { .. }
         | TrainError::OtherSettings { .. }
+        | TrainError::OtherPictures { .. }
+        | TrainError::OneColour { .. }
         | TrainError::Io { .. }
         | TrainError::Weights { .. } => return None,
     })

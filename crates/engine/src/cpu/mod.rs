@@ -87,6 +87,10 @@ impl Backend for Cpu {
         format!("CPU, {} threads, {}", self.threads(), self.level)
     }
 
+    fn is_host(&self) -> bool {
+        true
+    }
+
     fn within(&self, work: &mut (dyn FnMut() + Send)) {
         self.install(work);
     }

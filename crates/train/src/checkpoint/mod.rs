@@ -23,7 +23,7 @@ use crate::{RunConfig, Standing, TrainingSet};
 
 pub use fingerprint::fingerprint;
 use network_state::write_all;
-pub use network_state::{Slot, Tensor, tensors_of, write_weights};
+pub use network_state::{Slot, Tensor, check_weights, tensors_of, write_weights};
 
 /// A network beside the one that embeds: a projector, a predictor, a momentum encoder.
 #[derive(Clone, Debug, PartialEq)]

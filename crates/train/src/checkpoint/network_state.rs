@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_engine::{Network, Parameter, Role, Tensors};
+use anchorhood_engine::{Graph, Network, Parameter, Role, Tensors};
 
 use super::CheckpointError;
 
@@ -70,6 +70,18 @@ pub fn write_weights(
     path: &Path,
 ) -> Result<(), CheckpointError> {
     write_all(network, weights, None, path)
+}
+
+/// Refuses weights that a network of this graph does not have, before there is one: what a small file promises may be more than
+/// memory holds. `path` names the file in errors.
+pub fn check_weights(
+    graph: &Graph,
+    weights: &[Tensor],
+    path: &Path,
+) -> Result<(), CheckpointError> {
+    let wanted = graph.parameters().iter().enumerate();
+    let mut all = wanted.map(|(i, p)| matching(weights.get(i), p, path));
+    all.try_for_each(|tensor| tensor.map(|_| ()))
 }
 
 /// Writes weights into a network and, where there are any to write, slots; `path` names the file in errors.

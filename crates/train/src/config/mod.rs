@@ -62,6 +62,9 @@ impl RunConfig {
         toml::to_string_pretty(self).expect("a configuration is plain tables of plain values")
     }
 
+    /// What a configuration file may have: a hundred times what any does.
+    pub const MOST_BYTES: u64 = 1 << 20;
+
     /// Read back; `place` names the file in errors.
     pub fn from_toml(text: &str, place: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))

@@ -17,6 +17,8 @@ pub enum Range {
     Positive,
     /// 0 or more.
     NotNegative,
+    /// From the one to the other.
+    Between(f64, f64),
     /// From 0 to 1.
     Share,
     /// From 0 to 1, but not 1 itself.
@@ -43,6 +45,10 @@ impl Range {
                 value >= 0.0 && value.is_finite(),
                 "must be 0 or more".into(),
             ),
+            Range::Between(least, most) => (
+                (least..=most).contains(&value),
+                format!("must be between {least} and {most}"),
+            ),
             Range::Share => ((0.0..=1.0).contains(&value), "must be in [0, 1]".into()),
             Range::ShareBelowOne => ((0.0..1.0).contains(&value), "must be in [0, 1)".into()),
             Range::Below(most, why) if value >= most => {
@@ -67,6 +73,8 @@ impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Number::Whole(n) => n.fmt(f),
+            // Nobody counts thirty zeros.
+            Number::Real(x) if *x != 0.0 && !(1e-6..1e15).contains(&x.abs()) => write!(f, "{x:e}"),
             Number::Real(x) => x.fmt(f),
         }
     }
@@ -90,13 +98,22 @@ mod tests {
         );
         assert_eq!(says(Range::Positive, 0.0), "must be above 0, is 0");
         assert_eq!(says(Range::NotNegative, -0.5), "must be 0 or more, is -0.5");
+        assert_eq!(
+            says(Range::Between(0.001, 1000.0), 1e-30),
+            "must be between 0.001 and 1000, is 1e-30"
+        );
         assert_eq!(says(Range::Share, 1.5), "must be in [0, 1], is 1.5");
         assert_eq!(says(Range::ShareBelowOne, 1.0), "must be in [0, 1), is 1");
         assert_eq!(
             says(Range::Below(1.0, "or else"), 1.0),
             "must be below 1, or else"
         );
-        for range in [Range::Positive, Range::NotNegative, Range::Share] {
+        for range in [
+            Range::Positive,
+            Range::NotNegative,
+            Range::Share,
+            Range::Between(0.1, 1.0),
+        ] {
             assert!(!says(range, f64::NAN).is_empty() && says(range, 0.5).is_empty());
         }
     }

@@ -7,7 +7,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Range::{
-    Any, AtLeastOne, AtMost, Augmentation, Below, NotNegative, Positive, Share, ShareBelowOne,
+    Any, AtLeastOne, AtMost, Augmentation, Below, Between, NotNegative, Positive, Share,
+    ShareBelowOne,
 };
 use super::declare::{absent, first, setting, settings};
 use super::preset::Start;
@@ -17,6 +18,9 @@ use super::{
     CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
     ScheduleChoice, Setting,
 };
+
+/// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
+const TEMPERATURE: super::Range = Between(1e-3, 1e3);
 
 settings! {
     /// All settings of a run.
@@ -106,7 +110,7 @@ settings! {
     /// `[discovery]`: the settings of Anchor Neighbourhood Discovery.
     discovery: DiscoveryConfig, "Discovery" {
         /// τ: temperature of the loss and the entropy.
-        temperature: f64 = 0.1; [Positive], flag long("tau");
+        temperature: f64 = 0.1; [TEMPERATURE], flag long("tau");
         /// η: share of the new feature in the memory.
         memory_rate: f64 = 0.5; [Share, Positive], flag long("eta");
         /// k: neighbours of an anchor.
@@ -151,7 +155,7 @@ settings! {
         /// Neighbours that vote in the kNN classifier.
         k: usize = 200; [AtLeastOne], flag long("knn-k").value("K");
         /// τ of their weights.
-        temperature: f64 = 0.07; [Positive], flag long("knn-tau").value("TAU");
+        temperature: f64 = 0.07; [TEMPERATURE], flag long("knn-tau").value("TAU");
         /// Which features of the training pictures vote.
         features: FeatureSource = FeatureSource::Memory; [Any], flag long("knn-features");
         /// Epochs between evaluations; a round's last epoch is always evaluated.
