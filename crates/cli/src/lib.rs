@@ -5,11 +5,14 @@
 //! stderr; the exit code is 2 for something that cannot be asked for, 1 for something that failed, 130 for a run that was
 //! interrupted and saved.
 
-/// As std's, but without a panic where nobody reads stderr any more: that is no reason to end a run of weeks.
+/// As std's, but without a panic where nobody reads stderr any more, which is no reason to end a run of weeks; and nothing in the
+/// text acts on the terminal.
 macro_rules! eprintln {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*); // nobody is there to be told
+        let text = format!($($text)*);
+        // nobody is there to be told
+        let _ = writeln!(std::io::stderr(), "{}", crate::terminal::output::printable(&text));
     }};
 }
 
@@ -27,12 +30,14 @@ use terminal::failure::Failure;
 
 /// Runs a command line, whose first word is the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    anchorhood::files::explain_bus_errors();
     let args = Args::try_parse_from(words).unwrap_or_else(|e| e.exit());
     match command(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = &failure.message {
-                eprintln!("error: {message}");
+                // So that no line of a message, or of a name in it, looks like one of the program's.
+                eprintln!("error: {}", message.replace('\n', "\n  "));
             }
             ExitCode::from(failure.code)
         }

@@ -20,6 +20,7 @@ fn a_run_leaves_what_it_promises() {
         "config.toml",
         "curve.svg",
         "metrics.jsonl",
+        "pictures.safetensors",
         "report.html",
     ];
     assert_eq!(names(&run), expected);

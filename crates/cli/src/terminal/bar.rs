@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::output::{duration, grouped};
+use crate::terminal::output::{duration, grouped, printable};
 
 /// A bar in the program's style; hidden where asked, and where stderr is no terminal.
 pub fn styled(hidden: bool) -> ProgressBar {
@@ -38,7 +38,7 @@ impl Bar {
     /// `what` says what is done to the things. A quiet one shows nothing.
     pub fn new(what: impl Into<String>, quiet: bool) -> Bar {
         let (bar, what) = (styled(quiet), what.into());
-        bar.set_prefix(what.clone());
+        bar.set_prefix(printable(&what).into_owned());
         Bar {
             bar,
             what,
@@ -111,7 +111,7 @@ impl Bar {
     pub fn say(&self, text: &str) {
         match self.bar.is_hidden() {
             true => eprintln!("{text}"),
-            false => self.bar.println(text),
+            false => self.bar.println(printable(text)),
         }
     }
 

@@ -76,7 +76,7 @@ impl Drawer {
         if self.bar.is_hidden() {
             eprintln!("{text}");
         } else {
-            self.bar.println(text);
+            self.bar.println(output::printable(text));
         }
     }
 

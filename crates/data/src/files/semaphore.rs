@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn small_ones_never_wait_and_large_ones_in_turn() {
         let semaphore = Semaphore::new(1000, 4);
-        let _large = semaphore.acquire(5000);
+        let large = semaphore.acquire(5000);
         let clock = Instant::now();
         drop(semaphore.acquire(1000 / 32));
         assert!(clock.elapsed() < Duration::from_secs(5), "it did not wait");
@@ -124,7 +124,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(!second.is_finished(), "a middling one waits for its turn");
-            drop(_large);
+            drop(large);
         });
     }
 

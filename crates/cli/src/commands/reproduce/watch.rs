@@ -5,7 +5,7 @@ use anchorhood::train::{Event, Subject};
 use indicatif::ProgressBar;
 
 use crate::terminal::bar::styled;
-use crate::terminal::output::duration;
+use crate::terminal::output::{duration, printable};
 
 /// Shows it.
 pub struct Watcher {
@@ -85,7 +85,7 @@ impl Watcher {
         match (self.quiet, self.bar.is_hidden()) {
             (true, _) => {}
             (_, true) => eprintln!("{text}"),
-            _ => self.bar.println(text),
+            _ => self.bar.println(printable(text)),
         }
     }
 
