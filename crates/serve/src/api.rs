@@ -1,5 +1,7 @@
 //! The questions of the page, as JSON. `openapi.json` says the same in a form that programs read.
 
+use std::fs::File;
+use std::io::{self, Read, Take};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,15 +9,18 @@ use anchorhood_evaluate::{Layout, layout};
 use anchorhood_report::{Summary, chart_figures, read_metrics};
 use anchorhood_search::{Hit, SearchError};
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header;
+use axum::http::header::{self, HeaderName};
 use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinError;
 
 use crate::asked::{Asked, Written};
-use crate::catalog::Shown;
+use crate::catalog::{Shown, Whole};
 use crate::error::Refusal;
 use crate::site::{Contents, Site};
 
@@ -25,6 +30,8 @@ pub(crate) const MOST_NEIGHBOURS: usize = 500;
 const MOST_LISTED: usize = 500;
 /// Points on the map, at most.
 const MOST_ON_MAP: usize = 2000;
+/// Bytes of a file that are read at a time.
+const PART: u64 = 32 << 10;
 pub(crate) type Shared = State<Arc<Site>>;
 pub(crate) type Answer = Result<Json<Value>, Refusal>;
 
@@ -86,8 +93,28 @@ pub(crate) async fn picture(
 ) -> Result<Response, Refusal> {
     let now = site.now();
     let i = known(&now, &id)?;
-    let shown = blocking(move || now.shelf.whole(i)).await?;
-    shown.map(sent).map_err(Refusal::missing)
+    let turn = site.turn_to_read().await?;
+    let whole = blocking(turn, move || now.shelf.whole(i)).await?;
+    match whole.map_err(Refusal::missing)? {
+        Whole::Made(shown) => Ok(sent(shown)),
+        Whole::File { kind, length, file } => {
+            let length = (header::CONTENT_LENGTH, length.to_string());
+            Ok(([length], as_kind(kind), Body::from_stream(read(file))).into_response())
+        }
+    }
+}
+
+/// A file by parts, each read when the one before it was sent: a client that reads slowly, or not, holds one of them.
+fn read(file: Take<File>) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold(file, |mut file| async move {
+        let part = tokio::task::spawn_blocking(move || {
+            let mut part = Vec::with_capacity(PART as usize);
+            file.by_ref().take(PART).read_to_end(&mut part)?;
+            Ok::<_, io::Error>((part, file))
+        });
+        let (part, file) = part.await.map_err(io::Error::other)??;
+        Ok((!part.is_empty()).then(|| (Bytes::from(part), file)))
+    })
 }
 
 /// How large.
@@ -113,18 +140,21 @@ pub(crate) async fn small(
     if let Some(shown) = now.shelf.small_at_hand(i, side) {
         return Ok(sent(shown));
     }
-    let _turn = site.turn_to_decode().await?;
-    let shown = blocking(move || now.shelf.small(i, side)).await?;
+    let turn = site.turn_to_decode().await?;
+    let shown = blocking(turn, move || now.shelf.small(i, side)).await?;
     shown.map(sent).map_err(Refusal::missing)
 }
 
 fn sent(shown: Shown) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, shown.kind),
+    (as_kind(shown.kind), Bytes::from_owner(shown.bytes)).into_response()
+}
+
+fn as_kind(kind: &'static str) -> [(HeaderName, &'static str); 2] {
+    [
+        (header::CONTENT_TYPE, kind),
         // The next server at this address may have another picture of this number, and a newer checkpoint looks elsewhere.
         (header::CACHE_CONTROL, "private, no-cache"),
-    ];
-    (headers, Bytes::from_owner(shown.bytes)).into_response()
+    ]
 }
 
 /// A picture's number; names and paths are none.
@@ -174,8 +204,8 @@ pub(crate) async fn search_by_id(State(site): Shared, Asked(query): Asked<ById>)
     let begun = Instant::now();
     let k = query.k.clamp(1, MOST_NEIGHBOURS);
     let asked = now.clone();
-    let _turn = site.turn_to_search().await?;
-    let hits = blocking(move || {
+    let turn = site.turn_to_search().await?;
+    let hits = blocking(turn, move || {
         let index = &asked.shelf.index;
         let hits = index.nearest(index.vector(i)?, k + 1)?.into_iter();
         Ok(hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>())
@@ -210,8 +240,7 @@ pub(crate) fn told(
 /// `GET /api/map`: where the pictures lie, alike ones near.
 pub(crate) async fn map(State(site): Shared) -> Answer {
     let now = site.now();
-    let asked = now.clone();
-    let map = blocking(move || laid_out(&asked).clone()).await?;
+    let map = laid_out(&now).await?;
     let points: Vec<Value> = map
         .chosen
         .iter()
@@ -229,19 +258,34 @@ pub(crate) async fn map(State(site): Shared) -> Answer {
     Ok(Json(json!({ "points": points, "of": now.shelf.len() })))
 }
 
-/// The map, made once.
-pub(crate) fn laid_out(now: &Contents) -> &Layout {
-    let parts = now.shelf.index.parts();
+/// The map, made once, by a task that goes on when who asked first goes away; those who ask meanwhile wait, without a thread.
+pub(crate) async fn laid_out(now: &Arc<Contents>) -> Result<&Layout, Refusal> {
+    if now.map.get().is_none() {
+        let asked = now.clone();
+        let making = tokio::spawn(async move {
+            let shown = asked.clone();
+            let make = || tokio::task::spawn_blocking(move || made(&shown));
+            asked.map.get_or_try_init(make).await.map(|_| ())
+        });
+        making.await.map_err(inside)?.map_err(inside)?;
+    }
+    now.map
+        .get()
+        .ok_or_else(|| Refusal::failed("there is no map"))
+}
+
+fn made(now: &Contents) -> Layout {
+    let index = &now.shelf.index;
     // Every block was found right when the shelf was made, and is not looked at again.
-    let vectors = now.shelf.index.vectors().unwrap_or_default();
-    let make = || layout(vectors, parts.dim, MOST_ON_MAP);
-    now.map.get_or_init(make)
+    let vectors = index.vectors().unwrap_or_default();
+    layout(vectors, index.parts().dim, MOST_ON_MAP)
 }
 
 /// `GET /api/curves`: the run's charts as they are now.
 pub(crate) async fn curves(State(site): Shared) -> Answer {
     let metrics = site.run_folder()?.join("metrics.jsonl");
-    let drawn = blocking(move || {
+    let turn = site.turn_to_read().await?;
+    let drawn = blocking(turn, move || {
         let summary = Summary::of(&read_metrics(&metrics)?);
         let html = chart_figures(&summary)?;
         Ok::<_, anchorhood_report::ReportError>((summary, html))
@@ -256,10 +300,19 @@ pub(crate) async fn curves(State(site): Shared) -> Answer {
     })))
 }
 
-/// Work that would keep other requests waiting, on a thread of its own.
+/// Work that would keep other requests waiting, on a thread of its own. It goes on when who asked goes away, and has its turn
+/// until it ends.
 pub(crate) async fn blocking<T: Send + 'static>(
+    turn: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Refusal::failed("this request failed inside the server; others go on"))
+    let done = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    done.await.map_err(inside)
+}
+
+fn inside(_: JoinError) -> Refusal {
+    Refusal::failed("this request failed inside the server; others go on")
 }

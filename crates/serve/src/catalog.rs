@@ -1,5 +1,7 @@
 //! The pictures that can be looked at, and nothing else: an index's files, or a run's training pictures.
 
+use std::fs::File;
+use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +15,9 @@ use crate::kept::Kept;
 const QUALITY: u8 = 88;
 /// A picture file larger than this is not sent whole.
 const LARGEST_FILE: u64 = 64 << 20;
+/// So many bytes tell what kind of picture it is.
+const FIRST: u64 = 64;
+const GONE: &str = "the picture is gone";
 /// Small pictures are kept up to so many bytes.
 const KEPT: usize = 64 << 20;
 
@@ -35,6 +40,16 @@ pub struct Catalog {
     kept: Kept,
 }
 
+/// A picture whole: made now, or as its file is.
+pub(crate) enum Whole {
+    Made(Shown),
+    File {
+        kind: &'static str,
+        length: u64,
+        file: Take<File>,
+    },
+}
+
 /// A picture as a browser takes it.
 pub(crate) struct Shown {
     pub kind: &'static str,
@@ -42,8 +57,17 @@ pub(crate) struct Shown {
 }
 
 impl Catalog {
-    /// The pictures of an index.
-    pub fn of_index(name: String, index: PictureIndex) -> Result<Catalog, ServeError> {
+    /// The pictures of an index, in the folder it names; where that is as wide as a disk or somebody's home, whoever serves
+    /// it must have said so by `folder`, since an index may come from anywhere.
+    pub fn of_index(
+        name: String,
+        mut index: PictureIndex,
+        folder: Option<&Path>,
+    ) -> Result<Catalog, ServeError> {
+        match folder {
+            Some(folder) => index.moved_to(folder),
+            None => refuse_wide(&index)?,
+        }
         // A damaged index is told of before anybody is served, not in the middle of it.
         let vectors = index.vectors().map(|_| ());
         vectors.map_err(|e| ServeError::Catalog(e.to_string()))?;
@@ -102,17 +126,20 @@ impl Catalog {
     }
 
     /// The picture whole, or why not.
-    pub(crate) fn whole(&self, i: usize) -> Result<Shown, String> {
+    pub(crate) fn whole(&self, i: usize) -> Result<Whole, String> {
         match &self.pixels {
-            Pixels::Split(train) => png(train, i),
+            Pixels::Split(train) => png(train, i).map(Whole::Made),
             Pixels::Files(root) => {
-                let bytes = self.file(root, i)?;
-                let format = image::guess_format(&bytes);
-                let format =
-                    format.map_err(|_| "the file is not a picture any more".to_string())?;
-                Ok(Shown {
-                    kind: kind_of(format)?,
-                    bytes: bytes.into(),
+                let (mut file, length) = self.file(root, i)?;
+                let mut first = vec![];
+                let read = (&mut file).take(FIRST).read_to_end(&mut first);
+                let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
+                let kind = kind.ok_or("the file is not a picture any more")?;
+                file.rewind().map_err(|_| GONE)?;
+                Ok(Whole::File {
+                    kind: kind_of(kind)?,
+                    length,
+                    file: file.take(length),
                 })
             }
         }
@@ -143,24 +170,61 @@ impl Catalog {
             // Larger than they are they would only be heavier.
             Pixels::Split(train) if train.pictures.height() <= side => png(train, i),
             Pixels::Split(train) => jpeg(&Picture::from_bytes(&png(train, i)?.bytes)?, side),
-            Pixels::Files(root) => jpeg(&Picture::from_bytes(&self.file(root, i)?)?, side),
+            Pixels::Files(root) => jpeg(&Picture::from_bytes(&self.bytes(root, i)?)?, side),
         }?;
         self.kept.put((i, side), made.bytes.clone());
         Ok(made)
     }
 
-    /// A file's bytes. Whatever an index or a link says, only files inside the folder are read.
-    fn file(&self, root: &Path, i: usize) -> Result<Vec<u8>, String> {
-        let path = picture_named(root, self.index.name(i));
-        let gone = |_| "the picture is gone".to_string();
-        let path = path.canonicalize().map_err(gone)?;
-        if !path.starts_with(root) {
-            return Err("the picture lies outside the indexed folder".into());
+    fn bytes(&self, root: &Path, i: usize) -> Result<Vec<u8>, String> {
+        let (file, length) = self.file(root, i)?;
+        let mut bytes = Vec::with_capacity(length as usize);
+        let read = file.take(length).read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(|_| GONE.into())
+    }
+
+    /// A file and its length. Whatever an index or a link says, only files of the index are opened.
+    fn file(&self, root: &Path, i: usize) -> Result<(File, u64), String> {
+        let path = self.indexed(root, i)?;
+        let about = path.metadata().map_err(|_| GONE)?;
+        // Opening what is no file could wait for ever.
+        if !about.is_file() {
+            return Err(GONE.into());
         }
-        if path.metadata().map_err(gone)?.len() > LARGEST_FILE {
+        if about.len() > LARGEST_FILE {
             return Err("the picture's file is too large to be sent".into());
         }
-        std::fs::read(&path).map_err(gone)
+        let file = File::open(&path).map_err(|_| GONE)?;
+        Ok((file, about.len()))
+    }
+
+    /// Where a picture lies, links followed: the place that its name says, or that of another picture of the index.
+    fn indexed(&self, root: &Path, i: usize) -> Result<PathBuf, String> {
+        let named = picture_named(root, self.index.name(i));
+        let path = named.canonicalize().map_err(|_| GONE)?;
+        let Ok(inside) = path.strip_prefix(root) else {
+            return Err("the picture lies outside the indexed folder".into());
+        };
+        let names = &self.index.parts().names;
+        match path == named || names.iter().any(|name| Path::new(name) == inside) {
+            true => Ok(path),
+            false => Err("the picture is a link to a file that is not in the index".into()),
+        }
+    }
+}
+
+/// A folder that holds everything, or all that is somebody's.
+fn refuse_wide(index: &PictureIndex) -> Result<(), ServeError> {
+    let folder = &index.parts().folder;
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let whole = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
+    match folder.is_absolute() && whole {
+        false => Ok(()),
+        true => Err(ServeError::WideFolder {
+            index: index.path().display().to_string(),
+            folder: folder.display().to_string(),
+        }),
     }
 }
 
@@ -222,7 +286,79 @@ mod tests {
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
-        Catalog::of_index("test".into(), index).unwrap()
+        Catalog::of_index("test".into(), index, None).unwrap()
+    }
+
+    fn whole(shelf: &Catalog, i: usize) -> Vec<u8> {
+        let mut bytes = vec![];
+        match shelf.whole(i).map_err(|why| panic!("{why}")) {
+            Ok(Whole::File { mut file, .. }) => file.read_to_end(&mut bytes).unwrap(),
+            _ => panic!("it is in a file"),
+        };
+        bytes
+    }
+
+    #[test]
+    fn a_folder_as_wide_as_the_disk_must_be_meant() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap().join("secret.png");
+        RgbImage::new(4, 4).save(&path).unwrap();
+        let named = path.to_str().unwrap().trim_start_matches('/').to_string();
+        let parts = |folder: &Path| IndexParts {
+            folder: folder.into(),
+            names: vec![named.clone()],
+            classes: vec![None],
+            dim: 2,
+            vectors: vec![1.0, 0.0].into(),
+            ..IndexParts::default()
+        };
+        let index = |folder| PictureIndex::from_parts(Path::new("x.index"), parts(folder)).unwrap();
+        let home = std::env::home_dir().unwrap_or("/".into());
+        for folder in [Path::new("/"), Path::new("/tmp/.."), &home] {
+            let refused = Catalog::of_index("x".into(), index(folder), None);
+            assert!(
+                matches!(refused, Err(ServeError::WideFolder { .. })),
+                "{folder:?}"
+            );
+        }
+        let meant = Catalog::of_index("x".into(), index(Path::new("/")), Some(Path::new("/")));
+        assert!(meant.unwrap().whole(0).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_leads_to_a_picture_of_the_index_or_nowhere() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().canonicalize().unwrap();
+        for name in ["mine.png", "other.png"] {
+            RgbImage::new(4, 4).save(folder.join(name)).unwrap();
+        }
+        for (to, link) in [("mine.png", "a.png"), ("other.png", "b.png"), (".", "c")] {
+            std::os::unix::fs::symlink(to, folder.join(link)).unwrap();
+        }
+        let names = ["mine.png", "a.png", "b.png", "c/mine.png", "c/other.png"];
+        let shelf = index(&folder, &names);
+        let shown = (0..5).map(|i| shelf.whole(i).is_ok());
+        assert_eq!(shown.collect::<Vec<_>>(), [true, true, false, true, false]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path().join("pipe.png"))
+            .status();
+        if !made.is_ok_and(|s| s.success()) {
+            anchorhood_testing::skip("no mkfifo");
+            return;
+        }
+        std::fs::create_dir(folder.path().join("folder.png")).unwrap();
+        let shelf = index(folder.path(), &["pipe.png", "folder.png"]);
+        for i in 0..2 {
+            assert!(shelf.whole(i).err().unwrap().contains("gone"));
+            assert!(shelf.small(i, 16).is_err());
+        }
     }
 
     #[test]
@@ -247,7 +383,10 @@ mod tests {
             "link.png",
         ];
         let shelf = index(&folder, &names);
-        assert_eq!(shelf.whole(0).unwrap().kind, "image/png");
+        assert_eq!(
+            whole(&shelf, 0),
+            std::fs::read(folder.join("mine.png")).unwrap()
+        );
         for (i, part) in [
             (1, "outside"),
             (2, "outside"),
@@ -280,10 +419,7 @@ mod tests {
         let found = anchorhood_data::find_pictures(folder.path()).unwrap();
         let names: Vec<&str> = found.files.iter().map(|f| f.name.as_str()).collect();
         let shelf = index(folder.path(), &names);
-        let sides = (0..2).map(|i| {
-            let shown = shelf.whole(i).unwrap();
-            image::load_from_memory(&shown.bytes).unwrap().width()
-        });
+        let sides = (0..2).map(|i| image::load_from_memory(&whole(&shelf, i)).unwrap().width());
         assert_eq!(sides.collect::<Vec<_>>(), [4, 6]);
         assert!(shelf.small(1, 16).is_ok());
     }

@@ -51,10 +51,11 @@ impl Collection {
         })
     }
 
-    /// The pictures of an index; with the model it was made with, pictures can be uploaded.
+    /// The pictures of an index, in `folder` where that is given; with the model it was made with, pictures can be uploaded.
     pub fn of_index(
         name: String,
         index: PictureIndex,
+        folder: Option<&Path>,
         model: Option<Model>,
     ) -> Result<Collection, ServeError> {
         if let Some(model) = &model {
@@ -62,7 +63,7 @@ impl Collection {
         }
         Ok(Collection {
             layer: index.parts().layer.clone(),
-            shelf: Catalog::of_index(name, index)?,
+            shelf: Catalog::of_index(name, index, folder)?,
             rounds: vec![],
             run: None,
             model: model.map(|model| ServedModel { model, look: None }),

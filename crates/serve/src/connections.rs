@@ -1,41 +1,73 @@
-//! Connections, from being taken to being closed. A client that does not come to the end of its request's header in time
-//! loses its connection, however it spreads the bytes; so does one that asks nothing more, which a browser expects of any
-//! server and answers with a new connection. A request whose header is there is not hurried by this.
+//! Connections, from being taken to being closed. There are so many at most; whoever comes later waits in the system's queue
+//! until one ends, and none is kept for long by somebody who does not go on:
+//!
+//! - a client that does not come to the end of its request's header in time loses its connection, however it spreads the
+//!   bytes; so does one that asks nothing more, which a browser expects of any server and answers with a new connection;
+//! - an upload has a longest time ([`upload`](crate::upload));
+//! - an answer must be taken ([`paced`](crate::paced)).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::serve::Listener;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::Stop;
+use crate::guard::Caller;
+use crate::paced::{self, Paced};
+
+/// Bytes of a connection that wait to be read or to be sent, at most; a header is not longer.
+const BUFFER: usize = 32 << 10;
+
+/// What is allowed to whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub connections: usize,
+    pub longest_header: Duration,
+}
 
 /// Takes connections until the word to stop, and ends when the last request under way is answered.
 pub(crate) async fn serve(
     mut listener: TcpListener,
     router: Router,
-    longest_header: Duration,
+    limits: Limits,
     mut stop: Stop,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(longest_header);
+        .header_read_timeout(limits.longest_header)
+        .max_buf_size(BUFFER);
     let open = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(limits.connections));
     loop {
-        let (stream, _) = tokio::select! {
+        let taken = async {
+            let place = places.clone().acquire_owned().await;
             // This one goes on after errors, as when too many files are open.
-            taken = Listener::accept(&mut listener) => taken,
+            (place, Listener::accept(&mut listener).await)
+        };
+        let (place, (stream, address)) = tokio::select! {
+            taken = taken => taken,
             () = stop.wait() => break,
         };
-        let service = TowerToHyperService::new(router.clone());
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+        let router = TowerToHyperService::new(router.clone());
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(Caller(address.ip()));
+            router.call(request)
+        });
+        let stream = TokioIo::new(Paced::new(stream, paced::PATIENCE));
+        let connection = open.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
             // A connection that breaks off concerns nobody else.
             let _ = connection.await;
+            drop(place);
         });
     }
     drop(listener);

@@ -1,7 +1,7 @@
 //! Why a page cannot be served, and what a request is told that cannot be answered.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -35,6 +35,16 @@ pub enum ServeError {
     /// A token that can be guessed, or not be typed into an address.
     #[error("a token has at least 8 letters, digits, dashes or underscores, and nothing else")]
     BadToken,
+    /// An index from somewhere names a folder that holds nearly everything, as `/` does.
+    #[error(
+        "{index}: this index says that its pictures are in {folder}, which holds more than pictures to be shown"
+    )]
+    WideFolder {
+        /// The index.
+        index: String,
+        /// The folder it names.
+        folder: String,
+    },
     /// A run's memory is of other pictures than its data set has.
     #[error("{name}: the run remembers {remembered} pictures, and its data set has {pictures} now")]
     OtherPictures {
@@ -65,6 +75,9 @@ pub enum ServeError {
     System(#[from] std::io::Error),
 }
 
+/// Seconds after which what was refused for a while may be asked again.
+const AGAIN: &str = "5";
+
 /// A request that cannot be answered: a code and a sentence.
 #[derive(Debug)]
 pub(crate) struct Refusal(pub StatusCode, pub String);
@@ -81,10 +94,29 @@ impl Refusal {
     pub fn failed(sentence: impl Into<String>) -> Self {
         Refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence.into())
     }
+
+    pub fn busy(sentence: impl Into<String>) -> Self {
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, sentence.into())
+    }
+
+    /// Whether the same may be asked again in a while.
+    fn passes(&self) -> bool {
+        [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ]
+        .contains(&self.0)
+    }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.0, Json(json!({ "error": self.1 }))).into_response()
+        let passes = self.passes();
+        let mut response = (self.0, Json(json!({ "error": self.1 }))).into_response();
+        if passes {
+            let seconds = HeaderValue::from_static(AGAIN);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
     }
 }

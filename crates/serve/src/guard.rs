@@ -1,54 +1,80 @@
-//! Who may look? This machine alone, or whoever has the token.
+//! Who may look? This machine alone, or whoever has the token; and no other site's page.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::cross_site;
 use crate::error::Refusal;
 use crate::site::Site;
 
-const COOKIE: &str = "anchorhood_token";
+/// The address a request came from, which its connection knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller(pub IpAddr);
 
-/// Lets a request through, or not. Nothing may be framed or loaded from elsewhere by the page.
+/// What a browser is told with every answer: nothing may be framed, loaded from elsewhere by the page, or shown by another
+/// site's, and nothing is to be kept unless the answer says so.
+const TOLD: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+];
+
+/// Lets a request through, or not.
 pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    let admitted = match &site.token {
-        Some(token) => given(&request, token),
-        None => from_here(request.headers()).map(|()| None),
-    };
-    let mut response = match admitted {
+    let (parts, body) = request.into_parts();
+    let mut response = match admitted(&site, &parts).await {
         Err(refusal) => refusal.into_response(),
         Ok(cookie) => {
-            let mut response = next.run(request).await;
+            let mut response = next.run(Request::from_parts(parts, body)).await;
             if let Some(cookie) = cookie {
                 response.headers_mut().insert(header::SET_COOKIE, cookie);
             }
             response
         }
     };
-    let headers = response.headers_mut();
-    let policy = "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(policy),
-    );
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("no-referrer"),
-    );
+    for (name, value) in TOLD {
+        let headers = response.headers_mut();
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
     response
+}
+
+/// A cookie to be set, if any, or why not.
+async fn admitted(site: &Site, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
+    cross_site::refuse(request)?;
+    let nowhere = Caller(IpAddr::from([0; 4]));
+    let Caller(from) = *request.extensions.get().unwrap_or(&nowhere);
+    match &site.session {
+        Some(session) => session.admit(request, from).await,
+        None => from_here(&request.headers).map(|()| None),
+    }
 }
 
 /// A stranger's page could name this machine by a name of its own; a browser then says that name.
 fn from_here(headers: &HeaderMap) -> Result<(), Refusal> {
-    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
+    // A name that is not text is none of this machine's.
+    let host = headers.get(header::HOST);
+    let host = host.map(|h| h.to_str().unwrap_or("?"));
     let name = host.map(|h| match h.rsplit_once(':') {
         Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
         _ => h,
@@ -62,41 +88,6 @@ fn from_here(headers: &HeaderMap) -> Result<(), Refusal> {
             format!("this page is for this machine alone, not for {name:?}"),
         )),
     }
-}
-
-/// The token in a header, a cookie or the address; in the address it becomes a cookie, so that links need not carry it.
-fn given(request: &Request, token: &str) -> Result<Option<HeaderValue>, Refusal> {
-    let text = |name| request.headers().get(name).and_then(|v| v.to_str().ok());
-    let bearer = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
-    let cookies = text(header::COOKIE).unwrap_or("").split(';');
-    let cookie = cookies
-        .filter_map(|c| c.trim().split_once('='))
-        .find(|c| c.0 == COOKIE);
-    if bearer
-        .into_iter()
-        .chain(cookie.map(|c| c.1))
-        .any(|t| same(t, token))
-    {
-        return Ok(None);
-    }
-    let query = request.uri().query().unwrap_or("").split('&');
-    let named = query
-        .filter_map(|q| q.strip_prefix("token="))
-        .any(|t| same(t, token));
-    if named {
-        let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/");
-        return Ok(HeaderValue::from_str(&cookie).ok());
-    }
-    Err(Refusal(
-        StatusCode::UNAUTHORIZED,
-        "a token is needed: open this page with ?token=WORD, or send the header Authorization: Bearer WORD".into(),
-    ))
-}
-
-/// Compared without telling by the time it takes how much was right.
-fn same(a: &str, b: &str) -> bool {
-    let differing = a.bytes().zip(b.bytes()).fold(0, |d, (a, b)| d | (a ^ b));
-    a.len() == b.len() && differing == 0
 }
 
 #[cfg(test)]
@@ -127,11 +118,5 @@ mod tests {
         ] {
             assert!(!asked(host), "{host}");
         }
-    }
-
-    #[test]
-    fn a_token_is_right_or_wrong() {
-        assert!(same("abcdefgh", "abcdefgh"));
-        assert!(!same("abcdefgh", "abcdefgi") && !same("abc", "abcdefgh") && !same("", "a"));
     }
 }

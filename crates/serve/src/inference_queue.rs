@@ -99,7 +99,7 @@ impl InferenceQueue {
         // A turn answers at least one question where there is one, so there are rings enough for all.
         while self.bell.blocking_recv().is_some() {
             self.embed_waiting(batch, &mut embed);
-            if let Ok(Question(picture, to)) = self.attention.try_recv() {
+            if let Some(Question(picture, to)) = awaited(&mut self.attention) {
                 // Nobody may wait any more, here and below: then there is nobody to tell.
                 let _ = to.send(look(picture));
             }
@@ -110,7 +110,7 @@ impl InferenceQueue {
     fn embed_waiting(&mut self, batch: usize, embed: &mut impl FnMut(&[u8]) -> Vector) {
         let (mut squares, mut waiting) = (vec![], vec![]);
         while waiting.len() < batch
-            && let Ok(Question(square, to)) = self.uploads.try_recv()
+            && let Some(Question(square, to)) = awaited(&mut self.uploads)
         {
             squares.extend_from_slice(&square);
             waiting.push(to);
@@ -119,6 +119,11 @@ impl InferenceQueue {
             tell(embed(&squares), waiting);
         }
     }
+}
+
+/// The next question whose answer somebody still waits for.
+fn awaited<Q, A>(queue: &mut mpsc::Receiver<Question<Q, A>>) -> Option<Question<Q, A>> {
+    std::iter::from_fn(|| queue.try_recv().ok()).find(|question| !question.1.is_closed())
 }
 
 /// Gives each its part of the vectors, or all of them the reason why there are none.

@@ -5,25 +5,32 @@
 //! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`InferenceQueue`] to the thread that has the
 //! model on its device.
 //!
-//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, uploads have a
-//! greatest size, only pictures on the shelf are ever read, requests that do not come to their end lose their connection, and
-//! no request can end the server.
+//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, which cannot be guessed
+//! quickly, and to no other site's pages; uploads have a greatest size, each and together, and a longest time; only pictures on
+//! the shelf are ever read; requests that do not come to their end, and answers that are not read, lose their connection; and
+//! no request can end the server. SECURITY.md says what is promised.
 
 mod api;
 mod asked;
 mod attention;
+mod budget;
 mod catalog;
 mod collection;
 mod connections;
+mod cross_site;
 mod error;
 mod guard;
+mod guesses;
 mod inference_queue;
 mod kept;
 mod live;
 mod model;
 mod neighbourhoods;
+mod open_files;
+mod paced;
 mod run;
 mod server;
+mod session;
 mod site;
 mod upload;
 

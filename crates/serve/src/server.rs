@@ -9,15 +9,27 @@ use anchorhood_report::RoundNeighbourhoods;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
 use axum::{Router, middleware};
+use socket2::{Domain, Socket, Type};
 use tokio::sync::{Semaphore, watch};
 
+use crate::budget::Budget;
+use crate::connections::Limits;
 use crate::error::Refusal;
+use crate::live::News;
 use crate::neighbourhoods::neighbourhoods;
+use crate::open_files::room_for;
+use crate::session::Session;
 use crate::site::{Contents, Site};
 use crate::{Asker, Catalog, Renewer, ServeError, api, connections, guard, live, upload};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// Connections that wait in the system's queue, at most: as many as a crowd that comes at once.
+const WAITING: i32 = 1024;
+/// Bytes of an answer that the system keeps for a client that reads slowly.
+const SENDING: usize = 256 << 10;
+/// Threads that read files, beside those that decode and search.
+const READERS: usize = 8;
 
 /// Where and to whom.
 #[derive(Clone, Debug)]
@@ -30,10 +42,16 @@ pub struct ServeOptions {
     pub token: Option<String>,
     /// Bytes of an uploaded picture, at most.
     pub largest_upload: usize,
+    /// Bytes of all uploads under way together, at most; never less than one of the largest needs.
+    pub uploads_together: usize,
+    /// How long an upload may take, from its header to its last byte.
+    pub longest_upload: Duration,
     /// Pixels of an uploaded picture, at most.
     pub most_pixels: u64,
     /// How long a connection may take to the end of a request's header, or wait between two requests.
     pub longest_header: Duration,
+    /// Connections at a time, at most; half of them may listen to a run's news.
+    pub most_connections: usize,
 }
 
 impl Default for ServeOptions {
@@ -43,8 +61,11 @@ impl Default for ServeOptions {
             port: 4242,
             token: None,
             largest_upload: 32 << 20,
+            uploads_together: 256 << 20,
+            longest_upload: Duration::from_secs(120),
             most_pixels: 50_000_000,
             longest_header: Duration::from_secs(30),
+            most_connections: 4096,
         }
     }
 }
@@ -81,7 +102,9 @@ impl Stop {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    longest_header: Duration,
+    limits: Limits,
+    threads: usize,
+    news: watch::Sender<News>,
     site: Site,
 }
 
@@ -101,35 +124,43 @@ impl Server {
                 host: host.to_string(),
             });
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let typed = |t: &String| t.len() >= 8 && t.chars().all(plain);
-        if options.token.as_ref().is_some_and(|t| !typed(t)) {
-            return Err(ServeError::BadToken);
-        }
-        let (name, port) = (host.to_string(), options.port);
-        let listener = TcpListener::bind((host, port)).map_err(|e| match e.kind() {
-            std::io::ErrorKind::AddrInUse => ServeError::Taken { host: name, port },
-            _ => ServeError::Listen {
-                host: name,
-                port,
-                reason: e.to_string(),
-            },
-        })?;
-        listener.set_nonblocking(true)?;
+        // A token that is none is told of before the port is taken.
+        let session = |port| {
+            options
+                .token
+                .clone()
+                .map(|t| Session::new(t, port))
+                .transpose()
+        };
+        session(options.port)?;
+        let listener = listen(host, options.port)?;
+        let address = listener.local_addr()?;
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let connections = room_for(options.most_connections);
+        let (tell, news) = watch::channel(News::default());
         Ok(Server {
-            address: listener.local_addr()?,
+            address,
             listener,
-            longest_header: options.longest_header,
+            limits: Limits {
+                connections,
+                longest_header: options.longest_header,
+            },
+            threads,
+            news: tell,
             site: Site {
                 contents: Arc::new(RwLock::new(Arc::new(Contents::new(shelf, rounds, 0)))),
                 run,
                 asker,
-                token: options.token.clone(),
+                session: session(address.port())?,
+                uploads: Budget::new(options.uploads_together.max(options.largest_upload)),
                 largest_upload: options.largest_upload,
+                longest_upload: options.longest_upload,
                 most_pixels: options.most_pixels,
-                decoding: Semaphore::new(threads),
-                searching: Semaphore::new(threads),
+                decoding: Arc::new(Semaphore::new(threads)),
+                searching: Arc::new(Semaphore::new(threads)),
+                reading: Arc::new(Semaphore::new(READERS)),
+                listening: Arc::new(Semaphore::new(connections / 2)),
+                news,
                 stop,
             },
         })
@@ -149,6 +180,8 @@ impl Server {
     pub fn run(self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            // One more makes the map, one looks for news.
+            .max_blocking_threads(2 * self.threads + READERS + 2)
             .enable_all()
             .build()?;
         let mut stop = self.site.stop.clone();
@@ -157,11 +190,10 @@ impl Server {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             // It takes a few seconds, so it is begun before somebody asks.
             let early = site.clone();
-            tokio::task::spawn_blocking(move || {
-                api::laid_out(&early.now());
-            });
+            tokio::spawn(async move { api::laid_out(&early.now()).await.map(|_| ()) });
+            tokio::spawn(live::look(site.clone(), self.news));
             tokio::select! {
-                () = connections::serve(listener, router(site), self.longest_header, stop.clone()) => {}
+                () = connections::serve(listener, router(site), self.limits, stop.clone()) => {}
                 () = async { stop.wait().await; tokio::time::sleep(LAST_WORDS).await } => {}
             }
             Ok(())
@@ -169,6 +201,31 @@ impl Server {
         runtime.shutdown_timeout(Duration::from_secs(1));
         served
     }
+}
+
+/// A socket that listens, with room for a crowd.
+fn listen(host: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
+    let address = SocketAddr::from((host, port));
+    let open = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // A server that was just ended leaves connections that the system still remembers.
+        #[cfg(unix)]
+        socket.set_reuse_address(true)?;
+        socket.set_send_buffer_size(SENDING)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(WAITING)?;
+        Ok(TcpListener::from(socket))
+    };
+    let name = host.to_string();
+    open().map_err(|e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AddrInUse => ServeError::Taken { host: name, port },
+        _ => ServeError::Listen {
+            host: name,
+            port,
+            reason: e.to_string(),
+        },
+    })
 }
 
 pub(crate) fn router(site: Arc<Site>) -> Router {

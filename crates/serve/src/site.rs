@@ -2,15 +2,19 @@
 //! when it begins, and keeps it to its end.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use anchorhood_evaluate::Layout;
 use anchorhood_report::RoundNeighbourhoods;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::budget::Budget;
 use crate::error::Refusal;
+use crate::live::News;
 use crate::neighbourhoods::Round;
+use crate::session::Session;
 use crate::{Asker, Catalog, ServeError, Stop};
 
 /// What is shown: pictures with their vectors, and what belongs to these vectors.
@@ -21,7 +25,7 @@ pub(crate) struct Contents {
     /// Every label once, sorted.
     pub classes: Vec<String>,
     /// Where the pictures lie on the map, once somebody has asked.
-    pub map: OnceLock<Layout>,
+    pub map: OnceCell<Layout>,
     /// 0 for what the server began with, and one more each time it was replaced.
     pub version: u64,
 }
@@ -37,7 +41,7 @@ impl Contents {
             classes: classes.into_iter().cloned().collect(),
             rounds: rounds.into_iter().filter(fits).map(Round::new).collect(),
             shelf,
-            map: OnceLock::new(),
+            map: OnceCell::new(),
             version,
         }
     }
@@ -54,13 +58,22 @@ pub(crate) struct Site {
     pub contents: Arc<RwLock<Arc<Contents>>>,
     pub run: Option<PathBuf>,
     pub asker: Option<Asker>,
-    pub token: Option<String>,
+    /// Where a token is needed.
+    pub session: Option<Session>,
     pub largest_upload: usize,
+    pub longest_upload: Duration,
     pub most_pixels: u64,
+    /// What uploads hold together.
+    pub uploads: Budget,
     /// Pictures are decoded a few at a time: each may need a gigabyte.
-    pub decoding: Semaphore,
+    pub decoding: Arc<Semaphore>,
     /// So are searches made: each uses all threads, and one that had begun would wait while others are taken up in between.
-    pub searching: Semaphore,
+    pub searching: Arc<Semaphore>,
+    /// Files being read and charts being drawn.
+    pub reading: Arc<Semaphore>,
+    /// Places for those who listen to a run's news.
+    pub listening: Arc<Semaphore>,
+    pub news: watch::Receiver<News>,
     pub stop: Stop,
 }
 
@@ -71,13 +84,18 @@ impl Site {
     }
 
     /// Leave to decode a picture, until it is dropped; whoever came first is first.
-    pub async fn turn_to_decode(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+    pub async fn turn_to_decode(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         turn(&self.decoding).await
     }
 
     /// Leave to search, likewise.
-    pub async fn turn_to_search(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+    pub async fn turn_to_search(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         turn(&self.searching).await
+    }
+
+    /// Leave to read a file or to draw, likewise.
+    pub async fn turn_to_read(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        turn(&self.reading).await
     }
 
     pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
@@ -88,8 +106,8 @@ impl Site {
     }
 }
 
-async fn turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, Refusal> {
-    let turn = turns.acquire().await;
+async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    let turn = turns.clone().acquire_owned().await;
     turn.map_err(|_| Refusal::failed("the server is stopping"))
 }
 

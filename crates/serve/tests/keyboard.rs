@@ -40,7 +40,7 @@ fn shelf(folder: &Path, labelled: bool) -> Catalog {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("map.index"), parts).unwrap();
-    Catalog::of_index("map".into(), index).unwrap()
+    Catalog::of_index("map".into(), index, None).unwrap()
 }
 
 fn walk(labelled: bool, name: &str) {

@@ -52,7 +52,7 @@ fn shelf(folder: &Path) -> Catalog {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("load.index"), parts).unwrap();
-    Catalog::of_index("load".into(), index).unwrap()
+    Catalog::of_index("load".into(), index, None).unwrap()
 }
 
 #[test]

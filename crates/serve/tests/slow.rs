@@ -22,7 +22,7 @@ fn shelf() -> Catalog {
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("slow.index"), parts).unwrap();
-    Catalog::of_index("slow".into(), index).unwrap()
+    Catalog::of_index("slow".into(), index, None).unwrap()
 }
 
 /// A server that is in a hurry, for as long as `visit` lasts.

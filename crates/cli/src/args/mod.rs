@@ -9,6 +9,7 @@ pub mod model;
 pub mod resolve;
 pub mod run_data;
 pub mod setting;
+pub mod token;
 
 use std::path::PathBuf;
 

@@ -13,6 +13,7 @@ use crate::args::device;
 use crate::args::model::MachineArgs;
 use crate::args::resolve::{find_run, last_of, model_file};
 use crate::args::run_data;
+use crate::args::token::{TokenArgs, VARIABLE};
 use crate::commands::neighbours::open_index;
 use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
@@ -23,7 +24,7 @@ use crate::terminal::output;
 Examples:
   anchorhood serve mine                            the pictures of a run, and its curves while it trains
   anchorhood serve pictures.index --model mine     the pictures of an index, and uploads
-  anchorhood serve mine --host 0.0.0.0 --token a-long-word    for other machines that know the word
+  anchorhood serve mine --host 0.0.0.0 --token-file word.txt    for other machines that know the word in the file
 
 Open the address it prints. Ctrl-C ends it. A run that trains is shown as it is: newer checkpoints are
 taken when they are saved. Programs find the same under /api, described at /api/openapi.json.")]
@@ -45,12 +46,11 @@ pub struct ServeArgs {
     /// The port; 0 for any that is free.
     #[arg(long, default_value_t = 4242)]
     pub port: u16,
-    /// The address to listen on; one that other machines can reach needs --token.
+    /// The address to listen on; one that other machines can reach needs a token.
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// A word of at least 8 letters or digits, without which nothing is shown.
-    #[arg(long, value_name = "WORD")]
-    pub token: Option<String>,
+    #[command(flatten)]
+    pub token: TokenArgs,
     /// Megabytes of an uploaded picture, at most.
     #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub largest_upload: u16,
@@ -60,10 +60,16 @@ pub struct ServeArgs {
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let token = args.token.token()?;
+    if token.as_ref().is_some_and(|token| token.shown) {
+        eprintln!(
+            "warning: every user of this machine can read --token in the list of processes; --token-file FILE and {VARIABLE} are not shown there"
+        );
+    }
     let options = ServeOptions {
         host: args.host,
         port: args.port,
-        token: args.token.clone(),
+        token: token.as_ref().map(|token| token.word.clone()),
         largest_upload: usize::from(args.largest_upload) << 20,
         ..ServeOptions::default()
     };
@@ -79,10 +85,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Where nobody can read the address, there is nothing to serve.
     let (end, unread) = (stop.clone(), RefCell::new(None));
     let listening = |address| {
-        let token = args.token.as_ref();
-        let token = token.map(|t| format!("/?token={t}")).unwrap_or_default();
-        match output::line(&format!("http://{address}{token}")) {
-            Ok(()) => eprintln!("open this address in a browser; Ctrl-C ends the server"),
+        let word = match &token {
+            Some(token) if token.shown => format!("/?token={}", token.word),
+            _ => String::new(),
+        };
+        let hidden = match &token {
+            Some(token) if !token.shown => ", with /?token= and the token at its end",
+            _ => "",
+        };
+        match output::line(&format!("http://{address}{word}")) {
+            Ok(()) => eprintln!("open this address in a browser{hidden}; Ctrl-C ends the server"),
             Err(failure) => {
                 unread.replace(Some(failure));
                 end.now();
@@ -107,13 +119,19 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 fn collection_of_index(args: &ServeArgs) -> Result<Collection, Failure> {
     let path = Path::new(&args.what);
-    let index = open_index(path, args.folder.as_deref())?;
+    let index = open_index(path, None)?;
     let model = match &args.model {
         Some(model) => Some(Model::load(&model_file(&args.runs, model)?)?),
         None => maker(&args.runs, &index),
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Collection::of_index(name.into_owned(), index, model)?)
+    let folder = args.folder.as_deref();
+    Ok(Collection::of_index(
+        name.into_owned(),
+        index,
+        folder,
+        model,
+    )?)
 }
 
 /// The run whose model made an index, if it is one of these.
@@ -146,6 +164,7 @@ impl From<ServeError> for Failure {
             ServeError::Taken { .. }
             | ServeError::Open { .. }
             | ServeError::BadToken
+            | ServeError::WideFolder { .. }
             | ServeError::OtherPictures { .. }
             | ServeError::Catalog(_) => Failure::usage(sentence(&error)),
         }

@@ -162,10 +162,15 @@ fn serve(error: &ServeError) -> Option<String> {
         ServeError::Taken { .. } => {
             Some("choose another with --port, or --port 0 for any that is free".into())
         }
-        ServeError::Open { .. } => {
-            Some("give --token WORD, which they then need, or leave --host out".into())
+        ServeError::Open { .. } => Some(
+            "give --token-file FILE with a word that they then need, or leave --host out".into(),
+        ),
+        ServeError::BadToken => {
+            Some("give another by --token-file, ANCHORHOOD_TOKEN or --token".into())
         }
-        ServeError::BadToken => Some("give another --token".into()),
+        ServeError::WideFolder { .. } => {
+            Some("say where its pictures are with --folder, also where it is this one".into())
+        }
         ServeError::OtherPictures { .. } => {
             Some("give the data it was trained on with --data".into())
         }

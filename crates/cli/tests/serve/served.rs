@@ -15,6 +15,8 @@ use crate::folders::{fill, picture, trained};
 pub struct Served {
     pub child: Child,
     pub address: String,
+    /// What it printed.
+    pub line: String,
     pub agent: ureq::Agent,
 }
 
@@ -24,9 +26,16 @@ impl Served {
     }
 
     pub fn start_in(folder: &Path, args: &[&str]) -> Served {
+        Served::start_with(folder, args, &[])
+    }
+
+    /// With these variables in its environment.
+    pub fn start_with(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Served {
         let args = [&["serve"], args, &["--port", "0", "--device", "cpu"]].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_anchorhood"));
         command.args(args).current_dir(folder);
+        command.env_remove("ANCHORHOOD_TOKEN");
+        command.envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
         let mut line = String::new();
@@ -41,6 +50,7 @@ impl Served {
         Served {
             child,
             address,
+            line,
             agent: agent.into(),
         }
     }

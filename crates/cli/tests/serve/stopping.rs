@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use anchorhood::search::PictureIndex;
+
 use crate::folders::trained;
 use crate::served::{Served, indexed};
 
@@ -19,6 +21,15 @@ fn what_cannot_be_served() {
     let other = ["--name", "b", "--quiet", "--seed", "5"];
     sandbox.train(&other).succeeded();
     run(&["my.index", "--model", "b"]).failed(2, &["another model"]);
+    // An index that somebody made could name the whole disk as its folder; only the one who serves it may.
+    let mut wide = PictureIndex::load(sandbox.path("my.index")).unwrap();
+    wide.moved_to(std::path::Path::new("/"));
+    let parts = wide.parts().clone();
+    let wide = PictureIndex::from_parts(&sandbox.path("wide.index"), parts).unwrap();
+    wide.save().unwrap();
+    run(&["wide.index"]).failed(2, &["wide.index", "in /,", "--folder"]);
+    let meant = Served::start(&sandbox, &["wide.index", "--folder", "pictures"]);
+    assert_eq!(meant.get("/api/picture/3").0, 200);
     std::fs::write(sandbox.path("bad.index"), "nonsense").unwrap();
     run(&["bad.index"]).failed(1, &["not a whole index"]);
 }

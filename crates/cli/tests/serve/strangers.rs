@@ -139,7 +139,7 @@ fn uploads_that_are_none() {
     assert_eq!(post("text/html", &png(2)).0, 200);
     let (code, said) = post("multipart/form-data; boundary=x", &png(2));
     assert!(code == 415 && said.contains("--data-binary"), "{said}");
-    // A length that nobody means is refused when that much has come; one that is not kept breaks off.
+    // A length that nobody means is refused at once; one that is not kept breaks off.
     let head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     let huge = format!("{head}Content-Length: 99999999999\r\n\r\n");
     let mut slow = served.connection();
@@ -178,6 +178,34 @@ fn crc(bytes: &[u8]) -> u32 {
             (s >> 1) ^ (0xedb8_8320 & (s & 1).wrapping_neg())
         })
     })
+}
+
+/// Neither shown to other users by the system nor written into a log by the program.
+#[test]
+fn a_token_can_be_kept_out_of_sight() {
+    let sandbox = trained(&[]);
+    std::fs::write(sandbox.path("word"), "\n open-sesame\n").unwrap();
+    let by_file = ["a", "--token-file", "word"];
+    let with = [("ANCHORHOOD_TOKEN", "hidden-word")];
+    for (args, variables, word) in [
+        (&by_file[..], &[][..], "open-sesame"),
+        (&["a"], &with, "hidden-word"),
+        // What is typed goes before what was set.
+        (&by_file, &with, "open-sesame"),
+    ] {
+        let served = Served::start_with(&sandbox.path("."), args, variables);
+        assert!(!served.line.contains("token"), "{}", served.line);
+        assert_eq!(served.get("/api/run").0, 401);
+        assert_eq!(served.get(&format!("/api/run?token={word}")).0, 200);
+    }
+    let run = |args: &[&str]| sandbox.run(&[&["serve", "a"], args].concat());
+    run(&["--token-file", "nothing"]).failed(2, &["nothing", "cannot be read"]);
+    std::fs::write(sandbox.path("short"), "short").unwrap();
+    run(&["--token-file", "short"]).failed(2, &["8 letters", "--token-file"]);
+    let both = ["--token-file", "word", "--token", "open-sesame"];
+    assert_eq!(run(&both).code, Some(2));
+    #[cfg(unix)]
+    run(&["--token-file", "/dev/zero"]).failed(2, &["8 letters"]);
 }
 
 #[test]

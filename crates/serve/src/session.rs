@@ -1,0 +1,183 @@
+//! Who has shown the token? A browser shows it once, in the address, and from then on a cookie: a number drawn when the server
+//! starts, so long that it cannot be guessed, and not the token.
+
+use std::net::IpAddr;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use crate::ServeError;
+use crate::error::Refusal;
+use crate::guesses::{Guesses, Throttled};
+
+/// The token, the cookie that stands for it, and who guessed wrong.
+#[derive(Debug)]
+pub(crate) struct Session {
+    token: String,
+    /// With the port in it: a browser has the same cookies for all servers of a machine.
+    cookie_name: String,
+    cookie: String,
+    guesses: Guesses,
+}
+
+impl Session {
+    /// Draws the cookie; fails where the token is one that could be guessed or not be typed.
+    pub fn new(token: String, port: u16) -> Result<Session, ServeError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if token.len() < 8 || !token.chars().all(plain) {
+            return Err(ServeError::BadToken);
+        }
+        let mut drawn = [0; 16];
+        getrandom::fill(&mut drawn).map_err(std::io::Error::other)?;
+        Ok(Session {
+            token,
+            cookie_name: format!("anchorhood_{port}"),
+            cookie: format!("{:032x}", u128::from_le_bytes(drawn)),
+            guesses: Guesses::default(),
+        })
+    }
+
+    /// Lets a request through that shows the cookie or the token; with the token in its address it is given the cookie, so
+    /// that links need not carry it. One request is one guess at most.
+    pub async fn admit(
+        &self,
+        request: &Parts,
+        from: IpAddr,
+    ) -> Result<Option<HeaderValue>, Refusal> {
+        if self.has_cookie(&request.headers) {
+            return Ok(None);
+        }
+        let bearer = text(&request.headers, header::AUTHORIZATION);
+        let bearer = bearer.and_then(|v| v.strip_prefix("Bearer "));
+        let mut query = request.uri.query().unwrap_or("").split('&');
+        let named = query.find_map(|q| q.strip_prefix("token="));
+        let guess = bearer.or(named).ok_or_else(|| {
+            unauthorised("a token is needed: open this page with ?token=WORD, or send the header Authorization: Bearer WORD")
+        })?;
+        let compared = self.guesses.compare(from, || same(guess, &self.token));
+        match compared.await {
+            Ok(true) if bearer.is_none() => Ok(HeaderValue::from_str(&self.set_cookie()).ok()),
+            Ok(true) => Ok(None),
+            Ok(false) => Err(unauthorised("this is not the token")),
+            Err(Throttled) => Err(Refusal(
+                StatusCode::TOO_MANY_REQUESTS,
+                "there were too many wrong tokens; try again in a while".into(),
+            )),
+        }
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let cookies = text(headers, header::COOKIE).unwrap_or("").split(';');
+        cookies
+            .filter_map(|c| c.trim().split_once('='))
+            .any(|(name, value)| name == self.cookie_name && same(value, &self.cookie))
+    }
+
+    fn set_cookie(&self) -> String {
+        let (name, value) = (&self.cookie_name, &self.cookie);
+        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/")
+    }
+}
+
+fn unauthorised(sentence: &str) -> Refusal {
+    Refusal(StatusCode::UNAUTHORIZED, sentence.into())
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|v| v.to_str().ok())
+}
+
+/// Compared without telling by the time it takes how much was right; how long it is may be told.
+fn same(a: &str, b: &str) -> bool {
+    let differing = a.bytes().zip(b.bytes()).fold(0, |d, (a, b)| d | (a ^ b));
+    a.len() == b.len() && std::hint::black_box(differing) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "open-sesame";
+
+    fn asked(session: &Session, path: &str, head: &[(&str, &str)]) -> Result<Option<String>, u16> {
+        let request = axum::http::Request::builder().uri(path);
+        let add =
+            |r: axum::http::request::Builder, (name, value): &(&str, &str)| r.header(*name, *value);
+        let (parts, ()) = head
+            .iter()
+            .fold(request, add)
+            .body(())
+            .unwrap()
+            .into_parts();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let admitted = runtime
+            .unwrap()
+            .block_on(session.admit(&parts, [127, 0, 0, 1].into()));
+        let cookie = |c: HeaderValue| c.to_str().unwrap().to_string();
+        admitted.map(|c| c.map(cookie)).map_err(|r| r.0.as_u16())
+    }
+
+    #[test]
+    fn the_cookie_stands_for_the_token_and_is_another() {
+        let session = Session::new(TOKEN.into(), 80).unwrap();
+        let given = asked(&session, "/?token=open-sesame", &[])
+            .unwrap()
+            .unwrap();
+        assert!(!given.contains(TOKEN) && given.contains("HttpOnly; SameSite=Strict"));
+        let cookie = given.split(';').next().unwrap();
+        assert_eq!(asked(&session, "/", &[("Cookie", cookie)]), Ok(None));
+        let among = format!("a=b; {cookie}; c=d");
+        assert_eq!(asked(&session, "/", &[("Cookie", &among)]), Ok(None));
+        // Another server, or the same one started again, has another.
+        let other = Session::new(TOKEN.into(), 80).unwrap();
+        assert_eq!(asked(&other, "/", &[("Cookie", cookie)]), Err(401));
+        assert_eq!(
+            asked(&other, "/", &[("Cookie", "anchorhood_80=open-sesame")]),
+            Err(401)
+        );
+    }
+
+    #[test]
+    fn a_request_is_one_guess() {
+        let session = Session::new(TOKEN.into(), 80).unwrap();
+        assert_eq!(
+            asked(&session, "/?token=wrong&token=open-sesame", &[]),
+            Err(401)
+        );
+        let wrong = ("Authorization", "Bearer wrong");
+        assert_eq!(asked(&session, "/?token=open-sesame", &[wrong]), Err(401));
+        let right = ("Authorization", "Bearer open-sesame");
+        assert_eq!(asked(&session, "/", &[right]), Ok(None));
+        assert_eq!(asked(&session, "/", &[]), Err(401));
+    }
+
+    #[test]
+    fn many_wrong_ones_are_sent_away_and_the_cookie_is_not() {
+        let session = Session::new(TOKEN.into(), 80).unwrap();
+        let given = asked(&session, "/?token=open-sesame", &[])
+            .unwrap()
+            .unwrap();
+        // What is waited for is not here: as many as may come at once, and more than may wait.
+        let owed = [127, 0, 0, 1].into();
+        session.guesses.owe_for_test(owed, 100);
+        assert_eq!(asked(&session, "/?token=wrong", &[]), Err(429));
+        let cookie = given.split(';').next().unwrap();
+        assert_eq!(asked(&session, "/", &[("Cookie", cookie)]), Ok(None));
+    }
+
+    #[test]
+    fn tokens_that_are_none() {
+        for token in ["", "short", "with spaces in it", "späßchen-und-mehr"] {
+            let refused = Session::new(token.into(), 80);
+            assert!(matches!(refused, Err(ServeError::BadToken)), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_right_or_wrong() {
+        assert!(same("abcdefgh", "abcdefgh"));
+        assert!(!same("abcdefgh", "abcdefgi") && !same("abc", "abcdefgh") && !same("", "a"));
+    }
+}

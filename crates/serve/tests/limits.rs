@@ -1,0 +1,307 @@
+//! Clients that want more than their share: of memory, of time, of connections, of guesses, and of what is another site's.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anchorhood_search::{IndexParts, PictureIndex};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use image::RgbImage;
+
+const SIDE: usize = 8;
+const KB: usize = 1 << 10;
+const TOKEN: &str = "open-sesame";
+
+/// A server of one picture, whose model answers always the same, for as long as `visit` lasts.
+fn with_server(options: ServeOptions, visit: impl FnOnce(SocketAddr)) {
+    let folder = tempfile::tempdir().unwrap();
+    RgbImage::new(4, 4)
+        .save(folder.path().join("a.png"))
+        .unwrap();
+    let parts = IndexParts {
+        folder: folder.path().into(),
+        names: vec!["a.png".into()],
+        classes: vec![None],
+        dim: 2,
+        vectors: vec![1.0, 0.0].into(),
+        ..IndexParts::default()
+    };
+    let index = PictureIndex::from_parts(Path::new("limits.index"), parts).unwrap();
+    let shelf = Catalog::of_index("limits".into(), index, None).unwrap();
+    let (asker, queue) = inference_queue(SIDE);
+    let stop = Stop::default();
+    let options = ServeOptions { port: 0, ..options };
+    let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
+    let address = server.address();
+    std::thread::scope(|threads| {
+        threads.spawn(move || {
+            let one = |squares: &[u8]| Ok([1.0, 0.0].repeat(squares.len() / (SIDE * SIDE * 3)));
+            queue.answer(4, one, |_| Err("no run".into()))
+        });
+        let serving = threads.spawn(|| server.run());
+        // It is told to stop also when the visit fails.
+        struct Leaving(Stop);
+        impl Drop for Leaving {
+            fn drop(&mut self) {
+                self.0.now();
+            }
+        }
+        let leaving = Leaving(stop);
+        visit(address);
+        drop(leaving);
+        serving.join().unwrap().unwrap();
+    });
+}
+
+fn connected(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    let wait = Some(Duration::from_secs(20));
+    stream.set_read_timeout(wait).unwrap();
+    stream
+}
+
+/// The code and the header of the next answer, in small letters.
+fn answer(stream: &TcpStream) -> (u16, String) {
+    let mut lines = BufReader::with_capacity(1, stream).lines();
+    let header = lines.by_ref().map(|l| l.expect("an answer comes"));
+    let header: Vec<String> = header.take_while(|l| !l.is_empty()).collect();
+    let header = header.join("\n").to_lowercase();
+    let code = header.split(' ').nth(1).unwrap_or_default().parse();
+    (code.unwrap_or_else(|_| panic!("{header:?}")), header)
+}
+
+fn asked(stream: &TcpStream, method: &str, path: &str, head: &str, body: &[u8]) -> (u16, String) {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{head}\r\n"
+    );
+    let mut to = stream;
+    to.write_all(&[request.as_bytes(), body].concat()).unwrap();
+    answer(stream)
+}
+
+/// An upload that says it has `length` bytes, and what it sends of them.
+fn begun(address: SocketAddr, length: usize, sent: usize) -> TcpStream {
+    let mut stream = connected(address);
+    let head =
+        format!("POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&vec![0; sent]).unwrap();
+    stream
+}
+
+fn picture() -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(vec![]);
+    let picture = RgbImage::new(4, 4);
+    picture
+        .write_to(&mut bytes, image::ImageFormat::Png)
+        .unwrap();
+    bytes.into_inner()
+}
+
+fn uploads(address: SocketAddr) -> u16 {
+    asked(&connected(address), "POST", "/api/search", "", &picture()).0
+}
+
+#[test]
+fn uploads_hold_so_much_together() {
+    let options = ServeOptions {
+        largest_upload: 512 * KB,
+        uploads_together: 1024 * KB,
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        // What is promised and not sent takes no room from others.
+        let promising: Vec<_> = (0..40).map(|_| begun(address, 512 * KB, 3)).collect();
+        assert_eq!(uploads(address), 200);
+        drop(promising);
+        // Of six that send all but the last byte two can be held at most; some of the others are told to come again.
+        let greedy: Vec<_> = (0..6)
+            .map(|_| begun(address, 512 * KB, 512 * KB - 1))
+            .collect();
+        let later = Instant::now() + Duration::from_secs(6);
+        let mut refused = 0;
+        for stream in &greedy {
+            let left = later.saturating_duration_since(Instant::now());
+            let wait = left.max(Duration::from_millis(1));
+            stream.set_read_timeout(Some(wait)).unwrap();
+            if stream.peek(&mut [0]).is_ok_and(|n| n > 0) {
+                let (code, header) = answer(stream);
+                assert!(code == 503 && header.contains("retry-after: "), "{header}");
+                refused += 1;
+            }
+        }
+        assert!((1..=5).contains(&refused), "{refused}");
+        drop(greedy);
+        assert_eq!(uploads(address), 200);
+    });
+}
+
+#[test]
+fn what_is_too_long_is_refused_by_its_header() {
+    let options = ServeOptions {
+        largest_upload: 64 * KB,
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        let since = Instant::now();
+        // Nothing of it was sent.
+        assert_eq!(answer(&begun(address, 64 * KB + 1, 0)).0, 413);
+        assert_eq!(answer(&begun(address, usize::MAX / 2, 0)).0, 413);
+        assert!(since.elapsed() < Duration::from_secs(4));
+        // Who sends all the same hears it too.
+        assert_eq!(answer(&begun(address, 300 * KB, 300 * KB)).0, 413);
+        // So does who does not say how much will come.
+        let mut stream = connected(address);
+        let head =
+            "POST /api/search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        for _ in 0..80 {
+            let part = [b"400\r\n", &[b'x'; KB][..], b"\r\n"].concat();
+            stream.write_all(&part).unwrap();
+        }
+        assert_eq!(answer(&stream).0, 413);
+        // And who asks first is told not to send.
+        let mut polite = connected(address);
+        let head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n";
+        polite.write_all(head.as_bytes()).unwrap();
+        assert_eq!(answer(&polite).0, 413);
+    });
+}
+
+#[test]
+fn an_upload_by_drops_is_given_up() {
+    let longest = Duration::from_millis(700);
+    let options = ServeOptions {
+        longest_upload: longest,
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        let (since, mut dripping) = (Instant::now(), begun(address, 1000, 1));
+        dripping.set_nonblocking(true).unwrap();
+        while dripping.peek(&mut [0]).is_err() && since.elapsed() < 5 * longest {
+            let _ = dripping.write(b"x");
+            std::thread::sleep(longest / 10);
+        }
+        assert!(
+            (longest..4 * longest).contains(&since.elapsed()),
+            "{:?}",
+            since.elapsed()
+        );
+        dripping.set_nonblocking(false).unwrap();
+        assert_eq!(answer(&dripping).0, 408);
+    });
+}
+
+#[test]
+fn connections_are_so_many_at_most() {
+    let options = ServeOptions {
+        most_connections: 8,
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        let mut kept: Vec<_> = (0..8).map(|_| connected(address)).collect();
+        for stream in &kept {
+            assert_eq!(asked(stream, "GET", "/api/openapi.json", "", b"").0, 200);
+        }
+        let mut later = connected(address);
+        let ask = b"GET /api/run HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        later.write_all(ask).unwrap();
+        let short = Some(Duration::from_millis(300));
+        later.set_read_timeout(short).unwrap();
+        assert!(later.peek(&mut [0]).is_err(), "there is no place for it");
+        kept.pop();
+        later
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        assert_eq!(answer(&later).0, 200);
+    });
+}
+
+/// A connection from another address of this machine, where the system has more than one.
+fn from_elsewhere(to: SocketAddr) -> Option<TcpStream> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let elsewhere = SocketAddr::new(IpAddr::from([127, 0, 0, 2]), 0);
+    socket.bind(&elsewhere.into()).ok()?;
+    socket.connect(&to.into()).ok()?;
+    Some(socket.into())
+}
+
+#[test]
+fn guesses_are_few_and_keep_nobody_out() {
+    let options = ServeOptions {
+        token: Some(TOKEN.into()),
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        let (code, welcome) = asked(&connected(address), "GET", "/?token=open-sesame", "", b"");
+        let cookie = welcome.split("set-cookie: ").nth(1).unwrap();
+        let cookie = cookie.split(';').next().unwrap();
+        assert!(code == 200 && !welcome.contains(TOKEN), "{welcome}");
+        let guess = |i: usize| {
+            let wrong = format!("Authorization: Bearer guess-{i}\r\n");
+            asked(&connected(address), "GET", "/api/run", &wrong, b"").0
+        };
+        let codes: Vec<u16> = std::thread::scope(|threads| {
+            let all: Vec<_> = (0..60).map(|i| threads.spawn(move || guess(i))).collect();
+            all.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let with = |code: u16| codes.iter().filter(|c| **c == code).count();
+        assert_eq!(with(401) + with(429), 60);
+        assert!((10..=30).contains(&with(401)), "{codes:?}");
+        // A browser of the same address that has been here before, and a program of another.
+        let cookie = format!("Cookie: {cookie}\r\n");
+        assert_eq!(
+            asked(&connected(address), "GET", "/api/run", &cookie, b"").0,
+            200
+        );
+        match from_elsewhere(address) {
+            Some(stream) => {
+                let right = format!("Authorization: Bearer {TOKEN}\r\n");
+                assert_eq!(asked(&stream, "GET", "/api/run", &right, b"").0, 200);
+            }
+            None => anchorhood_testing::skip("this machine has one address alone"),
+        }
+    });
+}
+
+#[test]
+fn pages_of_other_sites_are_refused() {
+    with_server(ServeOptions::default(), |address| {
+        for said in [
+            "Origin: http://evil.example\r\n",
+            "Origin: null\r\n",
+            "Sec-Fetch-Site: cross-site\r\n",
+            "Sec-Fetch-Site: same-site\r\n",
+        ] {
+            let upload = asked(&connected(address), "POST", "/api/search", said, &picture());
+            assert_eq!(upload.0, 403, "{said}");
+            let seen = asked(&connected(address), "GET", "/api/picture/0", said, b"");
+            assert_eq!(seen.0, 403, "{said}");
+        }
+        let own = "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n";
+        let upload = asked(&connected(address), "POST", "/api/search", own, &picture());
+        assert_eq!(upload.0, 200);
+        let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+        assert_eq!(asked(&connected(address), "GET", "/", link, b"").0, 200);
+        for path in [
+            "/",
+            "/app.js",
+            "/api/run",
+            "/api/picture/0",
+            "/api/picture/0/small",
+            "/nothing",
+        ] {
+            let (_, header) = asked(&connected(address), "GET", path, "", b"");
+            for told in [
+                "cross-origin-resource-policy: same-origin",
+                "x-content-type-options: nosniff",
+                "frame-ancestors 'none'",
+                "cache-control: ",
+            ] {
+                assert!(header.contains(told), "{path}: {told}: {header}");
+            }
+        }
+    });
+}
