@@ -1,7 +1,7 @@
 //! From a configuration to the method that trains: its graph, its settings, and, for the one that learns from labels, labels.
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
+use anchorhood_engine::{Device, Graph};
 use anchorhood_methods::{And, AndSettings, Method, Setup, Supervised};
 
 use crate::room::check_room_of;
