@@ -105,6 +105,8 @@
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`, then
 //! `load_and_embed` and `search`. On an NVIDIA GPU, `Device::cuda` takes the place of `Device::cpu` everywhere.
 
+#![forbid(unsafe_code)]
+
 pub use anchorhood_data as data;
 pub use anchorhood_discover as discover;
 pub use anchorhood_engine as engine;

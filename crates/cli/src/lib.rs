@@ -5,6 +5,8 @@
 //! stderr; the exit code is 2 for something that cannot be asked for, 1 for something that failed, 130 for a run that was
 //! interrupted and saved.
 
+#![forbid(unsafe_code)]
+
 /// As std's, but without a panic where nobody reads stderr any more, which is no reason to end a run of weeks; and nothing in the
 /// text acts on the terminal.
 macro_rules! eprintln {

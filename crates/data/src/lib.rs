@@ -23,6 +23,8 @@
 //! # Ok::<(), anchorhood_data::DataError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod augment;
 mod check;
 mod cifar;

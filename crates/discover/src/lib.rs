@@ -29,6 +29,8 @@
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod curriculum;
 mod dot;
 mod kmeans;

@@ -5,6 +5,8 @@
 //! neighbourhood is of one class, and [`raw_pixels`] gives the floor that any feature should beat. Every protocol takes a
 //! network as it is: trained, imported, or fresh from its seed. [`Attention`] shows where a network looks.
 
+#![forbid(unsafe_code)]
+
 mod attention;
 mod consistency;
 mod features;

@@ -4,6 +4,8 @@
 //! [`timm_config`] what timm wants to know beside them. [`TableWriter`] writes vectors of pictures as Parquet, NumPy, CSV or
 //! JSON lines.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod onnx;
 mod table;

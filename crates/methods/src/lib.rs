@@ -7,6 +7,8 @@
 //! - [`And`]: Anchor Neighbourhood Discovery, and, with no rounds, instance discrimination.
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
+#![forbid(unsafe_code)]
+
 mod and;
 mod method;
 mod setup;

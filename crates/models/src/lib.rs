@@ -4,6 +4,8 @@
 //! torchvision's where the network is torchvision's, so that [`Weights`] can travel in both directions. Every network ends in
 //! a feature vector of unit length, and its stages can be asked for by the names the paper gives them: conv1 … conv5, fc.
 
+#![forbid(unsafe_code)]
+
 mod alexnet;
 mod architecture;
 mod form;

@@ -3,6 +3,8 @@
 //! The generator is Philox4x32-10 (Salmon et al., SC 2011): a keyed bijection of a 128-bit counter. There is no state to
 //! pass along, so draws do not depend on thread count or on what was drawn before, and resuming a run is exact.
 
+#![forbid(unsafe_code)]
+
 /// What a number is drawn for. Streams never overlap, whatever their counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

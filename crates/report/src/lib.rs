@@ -11,6 +11,8 @@
 //! # Ok::<(), anchorhood_report::ReportError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod attention;
 mod bitmap;
 mod charts;

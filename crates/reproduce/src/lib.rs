@@ -9,6 +9,8 @@
 //! once. Round 0 depends neither on the neighbourhoods nor on the number of rounds, so that all runs that differ in these
 //! begin from one Instance run, with the same bits as if each had trained it.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod experiment;
 mod experiments;

@@ -23,6 +23,8 @@
 //! # Ok::<(), anchorhood_search::SearchError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod classify;
 mod duplicates;
 mod embedder;

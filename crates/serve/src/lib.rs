@@ -10,6 +10,8 @@
 //! the shelf are ever read; requests that do not come to their end, and answers that are not read, lose their connection; and
 //! no request can end the server. SECURITY.md says what is promised.
 
+#![forbid(unsafe_code)]
+
 mod api;
 mod asked;
 mod attention;

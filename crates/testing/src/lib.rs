@@ -5,6 +5,8 @@
 //! them. Tests that need a GPU are not skipped: they are `#[ignore = "needs an NVIDIA GPU"]`, and fail where they are asked
 //! for (`--ignored`) without one.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -8,6 +8,8 @@
 //! [`Labelled`] examiner, which sees features and gives back figures to print. Only [`build_method`] hands them on, to the
 //! supervised method alone.
 
+#![forbid(unsafe_code)]
+
 mod batch_source;
 mod build;
 mod checkpoint;
