@@ -151,7 +151,7 @@ mod tests {
             let reading = async {
                 let mut into = vec![0; 1 << 20];
                 loop {
-                    tokio::time::sleep(SHORT / 10).await;
+                    sleep(SHORT / 10).await;
                     client.readable().await.unwrap();
                     let _ = client.try_read(&mut into);
                 }
@@ -165,7 +165,7 @@ mod tests {
                 std::future::poll_fn(|cx| Pin::new(&mut server).poll_flush(cx))
                     .await
                     .unwrap();
-                tokio::time::sleep(2 * SHORT).await;
+                sleep(2 * SHORT).await;
                 write(&mut server).await.unwrap();
             };
             tokio::select! {
