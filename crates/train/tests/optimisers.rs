@@ -12,7 +12,7 @@ fn small(optimiser: OptimiserChoice) -> RunConfig {
     let mut config = Preset::Quick.config("shapes");
     config.method.name = MethodChoice::Supervised;
     config.data.shapes_train = 300;
-    config.data.shapes_test = 200;
+    config.data.shapes_test = 400;
     config.data.size = Some(16);
     config.augmentation.crop_scale = (0.7, 1.0);
     config.augmentation.hue = 0.1;
@@ -20,9 +20,9 @@ fn small(optimiser: OptimiserChoice) -> RunConfig {
     config.network.width = 4;
     config.training.batch = 30;
     config.training.rounds = 0;
-    config.training.epochs = 10;
+    config.training.epochs = 40;
     config.training.milestones = vec![0.9];
-    config.evaluation.every = 10;
+    config.evaluation.every = 40;
     config.training.optimiser = optimiser;
     (config.training.learning_rate, config.training.weight_decay) = match optimiser {
         OptimiserChoice::Sgd => (0.1, 5e-4),
@@ -56,9 +56,9 @@ fn learns(device: &Device, optimiser: OptimiserChoice) {
     .unwrap();
     let (untrained, trained) = (judged[1], judged[judged.len() - 1]);
     println!("{optimiser}: {untrained} before, {trained} after; {losses:?}");
-    assert!(losses[9] < losses[0] - 0.1, "{optimiser}: {losses:?}");
+    assert!(losses[39] < losses[0] - 0.3, "{optimiser}: {losses:?}");
     assert!(
-        trained > untrained + 0.05,
+        trained > untrained + 0.1,
         "{optimiser}: {untrained} before, {trained} after"
     );
 }
