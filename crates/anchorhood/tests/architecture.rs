@@ -1,5 +1,6 @@
 //! ARCHITECTURE.md says which crate stands on which, and the crates' Cargo.toml files agree: no edge is missing, none is
-//! superfluous, none goes round in a circle. And no crate asks for a dependency that its sources never mention.
+//! superfluous, none goes round in a circle. And no crate asks for a dependency that its sources never mention, or writes a file
+//! other than through the file layer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -168,7 +169,8 @@ fn without_tests(file: &Path, text: String) -> String {
     while let Some(line) = lines.next() {
         let inline_module = |next: &&str| next.contains("mod ") && next.ends_with('{');
         // Modules of tests are the last thing in a file.
-        if line == "#[cfg(test)]" && lines.peek().is_some_and(inline_module) {
+        let of_tests = ["#[cfg(test)]", "#[cfg(all(test, unix))]"].contains(&line);
+        if of_tests && lines.peek().is_some_and(inline_module) {
             break;
         }
         if !line.trim_start().starts_with("//") {
@@ -248,4 +250,62 @@ fn unused_dependencies_are_noticed() {
     let code =
         format!("// image::open\nuse crate::image::open;\nlet x = my_serde_json::y;\n{tests}");
     assert_eq!(unused(&code), ["image", "md-5", "serde-json"]);
+}
+
+// ---- files are written in one place ----
+
+/// What makes, changes, moves or removes a file.
+const WRITES: [&str; 11] = [
+    "fs::write",
+    "fs::rename",
+    "fs::remove",
+    "fs::create_dir",
+    "fs::copy",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "file.set_len",
+    "Writer::from_path",
+    "generate_to",
+];
+/// The file layer, and what counts skipped tests.
+const WRITERS: [&str; 2] = ["files", "testing"];
+
+fn writes(code: &str) -> Vec<&'static str> {
+    // `File::create`, and not `AtomicFile::create`.
+    let alone = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let found = |what: &&str| code.match_indices(*what).any(|(at, _)| alone(at));
+    WRITES.into_iter().filter(found).collect()
+}
+
+#[test]
+fn every_file_is_written_through_the_file_layer() {
+    let (mut wrong, mut looked_at) = (vec![], 0);
+    for (name, folder) in crates() {
+        let mut files = vec![];
+        sources(&folder.join("src"), &mut files);
+        looked_at += files.len();
+        for file in files.iter().filter(|_| !WRITERS.contains(&&*name)) {
+            let code = without_tests(file, fs::read_to_string(file).unwrap());
+            let told = writes(&code).into_iter();
+            wrong.extend(told.map(|what| format!("{}: {what}", file.display())));
+        }
+    }
+    assert!(looked_at > 100, "{looked_at}");
+    let wrong = wrong.join("\n");
+    assert!(wrong.is_empty(), "not through anchorhood_files:\n{wrong}");
+}
+
+#[test]
+fn a_file_written_elsewhere_is_noticed() {
+    let code = |text: &str| without_tests(Path::new("a.rs"), text.into());
+    assert_eq!(
+        writes(&code("std::fs::write(path, b\"\")?;")),
+        ["fs::write"]
+    );
+    let options = "File::options().write(true).open(path)";
+    assert_eq!(writes(&code(options)), ["File::options"]);
+    let fine = "// fs::write\nAtomicFile::write(path, b\"\")?;\nFile::open(path)?;\n";
+    let tests = "#[cfg(test)]\nmod tests {\n    fs::write(path, b\"\");\n}\n";
+    assert!(writes(&code(&format!("{fine}{tests}"))).is_empty());
 }

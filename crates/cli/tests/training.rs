@@ -14,7 +14,6 @@ fn a_run_leaves_what_it_promises() {
     }
     let run = sandbox.path("runs/shapes-1");
     let expected = [
-        ".lock",
         "charts",
         "checkpoints",
         "config.toml",

@@ -54,7 +54,7 @@ pub use files::{Picture, PictureFile, PictureFiles, find_pictures, picture_named
 pub use loader::{Batch, Feed, Loader};
 pub use memory::{HostMemory, host_memory};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
-pub use pack::{Packed, pack};
+pub use pack::{Packed, pack, pack_on};
 pub use pictures::{Dataset, Labels, Pictures, Split};
 pub use recognise::{path_of, seen_from};
 pub use sets::{Archive, SETS, SetFacts, facts_of};

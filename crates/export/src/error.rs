@@ -1,5 +1,7 @@
 //! Why something cannot be exported.
 
+use std::path::{Path, PathBuf};
+
 /// An error of exporting.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -17,6 +19,17 @@ pub enum ExportError {
     /// A network that another program does not have.
     #[error("{0}")]
     NotThere(String),
+    /// The vectors cannot be had.
+    #[error(transparent)]
+    Search(#[from] anchorhood_search::SearchError),
+    /// A file of a folder's vectors cannot be written; they are kept where they were.
+    #[error("{}: {source}", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<ExportError>,
+    },
     /// A vector of another length than was announced.
     #[error("a vector of {got} values in a table of {expected}")]
     Length {
@@ -25,4 +38,14 @@ pub enum ExportError {
         /// The vector's.
         got: usize,
     },
+}
+
+impl ExportError {
+    pub(crate) fn in_file(path: &Path) -> impl FnOnce(ExportError) -> ExportError {
+        let path = path.to_path_buf();
+        move |source| ExportError::Table {
+            path,
+            source: Box::new(source),
+        }
+    }
 }

@@ -1,31 +1,44 @@
 //! Reading a file that somebody named: a regular one, and never more of it than is sensible. A device may have no end, and a
 //! pipe waits for somebody who writes.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
+
+use crate::{Disk, FileSystem, Kind};
 
 /// All bytes of a regular file that has at most `most`.
 pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
+    read_at_most_on(&Disk, path, most)
+}
+
+/// The same on any disk.
+pub fn read_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<Vec<u8>> {
     // Asked before it is opened: opening a pipe waits too.
-    if !path.metadata()?.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "is not a regular file"));
+    match disk.kind(path)? {
+        Kind::Nothing => return Err(ErrorKind::NotFound.into()),
+        Kind::File => {}
+        Kind::Folder | Kind::Other => {
+            return Err(Error::new(ErrorKind::InvalidInput, "is not a regular file"));
+        }
     }
-    let mut bytes = vec![];
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
+    match disk.length(path)? > most {
         true => {
             let why =
                 format!("has more than {most} bytes, which is too much for what it should be");
             Err(Error::new(ErrorKind::FileTooLarge, why))
         }
-        false => Ok(bytes),
+        false => disk.read(path),
     }
 }
 
 /// The same for a text.
 pub fn read_text_at_most(path: &Path, most: u64) -> Result<String> {
-    let text = String::from_utf8(read_at_most(path, most)?);
+    read_text_at_most_on(&Disk, path, most)
+}
+
+/// The same on any disk.
+pub fn read_text_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<String> {
+    let text = String::from_utf8(read_at_most_on(disk, path, most)?);
     text.map_err(|_| Error::new(ErrorKind::InvalidData, "is not a text in UTF-8"))
 }
 

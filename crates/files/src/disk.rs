@@ -3,26 +3,56 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use memmap2::Mmap;
 
-use crate::{Bytes, FileSystem, Kind, WriteFile};
+use crate::{Bytes, FileSystem, Hold, Kind, WriteFile};
 
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
+impl Disk {
+    /// For those who keep the disk that they were given.
+    pub fn shared() -> Arc<dyn FileSystem> {
+        Arc::new(Disk)
+    }
+}
+
 impl WriteFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
     }
+
+    fn hold(&mut self) -> bool {
+        !matches!(self.try_lock(), Err(TryLockError::WouldBlock))
+    }
+}
+
+impl Hold for File {}
+
+/// Where a folder itself cannot be held, as on Windows and some network file systems, a file in it is.
+const LOCK: &str = ".lock";
+
+#[cfg(unix)]
+fn held_folder(folder: &Path) -> io::Result<Result<File, TryLockError>> {
+    let opened = File::open(folder)?;
+    let locked = opened.try_lock();
+    Ok(locked.map(|()| opened))
+}
+
+#[cfg(not(unix))]
+fn held_folder(_: &Path) -> io::Result<Result<File, TryLockError>> {
+    let why = "a folder cannot be opened as a file is";
+    Ok(Err(TryLockError::Error(io::Error::other(why))))
 }
 
 impl FileSystem for Disk {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = File::options().write(true).create_new(true).open(path)?;
-        let _ = file.try_lock(); // a file system without locks is no reason to refuse
+        let mut file = File::options().write(true).create_new(true).open(path)?;
+        file.hold();
         Ok(Box::new(file))
     }
 
@@ -55,6 +85,25 @@ impl FileSystem for Disk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn hold_folder(&self, folder: &Path) -> io::Result<Option<Box<dyn Hold>>> {
+        match held_folder(folder)? {
+            Ok(held) => Ok(Some(Box::new(held))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(_)) => {
+                let mut file = File::create(folder.join(LOCK))?;
+                Ok(file.hold().then(|| Box::new(file) as Box<dyn Hold>))
+            }
+        }
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -96,6 +145,10 @@ impl FileSystem for Disk {
             Err(TryLockError::WouldBlock) => Some(true),
             Err(TryLockError::Error(_)) => None,
         }
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
     }
 
     fn age(&self, path: &Path) -> io::Result<Duration> {

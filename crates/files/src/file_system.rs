@@ -9,10 +9,16 @@ use std::time::Duration;
 use crate::Bytes;
 
 /// A file open for writing.
-pub trait WriteFile: Write + Seek + Send {
+pub trait WriteFile: Write + Seek + Send + fmt::Debug {
     /// Comes back when everything written would survive a power cut.
     fn sync(&mut self) -> io::Result<()>;
+    /// Keeps everybody else from holding the file until this one is closed; false where somebody holds it already. A file
+    /// system without locks keeps nobody out, and is no reason to refuse.
+    fn hold(&mut self) -> bool;
 }
+
+/// Something that is held until this is dropped.
+pub trait Hold: fmt::Debug + Send + Sync {}
 
 /// What lies at a path; links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +43,19 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Cuts a file to its first `length` bytes.
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
-    /// Gives a file another name in one step; what had that name is replaced.
+    /// Gives a file or a folder another name in one step; a file that had that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes renames and removals within a folder survive a power cut, where the system can.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// A new, empty folder in one that is there; [`io::ErrorKind::AlreadyExists`] where there is something of the name.
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+    /// Removes a folder with all that is in it.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+    /// Keeps every other process from holding a folder as long as what comes back lives; none where another holds it. The
+    /// folder itself is held, so that whatever is removed from it, nobody else gets in.
+    fn hold_folder(&self, folder: &Path) -> io::Result<Option<Box<dyn Hold>>>;
     /// All bytes of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// All bytes of a file without reading them all at once, where the system can.
@@ -53,7 +66,9 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn kind(&self, path: &Path) -> io::Result<Kind>;
     /// Whether somebody who made a file still holds it; unknown where the system has no locks.
     fn is_held(&self, path: &Path) -> Option<bool>;
-    /// How long ago a file was last written to.
+    /// Bytes of a file.
+    fn length(&self, path: &Path) -> io::Result<u64>;
+    /// How long ago a file or a folder was last written to.
     fn age(&self, path: &Path) -> io::Result<Duration>;
     /// What lies in a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
@@ -61,6 +76,23 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// Whether there is anything at a path.
     fn exists(&self, path: &Path) -> bool {
         self.kind(path).is_ok_and(|kind| kind != Kind::Nothing)
+    }
+
+    /// Makes a folder and those that it is to lie in, where there are none; all of them survive a power cut.
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        if self.kind(path)? == Kind::Folder {
+            return Ok(());
+        }
+        let within = folder_of(path);
+        if within != path {
+            self.create_folders(within)?;
+        }
+        match self.create_folder(path) {
+            // Another process was quicker.
+            Err(_) if self.kind(path)? == Kind::Folder => Ok(()),
+            other => other,
+        }?;
+        self.sync_folder(within)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Names for files that are not whole yet, and what killed processes left under such names.
+//! Names for files and folders that are not whole yet, and what killed processes left under such names.
 //!
 //! `model.safetensors` is written as `.model.safetensors.4711-0.partial`: the process and a count, so that no two writers
-//! ever share one. A writer holds a lock on its file as long as it lives.
+//! ever share one. A writer holds its file or folder as long as it lives.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::{FileSystem, folder_of};
+use crate::{FileSystem, Kind, folder_of};
 
 /// Between making a file and locking it a writer has no lock yet.
 const A_WHILE: Duration = Duration::from_secs(60);
@@ -46,7 +46,10 @@ pub(crate) fn remove(path: &Path, disk: &dyn FileSystem) {
             (None, _) => A_DAY,
         };
         if disk.age(&left).is_ok_and(|age| age >= enough) {
-            let _ = disk.remove(&left);
+            let _ = match disk.kind(&left) {
+                Ok(Kind::Folder) => disk.remove_folder(&left),
+                _ => disk.remove(&left),
+            };
         }
     }
 }

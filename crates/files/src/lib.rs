@@ -1,13 +1,15 @@
 //! How does a file get onto a disk whole, and how is damage to it noticed?
 //!
 //! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in programs, [`Failing`] or
-//! another in tests. [`AtomicFile`] is a file that is whole or not there, [`append_line`] adds to one that grows. A
-//! [`Container`] is a safetensors file with checksums over every one of its bytes, in [blocks](BlockSums) that are checked
-//! when they are first touched. `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other
-//! programs' files are made of.
+//! [`Forgetful`] in tests, with which [`attack`] tries all that can happen to a file. [`AtomicFile`] is a file that is whole
+//! or not there, [`AtomicFolder`] a folder, [`AppendFile`] a file that grows. A [`Container`] is a safetensors file with
+//! checksums over every one of its bytes, in [blocks](BlockSums) that are checked when they are first touched.
+//! `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other programs' files are made of.
 
 mod append;
 mod atomic_file;
+mod atomic_folder;
+mod attack;
 mod blocks;
 mod bounded;
 mod bus_error;
@@ -17,23 +19,27 @@ mod disk;
 mod error;
 mod failing;
 mod file_system;
+mod forgetful;
 mod header;
 mod leftovers;
 mod open;
 pub mod protobuf;
 mod varint;
 
-pub use append::append_line;
+pub use append::AppendFile;
 pub use atomic_file::AtomicFile;
+pub use atomic_folder::AtomicFolder;
+pub use attack::attack;
 pub use blocks::{BLOCK, BlockHasher, BlockSums, Checksum, checksum};
-pub use bounded::{read_at_most, read_text_at_most};
+pub use bounded::{read_at_most, read_at_most_on, read_text_at_most, read_text_at_most_on};
 pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
 pub use container::{Container, NamedTensor, read, write};
 pub use disk::Disk;
 pub use error::FileError;
-pub use failing::Failing;
-pub use file_system::{FileSystem, Kind, WriteFile, folder_of};
+pub use failing::{Failing, Fault, Operation};
+pub use file_system::{FileSystem, Hold, Kind, WriteFile, folder_of};
+pub use forgetful::{Forgetful, Survives};
 pub use open::{Checked, OpenContainer, Tensor};
 pub use safetensors::Dtype;
 pub use varint::{read_varint, write_varint};

@@ -19,6 +19,19 @@ pub enum Checked {
     CannotBeChecked,
 }
 
+impl Checked {
+    /// What to tell whoever uses a file of which damage would go unnoticed.
+    pub fn warning(self, path: &Path) -> Option<String> {
+        match self {
+            Checked::Verified => None,
+            Checked::CannotBeChecked => Some(format!(
+                "{}: written by version 0.1, without checksums: it cannot be checked for damage",
+                path.display()
+            )),
+        }
+    }
+}
+
 /// An open container.
 #[derive(Debug)]
 pub struct OpenContainer {

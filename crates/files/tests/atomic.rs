@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use anchorhood_files::{AtomicFile, Disk, Failing, FileSystem, Kind, append_line};
+use anchorhood_files::{
+    AppendFile, AtomicFile, AtomicFolder, Disk, Failing, Fault, FileSystem, Forgetful, Kind,
+};
 
 fn names(folder: &Path) -> Vec<String> {
     let paths = Disk.list(folder).unwrap().into_iter();
@@ -182,17 +185,107 @@ fn a_long_name_has_room_for_its_temporary() {
 }
 
 #[test]
-fn lines_are_added_whole() {
+fn what_is_added_is_added_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    append_line(&Disk, &path, "one").unwrap();
-    append_line(&Disk, &path, "zwei ü").unwrap();
-    append_line(&Disk, &path, "a\nb").unwrap_err();
-    assert_eq!(Disk.read(&path).unwrap(), "one\nzwei ü\n".as_bytes());
-    for n in 0..3 {
-        append_line(&Failing::once(n), &path, "three").unwrap_err();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("one\nzwei ü\n"), "{text}");
-        Disk.truncate(&path, 12).unwrap();
+    let mut file = AppendFile::open(Disk::shared(), &path).unwrap();
+    file.append(b"one\n").unwrap();
+    drop(file);
+    let mut file = AppendFile::open(Disk::shared(), &path).unwrap();
+    assert_eq!(file.length(), 4);
+    file.append("zwei ü\n".as_bytes()).unwrap();
+    file.sync().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\nzwei ü\n");
+    // Opened, written: a write that fails leaves nothing of itself, unless nothing works any more.
+    for (fault, left) in [
+        (Fault::Once, "one\nzwei ü\n"),
+        (Fault::Full, "one\nzwei ü\n"),
+        (Fault::Torn, "one\nzwei ü\nth"),
+    ] {
+        let disk = Failing::on(Disk::shared(), 1, fault);
+        let mut file = AppendFile::open(Arc::new(disk), &path).unwrap();
+        file.append(b"thr\n").unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), left, "{fault:?}");
     }
+    file.truncate(4).unwrap();
+    file.append(b"b\n").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\nb\n");
+}
+
+#[test]
+fn a_file_that_grows_is_held_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for disk in [Disk::shared(), Forgetful::new().shared()] {
+        disk.create_folders(folder.path()).unwrap();
+        let path = folder.path().join("log");
+        let open = || AppendFile::open(disk.clone(), &path).unwrap();
+        let (mut first, mut second) = (open(), open());
+        assert!(first.hold().unwrap() && !second.hold().unwrap());
+        drop(first);
+        assert!(second.hold().unwrap());
+    }
+}
+
+/// What is in it does not matter, so that nothing which is removed from it lets a second in.
+#[test]
+fn a_folder_is_held_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("a");
+    for disk in [Disk::shared(), Forgetful::new().shared()] {
+        disk.create_folders(&inside).unwrap();
+        AtomicFile::write_on(&*disk, &inside.join("x"), b"x").unwrap();
+        let held = disk.hold_folder(&inside).unwrap();
+        assert!(held.is_some());
+        disk.remove(&inside.join("x")).unwrap();
+        assert!(disk.hold_folder(&inside).unwrap().is_none());
+        drop(held);
+        assert!(disk.hold_folder(&inside).unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_folder_appears_whole_and_takes_nobodys_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let make = |disk: &dyn FileSystem| {
+        let new = AtomicFolder::create(disk, &place)?;
+        disk.create_folder(&new.path().join("inside"))?;
+        AtomicFile::write_on(disk, &new.path().join("x"), b"x")?;
+        new.finish()
+    };
+    let mut failures = 0;
+    for n in 0.. {
+        let done = make(&Failing::once(n));
+        if done.is_ok() {
+            break;
+        }
+        failures += 1;
+        let there = names(folder.path());
+        assert!(there.is_empty() || there == ["a"], "{n}: {there:?}");
+        if !there.is_empty() {
+            assert_eq!(names(&place), ["inside", "x"]);
+            fs::remove_dir_all(&place).unwrap();
+        }
+    }
+    assert_eq!(failures, 10);
+    assert_eq!(names(&place), ["inside", "x"]);
+    let again = make(&Disk).unwrap_err();
+    assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(names(folder.path()), ["a"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn folders_that_the_dead_left_go_when_the_folder_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let left = folder.path().join(format!(".a.{}-0.partial", child.id()));
+    fs::create_dir_all(left.join("inside")).unwrap();
+    let place = folder.path().join("a");
+    let slow = AtomicFolder::create(&Disk, &place).unwrap();
+    let quick = AtomicFolder::create(&Disk, &place).unwrap();
+    quick.finish().unwrap();
+    drop(slow);
+    assert_eq!(names(folder.path()), ["a"]);
 }

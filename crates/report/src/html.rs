@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::Split;
 use anchorhood_evaluate::layout;
-use anchorhood_files::AtomicFile;
+use anchorhood_files::{AtomicFile, Disk, FileSystem};
 use anchorhood_train::{Accuracy, RunStarted};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,8 @@ pub fn write_report(
 ) -> Result<PathBuf, ReportError> {
     let page = report_html(record, pictures)?;
     let beside = folder.join("charts");
-    std::fs::create_dir_all(&beside).map_err(ReportError::io(&beside))?;
+    Disk.create_folders(&beside)
+        .map_err(ReportError::io(&beside))?;
     write_charts(&beside, &Summary::of(&record.events), &record.rounds)?;
     let path = folder.join("report.html");
     AtomicFile::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;

@@ -6,12 +6,10 @@
 mod records;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorhood_files::AtomicFile;
+use anchorhood_files::{AppendFile, AtomicFile, Disk};
 use anchorhood_train::{Event, Subject};
 
 use crate::ReportError;
@@ -35,8 +33,7 @@ pub fn write_tensorboard(events: &[Event], begun: f64, path: &Path) -> Result<()
 /// The file of a run that is training.
 #[derive(Debug)]
 pub struct TensorBoard {
-    path: PathBuf,
-    file: File,
+    file: AppendFile,
     steps: Steps,
 }
 
@@ -49,7 +46,7 @@ impl TensorBoard {
         let (held, whole) = records::read(&bytes);
         let standing = standing(&held);
         let missing = missing(&told, &standing).filter(|_| !held.is_empty());
-        let mut file = match missing {
+        let file = match missing {
             None => {
                 write_anew(&told, begun, path)?;
                 opened(path)?
@@ -60,20 +57,15 @@ impl TensorBoard {
                 let ahead = standing.keys().any(|(_, step)| *step >= next);
                 let again = ahead.then(|| Record::restart(now(), next));
                 let added: Vec<Record> = again.into_iter().chain(missing).collect();
-                file.set_len(whole as u64)
+                file.truncate(whole as u64)
                     .and_then(|()| append(&mut file, &added))
                     .map_err(ReportError::io(path))?;
                 file
             }
         };
-        file.flush().map_err(ReportError::io(path))?;
         let mut steps = Steps::default();
         events.iter().for_each(|e| steps.see(e));
-        Ok(TensorBoard {
-            path: path.into(),
-            file,
-            steps,
-        })
+        Ok(TensorBoard { file, steps })
     }
 
     /// Adds an event's figures, if it has some.
@@ -83,7 +75,8 @@ impl TensorBoard {
             return Ok(());
         };
         let record = Record::figures(now(), step, &figures);
-        append(&mut self.file, &[record]).map_err(ReportError::io(&self.path))
+        let added = append(&mut self.file, &[record]);
+        added.map_err(ReportError::io(self.file.path()))
     }
 }
 
@@ -205,14 +198,14 @@ fn write_anew(told: &[Record], begun: f64, path: &Path) -> Result<(), ReportErro
     AtomicFile::write(path, &bytes).map_err(ReportError::io(path))
 }
 
-fn opened(path: &Path) -> Result<File, ReportError> {
-    let file = File::options().append(true).open(path);
+fn opened(path: &Path) -> Result<AppendFile, ReportError> {
+    let file = AppendFile::open(Disk::shared(), path);
     file.map_err(ReportError::io(path))
 }
 
 /// By one call each, so that a reader meets half a record at the very most.
-fn append(file: &mut File, records: &[Record]) -> std::io::Result<()> {
-    records.iter().try_for_each(|r| file.write_all(&r.bytes()))
+fn append(file: &mut AppendFile, records: &[Record]) -> std::io::Result<()> {
+    records.iter().try_for_each(|r| file.append(&r.bytes()))
 }
 
 fn now() -> f64 {
@@ -224,6 +217,7 @@ fn now() -> f64 {
 mod tests {
     use super::*;
     use crate::summary::tests::example;
+    use std::path::PathBuf;
 
     /// Tags and steps as TensorBoard would show them, in the file's order.
     fn shown(path: &Path) -> Standing {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anchorhood_files::AtomicFile;
+use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of};
 use anchorhood_train::{Accuracy, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,8 @@ pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), ReproduceError
 
 /// Writes a file aside, syncs and renames it; its folder is made if need be.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ReproduceError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(ReproduceError::io(folder))?;
-    }
+    let folder = folder_of(path);
+    Disk.create_folders(folder)
+        .map_err(ReproduceError::io(folder))?;
     AtomicFile::write(path, bytes).map_err(ReproduceError::io(path))
 }

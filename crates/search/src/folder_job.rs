@@ -2,10 +2,12 @@
 //! or crashes goes on where it was.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{PictureFile, find_pictures};
 use anchorhood_engine::Device;
+use anchorhood_files::FileSystem;
 
 use crate::{EmbedOptions, Journal, JournalHeader, Model, PictureIndex, SearchError, embed_files};
 
@@ -28,6 +30,8 @@ pub struct FolderJob<'a> {
     pub threads: usize,
     /// Whether an interrupted job is thrown away.
     pub restart: bool,
+    /// The disk that the journal is kept on; pictures are read from the real one.
+    pub disk: Arc<dyn FileSystem>,
 }
 
 /// What happens meanwhile.
@@ -157,10 +161,11 @@ impl FolderJob<'_> {
         let folder = std::path::absolute(self.folder).map_err(SearchError::io(self.folder))?;
         let fingerprint = self.model.fingerprint();
         let header = JournalHeader::new(fingerprint, self.layer, dim, &folder, self.thumbnail);
-        if self.restart && self.journal.exists() {
-            std::fs::remove_file(&self.journal).map_err(SearchError::io(&self.journal))?;
+        if self.restart && self.disk.exists(&self.journal) {
+            let removed = self.disk.remove(&self.journal);
+            removed.map_err(SearchError::io(&self.journal))?;
         }
-        let (journal, recovered) = Journal::open(&self.journal, &header)?;
+        let (journal, recovered) = Journal::open_on(self.disk.clone(), &self.journal, &header)?;
         if recovered.lost_bytes > 0 {
             tell(FolderEvent::JournalCut {
                 bytes: recovered.lost_bytes,

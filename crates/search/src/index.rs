@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::{PictureFile, picture_named};
 use anchorhood_engine::Device;
-use anchorhood_files::Checked;
+use anchorhood_files::{Checked, Disk, FileSystem};
 use anchorhood_train::InputForm;
 
 use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
@@ -141,7 +141,12 @@ impl PictureIndex {
 
     /// Writes it, whole or not at all.
     pub fn save(&self) -> Result<(), SearchError> {
-        format::write(&self.parts, &self.path)
+        self.save_on(&Disk)
+    }
+
+    /// The same on any disk.
+    pub fn save_on(&self, disk: &dyn FileSystem) -> Result<(), SearchError> {
+        format::write(disk, &self.parts, &self.path)
     }
 
     /// Whether damage would be noticed: an index of 0.1 has no checksums, and cannot be checked.

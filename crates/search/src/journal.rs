@@ -5,17 +5,21 @@
 //! and computed again.
 
 use std::collections::HashMap;
-use std::fs::{self, File, TryLockError};
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use anchorhood_files::{AppendFile, Bytes, Disk, FileSystem};
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
 
 const FORMAT: &str = "anchorhood-journal-1";
 /// No record is longer: a vector, a name and a thumbnail.
-const LONGEST: u32 = 1 << 26;
+const LONGEST: usize = 1 << 26;
+/// The first line is no longer.
+const LONGEST_LINE: usize = 1 << 16;
+/// Bytes that wait to be written together.
+const TOGETHER: usize = 1 << 18;
 
 /// Which job a journal is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,10 +102,11 @@ pub struct Recovered {
 /// An open journal.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
-    writer: BufWriter<File>,
-    reader: File,
-    end: u64,
+    file: AppendFile,
+    /// Records on their way into the file.
+    waiting: Vec<u8>,
+    /// The file, since something was last read from it.
+    bytes: Option<Bytes>,
     known: HashMap<String, Known>,
 }
 
@@ -109,7 +114,7 @@ pub struct Journal {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     stamp: u64,
-    at: u64,
+    at: usize,
     good: bool,
 }
 
@@ -122,47 +127,40 @@ impl Journal {
 
     /// Opens the journal at `path`, or begins one. One of another job is an error.
     pub fn open(path: &Path, wanted: &JournalHeader) -> Result<(Journal, Recovered), SearchError> {
+        Journal::open_on(Disk::shared(), path, wanted)
+    }
+
+    /// The same on any disk.
+    pub fn open_on(
+        disk: Arc<dyn FileSystem>,
+        path: &Path,
+        wanted: &JournalHeader,
+    ) -> Result<(Journal, Recovered), SearchError> {
         let io = |e| SearchError::io(path)(e);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(io)?;
-        // A file system without locks is no reason to refuse.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let mut file = AppendFile::open(disk, path).map_err(io)?;
+        if !file.hold().map_err(io)? {
             let busy = "another program is at this job; wait for it, or choose another name";
             return Err(io(std::io::Error::other(busy)));
         }
-        let length = file.metadata().map_err(io)?.len();
+        let length = file.length();
         let mut known = HashMap::new();
-        let end = match read_all(&mut file, wanted, &mut known).map_err(io)? {
-            Found::Job(end) => end,
-            Found::Nothing => {
-                file.set_len(0).map_err(io)?;
-                file.seek(SeekFrom::Start(0)).map_err(io)?;
-                let mut line = serde_json::to_vec(wanted).expect("plain values become JSON");
-                line.push(b'\n');
-                file.write_all(&line).map_err(io)?;
-                line.len() as u64
-            }
+        let found = find(&file.map().map_err(io)?, wanted, &mut known);
+        match found {
+            Found::Job(end) => file.truncate(end as u64).map_err(io)?,
+            Found::Nothing => begin(&mut file, wanted).map_err(io)?,
             Found::Other(what) => {
                 let path = path.into();
                 return Err(SearchError::OtherJob { path, what });
             }
-        };
-        file.set_len(end).map_err(io)?;
-        file.seek(SeekFrom::Start(end)).map_err(io)?;
+        }
         let recovered = Recovered {
             pictures: known.len(),
-            lost_bytes: length.saturating_sub(end),
+            lost_bytes: length.saturating_sub(file.length()),
         };
         let journal = Journal {
-            path: path.into(),
-            reader: File::open(path).map_err(io)?,
-            writer: BufWriter::with_capacity(1 << 18, file),
-            end,
+            file,
+            waiting: vec![],
+            bytes: None,
             known,
         };
         Ok((journal, recovered))
@@ -170,20 +168,25 @@ impl Journal {
 
     /// Keeps an entry.
     pub fn append(&mut self, entry: &Entry) -> Result<(), SearchError> {
+        let at = self.file.length() as usize + self.waiting.len();
         let body = encode(entry);
-        let mut head = (body.len() as u32).to_le_bytes().to_vec();
-        head.extend(crc32fast::hash(&body).to_le_bytes());
-        let written = (self.writer.write_all(&head)).and_then(|()| self.writer.write_all(&body));
-        written.map_err(SearchError::io(&self.path))?;
-        let known = Known::of(entry, self.end);
-        self.known.insert(entry.name.clone(), known);
-        self.end += (head.len() + body.len()) as u64;
-        Ok(())
+        self.waiting.extend((body.len() as u32).to_le_bytes());
+        self.waiting.extend(crc32fast::hash(&body).to_le_bytes());
+        self.waiting.extend(body);
+        self.known.insert(entry.name.clone(), Known::of(entry, at));
+        match self.waiting.len() < TOGETHER {
+            true => Ok(()),
+            false => self.flush(),
+        }
     }
 
     /// Hands everything to the system, so that a crash of the program loses nothing of it.
     pub fn flush(&mut self) -> Result<(), SearchError> {
-        self.writer.flush().map_err(SearchError::io(&self.path))
+        self.bytes = None;
+        let written = self.file.append(&self.waiting);
+        written.map_err(SearchError::io(self.file.path()))?;
+        self.waiting.clear();
+        Ok(())
     }
 
     /// Whether a picture with this stamp is done.
@@ -201,89 +204,78 @@ impl Journal {
         let Some(Known { at, .. }) = self.known.get(name).copied() else {
             return Ok(None);
         };
-        let mut read = || {
-            self.reader.seek(SeekFrom::Start(at))?;
-            read_record(&mut self.reader)
+        let io = |e| SearchError::io(self.file.path())(e);
+        let bytes = match self.bytes.take() {
+            Some(bytes) => bytes,
+            None => self.file.map().map_err(io)?,
         };
-        let body = read().map_err(SearchError::io(&self.path))?;
-        let entry = body.and_then(|body| decode(&body));
-        let gone = || SearchError::Io {
-            path: self.path.clone(),
-            source: std::io::Error::other("the journal was changed while it was in use"),
-        };
-        entry.map(Some).ok_or_else(gone)
+        let body = bytes.get(at..).and_then(record);
+        let entry = body.and_then(decode);
+        self.bytes = Some(bytes);
+        let gone = || std::io::Error::other("the journal was changed while it was in use");
+        entry.map(Some).ok_or_else(|| io(gone()))
     }
 
     /// Removes the file: the result is whole.
     pub fn remove(self) -> Result<(), SearchError> {
-        let path = self.path.clone();
-        drop(self);
-        fs::remove_file(&path).map_err(SearchError::io(&path))
+        let path = self.file.path().to_owned();
+        drop(self.bytes);
+        self.file.remove().map_err(SearchError::io(&path))
     }
+}
+
+/// A first line that survives a power cut: one that was lost would make this the journal of another job.
+fn begin(file: &mut AppendFile, wanted: &JournalHeader) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(wanted).expect("plain values become JSON");
+    line.push(b'\n');
+    file.truncate(0)?;
+    file.append(&line)?;
+    file.sync()
 }
 
 enum Found {
     /// This job, up to this byte.
-    Job(u64),
+    Job(usize),
     /// An empty file, or one cut off in its first line.
     Nothing,
     /// Another job: in which way.
     Other(String),
 }
 
-fn read_all(
-    file: &mut File,
-    wanted: &JournalHeader,
-    known: &mut HashMap<String, Known>,
-) -> std::io::Result<Found> {
-    let mut reader = BufReader::with_capacity(1 << 18, file);
-    let mut line = vec![];
-    reader.by_ref().take(1 << 16).read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') {
-        return Ok(Found::Nothing);
-    }
-    let Ok(header) = serde_json::from_slice::<JournalHeader>(&line) else {
-        return Ok(Found::Other("it is not one of this program".into()));
+fn find(bytes: &[u8], wanted: &JournalHeader, known: &mut HashMap<String, Known>) -> Found {
+    let first = &bytes[..bytes.len().min(LONGEST_LINE)];
+    let Some(end) = first.iter().position(|b| *b == b'\n') else {
+        return Found::Nothing;
+    };
+    let Ok(header) = serde_json::from_slice::<JournalHeader>(&bytes[..end]) else {
+        return Found::Other("it is not one of this program".into());
     };
     if let Some(what) = header.difference(wanted) {
-        return Ok(Found::Other(what));
+        return Found::Other(what);
     }
-    let mut at = line.len() as u64;
-    while let Some(body) = read_record(&mut reader)? {
-        let Some(entry) = decode(&body).filter(|e| e.has_dim(wanted.dim)) else {
+    let mut at = end + 1;
+    while let Some(body) = record(&bytes[at..]) {
+        let Some(entry) = decode(body).filter(|e| e.has_dim(wanted.dim)) else {
             break;
         };
         known.insert(entry.name.clone(), Known::of(&entry, at));
-        at += 8 + body.len() as u64;
+        at += 8 + body.len();
     }
-    Ok(Found::Job(at))
+    Found::Job(at)
 }
 
-/// A record's body; nothing where the file ends or the check fails.
-fn read_record(reader: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
-    let mut head = [0; 8];
-    if !filled(reader.read_exact(&mut head))? {
-        return Ok(None);
-    }
+/// The body of the first record; nothing where the bytes end or the check fails.
+fn record(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, rest) = bytes.split_at_checked(8)?;
     let (words, _) = head.as_chunks::<4>();
     let (length, sum) = (u32::from_le_bytes(words[0]), u32::from_le_bytes(words[1]));
-    if length > LONGEST {
-        return Ok(None);
-    }
-    let mut body = vec![0; length as usize];
-    let whole = filled(reader.read_exact(&mut body))?;
-    Ok((whole && crc32fast::hash(&body) == sum).then_some(body))
-}
-
-fn filled(read: std::io::Result<()>) -> std::io::Result<bool> {
-    match read {
-        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-        other => other.map(|()| true),
-    }
+    let length = Some(length as usize).filter(|length| *length <= LONGEST)?;
+    let body = rest.get(..length)?;
+    (crc32fast::hash(body) == sum).then_some(body)
 }
 
 impl Known {
-    fn of(entry: &Entry, at: u64) -> Self {
+    fn of(entry: &Entry, at: usize) -> Self {
         Known {
             stamp: entry.stamp,
             at,
@@ -353,6 +345,7 @@ fn decode(body: &[u8]) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn header() -> JournalHeader {
         JournalHeader::new("m", None, 2, Path::new("pictures"), None)

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_train::{
-    Checkpoint, InputForm, NetworkConfig, Tensor, check_room, check_weights, checkpoint_path,
-    fingerprint, write_weights,
+    Checked, Checkpoint, InputForm, NetworkConfig, Tensor, check_room, check_weights,
+    checkpoint_path, fingerprint, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -23,6 +23,7 @@ pub struct Model {
     graph: Graph,
     weights: Vec<Tensor>,
     fingerprint: String,
+    checked: Checked,
 }
 
 impl Model {
@@ -52,7 +53,13 @@ impl Model {
             input,
             graph,
             weights: checkpoint.weights,
+            checked: checkpoint.checked,
         })
+    }
+
+    /// Whether damage to its file would have been noticed: one of 0.1 cannot be checked.
+    pub fn checked(&self) -> Checked {
+        self.checked
     }
 
     /// The checkpoint it was read from.

@@ -101,7 +101,7 @@ fn embed_chunk(
         let (vector, height_and_width, thumbnail) = match decoded {
             Ok(d) => {
                 let vector = vectors.next().expect("a vector for each picture read");
-                (Ok(vector.to_vec()), d.height_and_width, d.thumbnail)
+                (finite(vector), d.height_and_width, d.thumbnail)
             }
             Err(why) => (Err(why), [0; 2], vec![]),
         };
@@ -114,6 +114,16 @@ fn embed_chunk(
         }
     };
     Ok(files.iter().zip(decoded).map(entry).collect())
+}
+
+/// A vector that can be compared, or why it cannot.
+fn finite(vector: &[f32]) -> Result<Vec<f32>, String> {
+    match vector.iter().find(|v| !v.is_finite()) {
+        Some(v) => Err(format!(
+            "the model's numbers overflow on it: its vector holds {v}"
+        )),
+        None => Ok(vector.to_vec()),
+    }
 }
 
 /// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.

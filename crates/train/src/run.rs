@@ -9,6 +9,7 @@ use anchorhood_engine::{Device, Role};
 use anchorhood_methods::Method;
 
 use crate::progress::{Pace, Report};
+use crate::resume::Resumed;
 use crate::saves::Saves;
 use crate::{
     Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
@@ -66,12 +67,14 @@ struct Run<'a> {
     stop: &'a AtomicBool,
     standing: Standing,
     resumed: bool,
-    /// What there is to say of the pictures of a resumed run.
-    notice: Option<String>,
     pace: Pace,
     saves: Saves,
     /// Whether anything has happened since the last checkpoint.
     unsaved: bool,
+    /// What is to be said when it goes on.
+    warnings: Vec<String>,
+    /// Whether `last` is to be written anew: it is damaged, or counts on metrics that are lost.
+    mend: bool,
     /// Pictures that could not be read when they were needed, and that were warned of.
     warned: usize,
     /// Where the last checkpoint is, this process's or another's.
@@ -90,26 +93,33 @@ impl<'a> Run<'a> {
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
     ) -> Result<Self, TrainError> {
-        let last = dir.checkpoint("last");
-        let resumed = last.exists();
-        let mut standing = Standing::default();
-        if resumed {
-            let checkpoint = Checkpoint::load(&last)?;
+        let Resumed {
+            checkpoint,
+            mut warnings,
+        } = Resumed::find(dir)?;
+        let resumed = checkpoint.is_some();
+        let (mut standing, mut mend) = (Standing::default(), false);
+        if let Some((checkpoint, path)) = checkpoint {
             let differences = checkpoint.config.differences(dir.config());
             if !differences.is_empty() {
-                return Err(TrainError::OtherSettings {
-                    path: last,
-                    differences,
-                });
+                return Err(TrainError::OtherSettings { path, differences });
             }
             standing = checkpoint.standing;
-            trainer.restore(checkpoint, &last)?;
+            mend = path != dir.checkpoint("last");
+            trainer.restore(checkpoint, &path)?;
         }
-        let notice = match resumed {
-            true => seen_pictures::recognise(dir.path(), train)?,
-            false => seen_pictures::keep(dir.path(), train).map(|()| None)?,
-        };
-        dir.rewind_metrics(standing.metrics_bytes)?;
+        match resumed {
+            true => warnings.extend(seen_pictures::recognise(dir.disk(), dir.path(), train)?),
+            false => seen_pictures::keep(dir.disk(), dir.path(), train)?,
+        }
+        let lost = dir.rewind_metrics(standing.metrics_bytes)?;
+        if lost > 0 {
+            warnings.push(format!(
+                "metrics.jsonl: the last {lost} of {} bytes are gone or damaged, as by a power cut; the run goes on, and its \
+                 report lacks what they told",
+                standing.metrics_bytes
+            ));
+        }
         Ok(Run {
             dir,
             trainer,
@@ -118,10 +128,11 @@ impl<'a> Run<'a> {
             stop,
             standing,
             resumed,
-            notice,
             pace: Pace::new(),
             saves: Saves::default(),
             unsaved: false,
+            warnings,
+            mend: mend || lost > 0,
             warned: 0,
             saved_at: resumed.then_some(standing.position),
             clock: Instant::now(),
@@ -152,15 +163,14 @@ impl<'a> Run<'a> {
     }
 
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
-        if let Some(message) = self.notice.take() {
-            self.tell(Event::Warning { message })?;
-        }
         let rounds = self.dir.config().training.rounds;
         if self.standing.position.round > rounds {
+            self.warn_and_mend()?;
             return self.finished();
         }
         let started = self.started(device);
         self.tell(Event::RunStarted(started))?;
+        self.warn_and_mend()?;
         self.warn_of_small_data()?;
         if !self.resumed {
             self.judge_the_floors()?;
@@ -186,7 +196,20 @@ impl<'a> Run<'a> {
     fn finished(&mut self) -> Result<Outcome, TrainError> {
         let ended = self.ended();
         self.tell(Event::RunEnded(ended))?;
+        self.dir.sync_metrics()?;
         Ok(Outcome::Finished(ended))
+    }
+
+    /// Says what was wrong with what it goes on from, and leaves a whole checkpoint to all who look for the last.
+    fn warn_and_mend(&mut self) -> Result<(), TrainError> {
+        for message in std::mem::take(&mut self.warnings) {
+            self.tell(Event::Warning { message })?;
+        }
+        if std::mem::take(&mut self.mend) {
+            let checkpoint = self.checkpoint(self.standing.position)?;
+            self.save(&checkpoint)?;
+        }
+        Ok(())
     }
 
     fn judge_the_floors(&mut self) -> Result<(), TrainError> {
@@ -338,7 +361,7 @@ impl<'a> Run<'a> {
     /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
     fn checkpoint(&mut self, reached: Position) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
-        self.standing.metrics_bytes = self.dir.metrics_bytes()?;
+        self.standing.metrics_bytes = self.dir.sync_metrics()?;
         let checkpoint = self.trainer.checkpoint(self.standing)?;
         self.dir.check_finite(&checkpoint, reached)?;
         Ok(checkpoint)

@@ -1,52 +1,55 @@
 //! A run on disk: `config.toml`, `metrics.jsonl`, `checkpoints/`. Never overwritten, never shared by two trainings.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of, read_text_at_most};
+use anchorhood_files::{
+    AtomicFile, AtomicFolder, Disk, FileSystem, Hold, folder_of, read_text_at_most_on,
+};
 
-use crate::{Checkpoint, Event, MethodChoice, Position, RunConfig, TrainError, leftovers};
+use crate::metrics::Metrics;
+use crate::{Checkpoint, Event, MethodChoice, Position, RunConfig, TrainError};
 
-/// The folder of one run, held by this process.
+/// The folder of one run, held by this process. The folder itself is held, not a file in it: whatever is deleted there, no
+/// second trainer gets in.
 #[derive(Debug)]
 pub struct RunDir {
+    disk: Arc<dyn FileSystem>,
     path: PathBuf,
     config: RunConfig,
-    metrics: File,
-    _lock: Option<File>,
+    metrics: Metrics,
+    _held: Box<dyn Hold>,
 }
 
 impl RunDir {
     /// Makes a new run called `name` under `runs`, which remembers from where its pictures were seen. An existing run is left
     /// alone.
     pub fn create(runs: &Path, name: &str, config: &RunConfig) -> Result<RunDir, TrainError> {
+        RunDir::create_on(Disk::shared(), runs, name, config)
+    }
+
+    /// The same on any disk.
+    pub fn create_on(
+        disk: Arc<dyn FileSystem>,
+        runs: &Path,
+        name: &str,
+        config: &RunConfig,
+    ) -> Result<RunDir, TrainError> {
         check_name(name)?;
         let mut config = config.clone();
         config.data.settle();
-        fs::create_dir_all(runs).map_err(|e| TrainError::io(runs, e))?;
         let path = runs.join(name);
-        let exists = || TrainError::RunExists {
-            path: path.clone(),
-            name: name.into(),
-        };
-        if path.symlink_metadata().is_ok() {
-            return Err(exists());
-        }
-        leftovers::remove(runs);
-        // Made aside and whole: a folder without its configuration could be neither resumed nor made again.
-        let aside = leftovers::aside(runs, name);
-        let _ = fs::remove_dir_all(&aside); // of a killed process with this one's number
-        let whole = aside.join("run");
-        let placed = furnish(&whole, &config).and_then(|()| match fs::rename(&whole, &path) {
-            // Another process was quicker.
-            Err(_) if path.symlink_metadata().is_ok() => Err(exists()),
-            other => other.map_err(|e| TrainError::io(&path, e)),
-        });
-        let _ = fs::remove_dir_all(&aside);
-        placed?;
-        (Disk.sync_folder(runs)).map_err(|e| TrainError::io(runs, e))?;
-        RunDir::hold(path, config)
+        let placed = disk.create_folders(runs);
+        placed.map_err(|e| TrainError::io(runs, e))?;
+        place(&*disk, &path, &config).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => TrainError::RunExists {
+                path: path.clone(),
+                name: name.into(),
+            },
+            _ => TrainError::io(&path, e),
+        })?;
+        RunDir::hold(disk, path, config)
     }
 
     /// Makes a new run named after the data set: `shapes-1`, `shapes-2`, …
@@ -67,47 +70,42 @@ impl RunDir {
 
     /// Takes hold of an existing run.
     pub fn open(path: &Path) -> Result<RunDir, TrainError> {
-        let config = RunDir::config_of(path)?;
-        RunDir::hold(path.into(), config)
+        RunDir::open_on(Disk::shared(), path)
+    }
+
+    /// The same on any disk.
+    pub fn open_on(disk: Arc<dyn FileSystem>, path: &Path) -> Result<RunDir, TrainError> {
+        let config = config_on(&*disk, path)?;
+        RunDir::hold(disk, path.into(), config)
     }
 
     /// The configuration of an existing run.
     pub fn config_of(path: &Path) -> Result<RunConfig, TrainError> {
-        let file = path.join("config.toml");
-        let text = match read_text_at_most(&file, RunConfig::MOST_BYTES) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(TrainError::NoSuchRun { path: path.into() });
-            }
-            other => other.map_err(|e| TrainError::io(&file, e))?,
-        };
-        let config = RunConfig::from_toml(&text, &file.display().to_string())?;
-        config.check()?;
-        Ok(config)
+        config_on(&Disk, path)
     }
 
-    fn hold(path: PathBuf, config: RunConfig) -> Result<RunDir, TrainError> {
-        let place = path.join(".lock");
-        let lock = File::create(&place).map_err(|e| TrainError::io(&place, e))?;
-        let lock = match lock.try_lock() {
-            Ok(()) => Some(lock),
-            Err(TryLockError::WouldBlock) => return Err(TrainError::Busy { path }),
-            // Some network file systems have no locks; a run there is guarded by its name alone.
-            Err(TryLockError::Error(_)) => None,
+    fn hold(
+        disk: Arc<dyn FileSystem>,
+        path: PathBuf,
+        config: RunConfig,
+    ) -> Result<RunDir, TrainError> {
+        let held = disk.hold_folder(&path);
+        let held = held.map_err(|e| TrainError::io(&path, e))?;
+        let Some(held) = held else {
+            return Err(TrainError::Busy { path });
         };
-        let place = path.join("metrics.jsonl");
-        let metrics = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&place)
-            .map_err(|e| TrainError::io(&place, e))?;
         Ok(RunDir {
+            metrics: Metrics::open(disk.clone(), &path.join("metrics.jsonl"))?,
+            disk,
             path,
             config,
-            metrics,
-            _lock: lock,
+            _held: held,
         })
+    }
+
+    /// The disk that it lies on.
+    pub(crate) fn disk(&self) -> &dyn FileSystem {
+        &*self.disk
     }
 
     /// The folder.
@@ -134,8 +132,8 @@ impl RunDir {
     /// since without its configuration it would be no run.
     pub(crate) fn save(&self, checkpoint: &Checkpoint, name: &str) -> Result<PathBuf, TrainError> {
         let path = self.checkpoint(name);
-        let _ = fs::create_dir(folder_of(&path)); // it is there, or saving will say why not
-        checkpoint.save(&path)?;
+        let _ = self.disk.create_folder(folder_of(&path)); // it is there, or saving will say why not
+        checkpoint.save_on(self.disk(), &path)?;
         Ok(path)
     }
 
@@ -151,7 +149,7 @@ impl RunDir {
                 MethodChoice::And => Some(self.config.discovery.temperature),
                 MethodChoice::Supervised => None,
             },
-            checkpoint: last.exists().then_some(last),
+            checkpoint: self.disk.exists(&last).then_some(last),
         }
     }
 
@@ -167,38 +165,46 @@ impl RunDir {
         }
     }
 
-    /// Forgets events after the first `bytes`: a resumed run tells them again.
-    pub fn rewind_metrics(&mut self, bytes: u64) -> Result<(), TrainError> {
-        let mut rewind = || {
-            let length = self.metrics.metadata()?.len().min(bytes);
-            self.metrics.set_len(length)?;
-            self.metrics.seek(SeekFrom::Start(length))
-        };
-        rewind().map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))?;
-        Ok(())
+    /// Forgets events after the first `bytes`: a resumed run tells them again. Says how many of those bytes are lost.
+    pub(crate) fn rewind_metrics(&mut self, bytes: u64) -> Result<u64, TrainError> {
+        self.metrics.rewind(bytes)
     }
 
     /// Keeps an event.
-    pub fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
-        let mut line = serde_json::to_string(event).expect("events are plain values");
-        line.push('\n');
-        let written = self.metrics.write_all(line.as_bytes());
-        written.map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))
+    pub(crate) fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
+        self.metrics.keep(event)
     }
 
-    /// Bytes of `metrics.jsonl` so far.
-    pub fn metrics_bytes(&mut self) -> Result<u64, TrainError> {
-        let position = self.metrics.stream_position();
-        position.map_err(|e| TrainError::io(&self.path.join("metrics.jsonl"), e))
+    /// Makes all events kept so far survive a power cut; says how many bytes of `metrics.jsonl` they are.
+    pub(crate) fn sync_metrics(&mut self) -> Result<u64, TrainError> {
+        self.metrics.sync()
     }
 }
 
-/// Makes a run's folder with what every run has from its beginning on.
-fn furnish(path: &Path, config: &RunConfig) -> Result<(), TrainError> {
-    let checkpoints = path.join("checkpoints");
-    fs::create_dir_all(&checkpoints).map_err(|e| TrainError::io(&checkpoints, e))?;
+/// Makes a run's folder with what every run has from its beginning on: aside and whole, since a folder without its
+/// configuration could be neither resumed nor made again.
+fn place(disk: &dyn FileSystem, path: &Path, config: &RunConfig) -> io::Result<()> {
+    if disk.exists(path) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let folder = AtomicFolder::create(disk, path)?;
+    disk.create_folder(&folder.path().join("checkpoints"))?;
+    let file = folder.path().join("config.toml");
+    AtomicFile::write_on(disk, &file, config.to_toml().as_bytes())?;
+    folder.finish()
+}
+
+fn config_on(disk: &dyn FileSystem, path: &Path) -> Result<RunConfig, TrainError> {
     let file = path.join("config.toml");
-    AtomicFile::write(&file, config.to_toml().as_bytes()).map_err(|e| TrainError::io(&file, e))
+    let text = match read_text_at_most_on(disk, &file, RunConfig::MOST_BYTES) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(TrainError::NoSuchRun { path: path.into() });
+        }
+        other => other.map_err(|e| TrainError::io(&file, e))?,
+    };
+    let config = RunConfig::from_toml(&text, &file.display().to_string())?;
+    config.check()?;
+    Ok(config)
 }
 
 /// Where a checkpoint of a run lies.
@@ -247,28 +253,22 @@ mod tests {
         assert!(error.is_usage());
     }
 
-    /// At no moment is there a folder of the run's name that is not a run, whatever is killed: it is made elsewhere first.
-    #[test]
-    fn a_run_appears_whole() {
-        let runs = tempfile::tempdir().unwrap();
-        let aside = leftovers::aside(runs.path(), "a");
-        fs::write(&aside, "in the way").unwrap(); // nothing can be made aside
-        RunDir::create(runs.path(), "a", &config()).unwrap_err();
-        assert!(!runs.path().join("a").exists());
-        fs::remove_file(&aside).unwrap();
-        // What a killed process left does not matter.
-        fs::create_dir_all(aside.join("run").join("checkpoints")).unwrap();
-        drop(RunDir::create(runs.path(), "a", &config()).unwrap());
-        assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 1);
-    }
-
     #[test]
     fn two_processes_do_not_share_a_run() {
         let runs = tempfile::tempdir().unwrap();
         let held = RunDir::create(runs.path(), "a", &config()).unwrap();
         let again = RunDir::open(held.path());
         assert!(matches!(again, Err(TrainError::Busy { .. })));
+        // Nothing that could be deleted in it lets a second in.
         let path = held.path().to_path_buf();
+        for entry in std::fs::read_dir(&path).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name() != "config.toml" && entry.file_type().unwrap().is_file() {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
+        let again = RunDir::open(&path);
+        assert!(matches!(again, Err(TrainError::Busy { .. })));
         drop(held);
         RunDir::open(&path).unwrap();
     }
@@ -290,23 +290,5 @@ mod tests {
             let error = RunDir::create(runs.path(), name, &config()).unwrap_err();
             assert!(error.is_usage(), "{name}");
         }
-    }
-
-    #[test]
-    fn metrics_are_rewound_to_a_checkpoint() {
-        let runs = tempfile::tempdir().unwrap();
-        let mut run = RunDir::create(runs.path(), "a", &config()).unwrap();
-        let event = |round| Event::RoundStarted { round, rounds: 2 };
-        run.keep(&event(0)).unwrap();
-        let bytes = run.metrics_bytes().unwrap();
-        run.keep(&event(1)).unwrap();
-        run.rewind_metrics(bytes).unwrap();
-        run.keep(&event(2)).unwrap();
-        let text = fs::read_to_string(run.path().join("metrics.jsonl")).unwrap();
-        let rounds: Vec<Event> = text
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect();
-        assert_eq!(rounds, [event(0), event(2)]);
     }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{ChecksumOf, Split};
-use anchorhood_files::{Container, Disk, Dtype, FileError, FileSystem, NamedTensor, OpenContainer};
+use anchorhood_files::{Container, Dtype, FileError, FileSystem, NamedTensor, OpenContainer};
 
 use crate::TrainError;
 
@@ -28,16 +28,20 @@ fn place(run: &Path) -> PathBuf {
 }
 
 /// Keeps what a run is begun on.
-pub(crate) fn keep(run: &Path, train: &Split) -> Result<(), TrainError> {
+pub(crate) fn keep(disk: &dyn FileSystem, run: &Path, train: &Split) -> Result<(), TrainError> {
     let (of, sums) = train.pictures.checksums();
-    write(&place(run), &Seen { of, sums })
+    write(disk, &place(run), &Seen { of, sums })
 }
 
 /// Refuses pictures that are not those the run was begun on; says so where that cannot be told, and keeps these.
-pub(crate) fn recognise(run: &Path, train: &Split) -> Result<Option<String>, TrainError> {
+pub(crate) fn recognise(
+    disk: &dyn FileSystem,
+    run: &Path,
+    train: &Split,
+) -> Result<Option<String>, TrainError> {
     let (of, sums) = train.pictures.checksums();
     let (seen, path) = (Seen { of, sums }, place(run));
-    let why = match read(&path) {
+    let why = match read(disk, &path) {
         Ok(kept) if kept.of == seen.of && kept.sums.len() == seen.sums.len() => {
             return compare(run, &kept, &seen, train).map(|()| None);
         }
@@ -48,7 +52,7 @@ pub(crate) fn recognise(run: &Path, train: &Split) -> Result<Option<String>, Tra
         }
         Err(error) => error.to_string(),
     };
-    write(&path, &seen)?;
+    write(disk, &path, &seen)?;
     Ok(Some(format!(
         "whether these are the pictures that the run was begun on cannot be told: {why}"
     )))
@@ -72,7 +76,7 @@ fn compare(run: &Path, kept: &Seen, seen: &Seen, train: &Split) -> Result<(), Tr
     })
 }
 
-fn write(path: &Path, seen: &Seen) -> Result<(), TrainError> {
+fn write(disk: &dyn FileSystem, path: &Path, seen: &Seen) -> Result<(), TrainError> {
     let bytes: Vec<u8> = seen.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
     let container = Container {
         metadata: [("format", FORMAT), ("of", word(seen.of))]
@@ -86,15 +90,14 @@ fn write(path: &Path, seen: &Seen) -> Result<(), TrainError> {
             &bytes,
         )],
     };
-    anchorhood_files::write(&container, path, &Disk as &dyn FileSystem).map_err(|error| match error
-    {
+    anchorhood_files::write(&container, path, disk).map_err(|error| match error {
         FileError::Io { path, source } => TrainError::Io { path, source },
         other => TrainError::io(path, std::io::Error::other(other.to_string())),
     })
 }
 
-fn read(path: &Path) -> Result<Seen, FileError> {
-    let file = OpenContainer::open(path, &Disk)?;
+fn read(disk: &dyn FileSystem, path: &Path) -> Result<Seen, FileError> {
+    let file = OpenContainer::open(path, disk)?;
     let bad = |reason: &str| FileError::Content {
         path: path.into(),
         reason: reason.into(),
@@ -127,6 +130,7 @@ fn word(of: ChecksumOf) -> &'static str {
 mod tests {
     use super::*;
     use anchorhood_data::Pictures;
+    use anchorhood_files::Disk;
 
     fn split(order: &[u8]) -> Split {
         let pixels = order.iter().flat_map(|n| [*n; 12]).collect();
@@ -138,9 +142,12 @@ mod tests {
     #[test]
     fn two_pictures_that_changed_places_are_named() {
         let run = tempfile::tempdir().unwrap();
-        keep(run.path(), &split(&[1, 2, 3, 4])).unwrap();
-        assert_eq!(recognise(run.path(), &split(&[1, 2, 3, 4])).unwrap(), None);
-        let error = recognise(run.path(), &split(&[1, 3, 2, 4])).unwrap_err();
+        keep(&Disk, run.path(), &split(&[1, 2, 3, 4])).unwrap();
+        assert_eq!(
+            recognise(&Disk, run.path(), &split(&[1, 2, 3, 4])).unwrap(),
+            None
+        );
+        let error = recognise(&Disk, run.path(), &split(&[1, 3, 2, 4])).unwrap_err();
         assert!(error.is_usage());
         let said = error.to_string();
         assert!(
@@ -153,7 +160,7 @@ mod tests {
     fn what_cannot_be_told_is_said_once() {
         let run = tempfile::tempdir().unwrap();
         let pictures = split(&[1, 2]);
-        let told = || recognise(run.path(), &pictures).unwrap();
+        let told = || recognise(&Disk, run.path(), &pictures).unwrap();
         assert!(told().unwrap().contains("no checksums"));
         assert_eq!(told(), None);
         std::fs::write(place(run.path()), "damaged").unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::files::{Checked, Disk, FileError, OpenContainer};
 use anchorhood::models::{Architecture, Weights};
 use anchorhood::train::{
     Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, Preset,
@@ -11,6 +12,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::EvaluateArgs;
+use crate::args::model::warn_unchecked;
 use crate::args::resolve::model_file;
 use crate::terminal::failure::Failure;
 
@@ -100,13 +102,14 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     let path = model_file(&args.runs, &args.run)?;
     let checkpoint = match Checkpoint::load(&path) {
         // A whole safetensors file of something else: the user may have meant to import it.
-        Err(error) if Weights::read(&path).is_ok() => {
+        Err(error) if !is_ours(&path) && Weights::read(&path).is_ok() => {
             return Err(Failure::usage(format!(
                 "{error}. Weights of another program need --network, for example --network resnet18"
             )));
         }
         other => other?,
     };
+    warn_unchecked(checkpoint.checked, &path);
     let mut config = checkpoint.config.clone();
     if let Some(set) = &args.data {
         config.data.set = set.clone();
@@ -119,6 +122,14 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
         path,
         config,
     ))
+}
+
+/// Whether a file was written with this program's checksums, damaged or not.
+fn is_ours(file: &Path) -> bool {
+    match OpenContainer::open(file, &Disk) {
+        Ok(open) => open.checked() == Checked::Verified,
+        Err(error) => matches!(error, FileError::Damaged { .. }),
+    }
 }
 
 fn untrained(args: &EvaluateArgs, network: Architecture) -> Result<Resolved, Failure> {
@@ -134,7 +145,7 @@ fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<R
             "{place}: no such file; with --network give a safetensors file of weights, or the word `{UNTRAINED}`"
         )));
     }
-    if Checkpoint::load(file).is_ok() {
+    if is_ours(file) || Checkpoint::load(file).is_ok() {
         return Err(Failure::usage(format!(
             "{place}: a checkpoint of this program, which knows its network; leave out --network"
         )));

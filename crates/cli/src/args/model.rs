@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::export::ExportError;
+use anchorhood::files::Checked;
 use anchorhood::search::{Model, SearchError};
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
@@ -25,7 +26,21 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Reads the model.
     pub fn load(&self) -> Result<Model, Failure> {
-        Ok(Model::load(&model_file(&self.runs, &self.model)?)?)
+        load_model(&model_file(&self.runs, &self.model)?)
+    }
+}
+
+/// Reads a model, and says where damage to it would go unnoticed.
+pub fn load_model(path: &Path) -> Result<Model, Failure> {
+    let model = Model::load(path)?;
+    warn_unchecked(model.checked(), model.path());
+    Ok(model)
+}
+
+/// Says where damage to a file would go unnoticed.
+pub fn warn_unchecked(checked: Checked, path: &Path) {
+    if let Some(warning) = checked.warning(path) {
+        eprintln!("warning: {warning}");
     }
 }
 
@@ -140,6 +155,7 @@ impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         match error {
             ExportError::NotThere(_) => Failure::usage(sentence(&error)),
+            ExportError::Search(e) => e.into(),
             error => Failure::failed(sentence(&error)),
         }
     }

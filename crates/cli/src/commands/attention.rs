@@ -1,10 +1,9 @@
 //! `anchorhood attention`: where a run's network looked, round after round, as strips of pictures.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anchorhood::engine::Error;
-use anchorhood::files::AtomicFile;
+use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
 use anchorhood::train::{DeviceChoice, MachineConfig, RunDir};
 use clap::Parser;
@@ -97,7 +96,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         }
         other => other.into(),
     })?;
-    fs::create_dir_all(&args.output)
+    Disk.create_folders(&args.output)
         .map_err(|e| Failure::failed(format!("{}: {e}", args.output.display())))?;
     for strip in strips {
         let path = args.output.join(format!("picture-{}.png", strip.picture));

@@ -1,11 +1,10 @@
 //! `anchorhood cluster`: the pictures of an index in groups, each with a contact sheet.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anchorhood::discover::kmeans;
 use anchorhood::engine::Device;
-use anchorhood::files::{Disk, FileSystem, folder_of};
+use anchorhood::files::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
 use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
@@ -158,30 +157,12 @@ fn write(
     index: &PictureIndex,
     groups: &[Group],
 ) -> Result<Vec<String>, Failure> {
-    let name = args
-        .output
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let process = std::process::id(); // two at one name do not meet
-    let aside = args
-        .output
-        .with_file_name(format!(".{name}.{process}.partial"));
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(io(&aside))?; // left by a crash
-    }
-    fs::create_dir_all(&aside).map_err(io(&aside))?;
-    let written = write_into(&aside, args, index, groups);
-    let moved = written.and_then(|gone| {
-        fs::rename(&aside, &args.output).map_err(io(&args.output))?;
-        let folder = folder_of(&args.output);
-        Disk.sync_folder(folder).map_err(io(folder))?;
-        Ok(gone)
-    });
-    if moved.is_err() {
-        let _ = fs::remove_dir_all(&aside); // the first error is the one to tell
-    }
-    moved
+    let made = Disk.create_folders(folder_of(&args.output));
+    let folder = made.and_then(|()| AtomicFolder::create(&Disk, &args.output));
+    let folder = folder.map_err(io(&args.output))?;
+    let gone = write_into(folder.path(), args, index, groups)?;
+    folder.finish().map_err(io(&args.output))?;
+    Ok(gone)
 }
 
 fn write_into(
@@ -192,7 +173,7 @@ fn write_into(
 ) -> Result<Vec<String>, Failure> {
     let mut gone = vec![];
     let table = folder.join("clusters.csv");
-    let mut csv = csv::Writer::from_path(&table).map_err(|e| io(&table)(e.into()))?;
+    let mut csv = csv::Writer::from_writer(AtomicFile::create(&table).map_err(io(&table))?);
     let mut row = |fields: [&str; 3]| csv.write_record(fields).map_err(|e| io(&table)(e.into()));
     row(["path", "cluster", "similarity"])?;
     let bar = Bar::new("drawing sheets", false);
@@ -209,7 +190,8 @@ fn write_into(
         bar.at(number + 1, groups.len());
     }
     drop(bar);
-    csv.flush().map_err(io(&table))?;
+    let written = csv.into_inner().map_err(|e| e.into_error());
+    written.and_then(AtomicFile::finish).map_err(io(&table))?;
     Ok(gone)
 }
 

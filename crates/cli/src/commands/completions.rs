@@ -4,7 +4,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, Parser};
+use anchorhood::files::{AtomicFile, Disk, FileSystem};
+use clap::{Command, CommandFactory, Parser};
 use clap_complete::Shell;
 
 use crate::args::Args;
@@ -46,10 +47,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
         move |e: io::Error| Failure::failed(format!("{path}: cannot write the manual: {e}"))
     };
     match &args.output {
-        Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(failed(folder))?;
-            clap_mangen::generate_to(Args::command(), folder).map_err(failed(folder))
-        }
+        Some(folder) => pages(folder).map_err(failed(folder)),
         None => {
             let mut page = vec![];
             let man = clap_mangen::Man::new(Args::command());
@@ -57,6 +55,23 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
             to_stdout(&page)
         }
     }
+}
+
+/// A page for the program and one for each command.
+fn pages(folder: &Path) -> io::Result<()> {
+    Disk.create_folders(folder)?;
+    let mut program = Args::command().disable_help_subcommand(true);
+    program.build();
+    page(program, folder)
+}
+
+fn page(command: Command, folder: &Path) -> io::Result<()> {
+    let shown = command.get_subcommands().filter(|c| !c.is_hide_set());
+    shown.cloned().try_for_each(|c| page(c, folder))?;
+    let man = clap_mangen::Man::new(command);
+    let mut page = vec![];
+    man.render(&mut page)?;
+    AtomicFile::write(&folder.join(man.get_filename()), &page)
 }
 
 fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {

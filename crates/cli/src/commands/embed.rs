@@ -1,14 +1,14 @@
 //! `anchorhood embed`: the vectors of a folder of pictures, as a table for other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anchorhood::export::{TableFormat, TableInfo, TableWriter, write_npy_names};
-use anchorhood::files::AtomicFile;
-use anchorhood::search::{FolderVectors, Journal, Model};
+use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
+use anchorhood::files::Disk;
+use anchorhood::search::Journal;
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_output, io};
+use crate::args::model::{MachineArgs, ModelArgs, check_output};
 use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -55,7 +55,7 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     // A job that goes on may have written it before it ended.
     let goes_on = Journal::place(&args.output).exists();
     if format == TableFormat::Npy && !goes_on {
-        check_output(&names_file(&args.output), args.overwrite)?;
+        check_output(&npy_names_file(&args.output), args.overwrite)?;
     }
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
@@ -64,11 +64,11 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let job = args.job.job(&model, &args.folder, journal, threads);
     let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);
-    write_table(format, &args.output, &model, done)?;
+    save_folder_table(&Disk, format, &args.output, &model, done)?;
     let beside = match format {
         TableFormat::Npy => format!(
             "; their paths are in {}",
-            names_file(&args.output).display()
+            npy_names_file(&args.output).display()
         ),
         _ => String::new(),
     };
@@ -77,57 +77,4 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         args.output.display(),
         grouped(rows)
     ))
-}
-
-/// `vectors.paths.csv` beside `vectors.npy`.
-fn names_file(output: &Path) -> PathBuf {
-    output.with_extension("paths.csv")
-}
-
-fn write_table(
-    format: TableFormat,
-    output: &Path,
-    model: &Model,
-    mut done: FolderVectors,
-) -> Result<(), Failure> {
-    let files = done.files.iter();
-    let good: Vec<_> = files.filter(|f| done.journal.has_vector(&f.name)).collect();
-    if format == TableFormat::Npy {
-        let names = names_file(output);
-        let rows = good.iter().map(|f| (f.name.as_str(), f.class.as_deref()));
-        let mut file = AtomicFile::create(&names).map_err(io(&names))?;
-        let written = write_npy_names(&mut file, rows).and_then(|()| file.finish());
-        written.map_err(io(&names))?;
-    }
-    let info = TableInfo {
-        rows: good.len(),
-        dim: done.dim,
-        notes: vec![
-            ("anchorhood.model".into(), model.fingerprint().into()),
-            (
-                "anchorhood.version".into(),
-                anchorhood::train::VERSION.into(),
-            ),
-        ],
-    };
-    let file = AtomicFile::create(output).map_err(io(output))?;
-    let in_table = |e: anchorhood::export::ExportError| {
-        let whole = Failure::from(e);
-        let message = whole.message.unwrap_or_default();
-        Failure::failed(format!(
-            "{}: {message}; what was computed is kept, the same command goes on from there",
-            output.display()
-        ))
-    };
-    let mut table = TableWriter::new(format, file, &info).map_err(in_table)?;
-    for file in good {
-        let entry = done.journal.read(&file.name)?;
-        if let Some(Ok(vector)) = entry.map(|e| e.vector) {
-            let row = table.row(&file.name, file.class.as_deref(), &vector);
-            row.map_err(in_table)?;
-        }
-    }
-    let file = table.finish().map_err(in_table)?;
-    file.finish().map_err(io(output))?;
-    Ok(done.journal.remove()?)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anchorhood::export::{
     NamedTensor, OPSET, Preprocessing, onnx_model, timm_config, torchvision_weights,
 };
-use anchorhood::files::AtomicFile;
+use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
 use clap::Parser;
@@ -128,7 +128,7 @@ impl<'a> Export<'a> {
             (folder.join("model.safetensors"), bytes.as_slice()),
             (folder.join("config.json"), config.as_bytes()),
         ];
-        std::fs::create_dir_all(folder).map_err(io(folder))?;
+        Disk.create_folders(folder).map_err(io(folder))?;
         for (path, _) in &files {
             check_output(path, overwrite)?;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood::engine::Device;
+use anchorhood::files::Disk;
 use anchorhood::search::{FolderEvent, FolderJob, FolderOutcome, FolderVectors, Model};
 use clap::Args;
 
@@ -50,6 +51,7 @@ impl JobArgs {
             thumbnail: None,
             threads,
             restart: self.restart,
+            disk: Disk::shared(),
         }
     }
 }

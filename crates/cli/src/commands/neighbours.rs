@@ -7,7 +7,7 @@ use clap::Parser;
 use serde_json::json;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_output};
+use crate::args::model::{MachineArgs, ModelArgs, check_output, warn_unchecked};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -60,6 +60,7 @@ pub fn open_index(path: &Path, folder: Option<&Path>) -> Result<PictureIndex, Fa
         )));
     }
     let mut index = PictureIndex::load(path)?;
+    warn_unchecked(index.checked(), path);
     if let Some(folder) = folder {
         index.moved_to(folder);
     }

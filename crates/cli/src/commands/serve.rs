@@ -10,7 +10,7 @@ use anchorhood::train::{RunDir, checkpoint_path};
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::MachineArgs;
+use crate::args::model::{MachineArgs, load_model};
 use crate::args::resolve::{find_run, last_of, model_file};
 use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
@@ -121,7 +121,7 @@ fn collection_of_index(args: &ServeArgs) -> Result<Collection, Failure> {
     let path = Path::new(&args.what);
     let index = open_index(path, None)?;
     let model = match &args.model {
-        Some(model) => Some(Model::load(&model_file(&args.runs, model)?)?),
+        Some(model) => Some(load_model(&model_file(&args.runs, model)?)?),
         None => maker(&args.runs, &index),
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use anchorhood::files::{Disk, FileSystem};
 use anchorhood::report::{ReportError, TensorBoard, read_metrics, write_tensorboard};
 use anchorhood::train::Event;
 
@@ -68,7 +69,7 @@ impl Follower {
 
 /// The file in its folder, and when the run began, in seconds since 1970.
 fn prepare(run: &Path) -> std::io::Result<(PathBuf, f64)> {
-    std::fs::create_dir_all(run.join("tensorboard"))?;
+    Disk.create_folders(&run.join("tensorboard"))?;
     let began = std::fs::metadata(run.join("config.toml"))?.modified()?;
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok((file(run), began.as_secs_f64()))

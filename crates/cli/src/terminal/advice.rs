@@ -79,6 +79,7 @@ fn checkpoint(error: &CheckpointError) -> Option<String> {
         CheckpointError::Engine(error) => engine(error),
         CheckpointError::Read { .. }
         | CheckpointError::Damaged { .. }
+        | CheckpointError::NotFinite { .. }
         | CheckpointError::Mismatch { .. } => None,
     }
 }
@@ -201,6 +202,10 @@ fn reproduce(error: &ReproduceError) -> Option<String> {
 fn export(error: &ExportError) -> Option<String> {
     match error {
         ExportError::NotThere(_) => Some("export --onnx or --safetensors instead".into()),
+        ExportError::Table { .. } => {
+            Some("what was computed is kept, the same command goes on from there".into())
+        }
+        ExportError::Search(error) => search(error),
         ExportError::Write(_) | ExportError::Layer { .. } | ExportError::Length { .. } => None,
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub(crate) use pixels::PackedPixels;
 pub(crate) use read::{Pack, open};
-pub use write::{Packed, pack};
+pub use write::{Packed, pack, pack_on};
 
 /// Whether the file at `path` begins, or at least is called, like a packed set.
 pub(crate) fn is_pack(path: &Path) -> bool {

@@ -29,7 +29,12 @@ pub(crate) fn open(path: &Path, options: &LoadOptions) -> Result<Dataset, DataEr
 impl Pack {
     /// Maps the file at `path` and checks its header, its index and its length.
     pub fn open(path: &Path) -> Result<Pack, DataError> {
-        let bytes = Disk.map(path).map_err(|e| DataError::io(path, e))?;
+        Pack::open_on(&Disk, path)
+    }
+
+    /// The same of a file on any disk.
+    pub fn open_on(disk: &dyn FileSystem, path: &Path) -> Result<Pack, DataError> {
+        let bytes = disk.map(path).map_err(|e| DataError::io(path, e))?;
         let bad = |reason: String| DataError::BadPack {
             path: path.into(),
             reason,

@@ -340,3 +340,33 @@ fn two_at_one_name_leave_a_whole_file() {
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 }
+
+/// Every file operation goes wrong in every way, and the power is cut after each: what is there afterwards is no file or the
+/// whole one, and packing again gives the same bytes.
+#[test]
+fn nothing_that_happens_leaves_half_a_pack() {
+    use anchorhood_files::{Disk, FileSystem, Forgetful, attack};
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), Path::new("/mine.pack"));
+    some_folder(&folder);
+    let pack_on = |disk: &dyn FileSystem| {
+        let spec = folder.to_str().unwrap();
+        pack_on(disk, spec, file, Some(8), false, QUIET)
+    };
+    let real = dir.path().join("mine.pack");
+    packed(&folder, &real, Some(8));
+    let whole = Disk.read(&real).unwrap();
+    let faults = attack(
+        &Forgetful::new(),
+        |disk| pack_on(&*disk).is_ok(),
+        |disk, promised, what| {
+            let there = disk.read(file).ok();
+            assert!(there.is_some() || !promised, "{what}");
+            assert!(there.is_none_or(|bytes| bytes == whole), "{what}");
+            pack_on(disk).unwrap();
+            assert!(disk.read(file).unwrap() == whole, "{what}");
+        },
+    );
+    println!("{faults} faults");
+    assert!(faults > 50, "{faults}");
+}

@@ -6,7 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_files::AtomicFile;
+use anchorhood_files::{AtomicFile, Disk, FileSystem, Kind};
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 
@@ -50,6 +50,18 @@ pub fn pack(
     force: bool,
     progress: &Progress,
 ) -> Result<Packed, DataError> {
+    pack_on(&Disk, spec, to, size, force, progress)
+}
+
+/// The same into a file on any disk; the pictures are read from the real one.
+pub fn pack_on(
+    disk: &dyn FileSystem,
+    spec: &str,
+    to: &Path,
+    size: Option<usize>,
+    force: bool,
+    progress: &Progress,
+) -> Result<Packed, DataError> {
     if size.is_some_and(|size| !(4..=1024).contains(&size)) {
         return Err(DataError::BadOption {
             option: "size",
@@ -57,7 +69,8 @@ pub fn pack(
         });
     }
     // Said before hours of work; and a rename would put a file in the place of a device.
-    if to.exists() && !to.is_file() {
+    let there = disk.kind(to).map_err(|e| DataError::io(to, e))?;
+    if matches!(there, Kind::Folder | Kind::Other) {
         return Err(DataError::BadOption {
             option: "output",
             why: format!("{} is no file; give the name of one", to.display()),
@@ -65,24 +78,29 @@ pub fn pack(
     }
     let source = Source::of(spec, size)?;
     let fingerprint = source.fingerprint();
-    if to.exists() && !force {
-        return match Pack::open(to) {
-            Ok(old) if old.index.fingerprint == fingerprint => summary(&old.index, to, true),
+    if there == Kind::File && !force {
+        return match Pack::open_on(disk, to) {
+            Ok(old) if old.index.fingerprint == fingerprint => summary(disk, &old.index, to, true),
             _ => Err(DataError::PackExists { path: to.into() }),
         };
     }
-    let index = write(&source, fingerprint, to, progress)?;
-    summary(&index, to, false)
+    let index = write(disk, &source, fingerprint, to, progress)?;
+    summary(disk, &index, to, false)
 }
 
-fn summary(index: &Index, to: &Path, unchanged: bool) -> Result<Packed, DataError> {
+fn summary(
+    disk: &dyn FileSystem,
+    index: &Index,
+    to: &Path,
+    unchanged: bool,
+) -> Result<Packed, DataError> {
     let entries = || index.parts.iter().flat_map(|part| &part.entries);
     let skipped = entries().filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
     Ok(Packed {
         name: index.name.clone(),
         pictures: index.parts.iter().map(PartIndex::readable).sum(),
         size: index.size,
-        bytes: to.metadata().map_err(|e| DataError::io(to, e))?.len(),
+        bytes: disk.length(to).map_err(|e| DataError::io(to, e))?,
         skipped: skipped.collect(),
         unchanged,
     })
@@ -241,6 +259,7 @@ impl SourcePart<'_> {
 }
 
 fn write(
+    disk: &dyn FileSystem,
     source: &Source,
     fingerprint: [u8; 16],
     path: &Path,
@@ -251,7 +270,7 @@ fn write(
     let total = parts.iter().map(SourcePart::len).sum();
     let done = AtomicUsize::new(0);
     let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-    let mut file = AtomicFile::create(path).map_err(io)?;
+    let mut file = AtomicFile::create_on(disk, path).map_err(io)?;
     file.seek(SeekFrom::Start(PIXELS_START)).map_err(io)?;
     let mut index = Index {
         name: source.name.clone(),

@@ -5,6 +5,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of};
+
 /// An entry kept before, unless it is broken: the driver trusts what it is given.
 pub(super) fn read(name: &str) -> Option<Vec<u8>> {
     read_file(&folder()?.join(name))
@@ -36,20 +38,15 @@ fn checksum(content: &[u8]) -> [u8; 8] {
 }
 
 fn read_file(file: &Path) -> Option<Vec<u8>> {
-    let mut bytes = std::fs::read(file).ok()?;
+    let mut bytes = Disk.read(file).ok()?;
     let content = bytes.split_off(8.min(bytes.len()));
     (bytes == checksum(&content)).then_some(content)
 }
 
 fn write_file(file: &Path, content: &[u8]) {
-    let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&temporary, [&checksum(content), content].concat()))
-        .and_then(|()| std::fs::rename(&temporary, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
+    let bytes = [&checksum(content), content].concat();
+    let folder = Disk.create_folders(folder_of(file));
+    let _ = folder.and_then(|()| AtomicFile::write(file, &bytes));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_engine::Device;
+use anchorhood_files::Disk;
 
 use super::PictureIndex;
 use crate::model::BATCH;
@@ -31,6 +32,7 @@ impl PictureIndex {
             thumbnail: None,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             restart: false,
+            disk: Disk::shared(),
         };
         let never = AtomicBool::new(false);
         let mut done = match job.run(device, &mut |_| {}, &never)? {

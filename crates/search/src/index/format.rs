@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_files::{Checked, Container, Disk, Dtype, NamedTensor, OpenContainer, Tensor};
+use anchorhood_files::{
+    Checked, Container, Disk, Dtype, FileSystem, NamedTensor, OpenContainer, Tensor,
+};
 
 use super::stored::VECTORS;
 use super::thumbnails::THUMBNAILS;
@@ -33,7 +35,11 @@ const DTYPE: &str = "F32";
 const NO_CLASS: u32 = u32::MAX;
 
 /// Writes the file, whole or not at all.
-pub(super) fn write(parts: &IndexParts, path: &Path) -> Result<(), SearchError> {
+pub(super) fn write(
+    disk: &dyn FileSystem,
+    parts: &IndexParts,
+    path: &Path,
+) -> Result<(), SearchError> {
     let n = parts.names.len();
     let names: Vec<u8> = parts.names.concat().into_bytes();
     let name_ends = ends(&parts.names);
@@ -76,7 +82,7 @@ pub(super) fn write(parts: &IndexParts, path: &Path) -> Result<(), SearchError> 
         clock: String::new(),
         tensors,
     };
-    Ok(anchorhood_files::write(&container, path, &Disk)?)
+    Ok(anchorhood_files::write(&container, path, disk)?)
 }
 
 /// Where each name ends among all of them.
@@ -179,7 +185,7 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
         sizes: sizes(&file)?,
         classes: classes(&file, field("classes"), n).map_err(|e| e.in_file(path))?,
         dim,
-        vectors: StoredVectors::of(&file)?,
+        vectors: StoredVectors::of(&file, n, dim)?,
         thumbnails: thumbnails(&file)?,
         lists: lists(&file, field("recall")).map_err(|e| e.in_file(path))?,
     };
@@ -394,7 +400,7 @@ mod tests {
     fn written(parts: &IndexParts) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.index");
-        write(parts, &path).unwrap();
+        write(&Disk, parts, &path).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         (folder, path, bytes)
     }
@@ -434,7 +440,7 @@ mod tests {
             let (_folder, path, bytes) = written(&parts);
             let back = touched(&path).unwrap();
             assert_eq!(back, parts);
-            write(&back, &path).unwrap();
+            write(&Disk, &back, &path).unwrap();
             assert!(std::fs::read(&path).unwrap() == bytes, "the same bytes");
         }
         let thumbnails = small().thumbnails.unwrap();
@@ -453,7 +459,7 @@ mod tests {
             folder: before.join("pictures"),
             ..small()
         };
-        write(&parts, &before.join("kept/a.index")).unwrap();
+        write(&Disk, &parts, &before.join("kept/a.index")).unwrap();
         std::fs::rename(&before, &after).unwrap();
         let (moved, checked) = open(&after.join("kept/a.index")).unwrap();
         assert_eq!(checked, Checked::Verified);
@@ -534,6 +540,19 @@ mod tests {
             sizes.data.to_mut().truncate(8);
         });
         assert!(said.contains("sizes are not those"), "{said}");
+        for (first, length) in [(1e30, "1e30"), (f32::NAN, "NaN"), (0.5, "0.5")] {
+            let (_folder, path, _) = written(&small());
+            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let vectors = content.tensors.iter_mut().find(|t| t.name == VECTORS);
+            let bytes = vectors.unwrap().data.to_mut();
+            bytes[..4].copy_from_slice(&first.to_le_bytes());
+            anchorhood_files::write(&content, &path, &Disk).unwrap();
+            let said = touched(&path).unwrap_err();
+            let expected = format!("picture 0 has the length {length}, not 1");
+            assert!(said.contains(&expected), "{said}");
+            let index = crate::PictureIndex::load(&path).unwrap();
+            assert!(index.vector(0).is_err() && index.nearest(&[1.0, 0.0], 1).is_err());
+        }
         let said = container(|c| {
             let ends = c.tensors.iter_mut().find(|t| t.name == "name_ends");
             ends.unwrap().data.to_mut()[0] = 200;

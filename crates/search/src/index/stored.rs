@@ -1,7 +1,9 @@
 //! What is large in an index, in memory or in its file, where each block is checked when it is first touched.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anchorhood_files::{BLOCK, Dtype, OpenContainer};
 use rayon::prelude::*;
@@ -10,38 +12,54 @@ use super::format::raw;
 use crate::SearchError;
 
 pub(super) const VECTORS: &str = "vectors";
+/// Bytes of vectors whose lengths are looked at together.
+const GROUP: usize = BLOCK / 16;
+/// How far the square of a vector's length may be from 1; that of zeros stays 0.
+const TOLERANCE: f32 = 1e-3;
 
-/// Vectors one after the other. Those in a file are mapped: nothing is read before it is asked for, and nothing damaged is
-/// ever handed out.
+/// Vectors one after the other. Those in a file are mapped: nothing is read before it is asked for, and nothing damaged, or
+/// that is no vector of unit length, is ever handed out.
 #[derive(Clone, Debug)]
 pub struct StoredVectors(Held);
 
 #[derive(Clone, Debug)]
 enum Held {
     Memory(Vec<f32>),
-    File(Arc<OpenContainer>),
+    File(Arc<Mapped>),
+}
+
+#[derive(Debug)]
+struct Mapped {
+    file: Arc<OpenContainer>,
+    /// How many numbers.
+    len: usize,
+    dim: usize,
+    /// Vectors whose lengths are looked at together.
+    group: usize,
+    /// A bit for each group whose vectors are all of unit length.
+    right: Vec<AtomicU64>,
 }
 
 impl StoredVectors {
-    /// The vectors of a file.
-    pub(super) fn of(file: &Arc<OpenContainer>) -> Result<Self, SearchError> {
+    /// The vectors of a file, `n` of `dim` numbers each.
+    pub(super) fn of(file: &Arc<OpenContainer>, n: usize, dim: usize) -> Result<Self, SearchError> {
         let at_first = file.bytes_of(VECTORS, 0..0)?;
         if at_first.as_ptr().cast::<f32>().is_aligned() {
-            return Ok(StoredVectors(Held::File(Arc::clone(file))));
+            let mapped = Mapped::new(Arc::clone(file), n, dim);
+            return Ok(StoredVectors(Held::File(Arc::new(mapped))));
         }
         // Another program wrote it: numbers do not lie as in memory.
         let values = raw(file, VECTORS, Dtype::F32)?.data.as_chunks().0.iter();
-        Ok(values.map(|v| f32::from_le_bytes(*v)).collect())
+        let values: Vec<f32> = values.map(|v| f32::from_le_bytes(*v)).collect();
+        check_lengths(&values, dim, 0, file.path())?;
+        Ok(values.into())
     }
 
     /// How many numbers.
     pub fn len(&self) -> usize {
         match &self.0 {
             Held::Memory(values) => values.len(),
-            Held::File(file) => {
-                let shape = file.shape(VECTORS).map(|(_, shape)| shape);
-                shape.map_or(0, |shape| shape.iter().product())
-            }
+            Held::File(mapped) => mapped.len,
         }
     }
 
@@ -52,25 +70,103 @@ impl StoredVectors {
 
     /// All numbers, checked by all threads where they were not before.
     pub fn all(&self) -> Result<&[f32], SearchError> {
-        if let Held::File(file) = &self.0 {
-            let end = self.len() * 4;
-            let blocks = (0..end.div_ceil(BLOCK)).into_par_iter();
-            let block = |b: usize| b * BLOCK..end.min((b + 1) * BLOCK);
-            blocks.try_for_each(|b| file.bytes_of(VECTORS, block(b)).map(|_| ()))?;
+        if let Held::File(mapped) = &self.0 {
+            let groups = (0..mapped.groups()).into_par_iter();
+            groups.try_for_each(|group| mapped.check(group))?;
         }
         self.range(0..self.len())
     }
 
-    /// Some of the numbers; only the blocks that they lie in are checked.
+    /// Some of the numbers; only the blocks that they lie in, and vectors near them, are checked.
     pub fn range(&self, range: Range<usize>) -> Result<&[f32], SearchError> {
         match &self.0 {
             Held::Memory(values) => Ok(&values[range]),
-            Held::File(file) => {
-                let bytes = file.bytes_of(VECTORS, range.start * 4..range.end * 4)?;
-                Ok(bytemuck::cast_slice(bytes))
-            }
+            Held::File(mapped) => mapped.range(range),
         }
     }
+}
+
+impl Mapped {
+    fn new(file: Arc<OpenContainer>, n: usize, dim: usize) -> Mapped {
+        let group = (GROUP / 4 / dim.max(1)).max(1);
+        let words = n.div_ceil(group).div_ceil(64);
+        Mapped {
+            file,
+            len: n * dim,
+            dim,
+            group,
+            right: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn groups(&self) -> usize {
+        self.len.div_ceil((self.group * self.dim).max(1))
+    }
+
+    fn range(&self, range: Range<usize>) -> Result<&[f32], SearchError> {
+        if !range.is_empty() {
+            let numbers = self.group * self.dim;
+            for group in range.start / numbers..=(range.end - 1) / numbers {
+                self.check(group)?;
+            }
+        }
+        self.numbers(range)
+    }
+
+    /// What lies there, found as it was written.
+    fn numbers(&self, range: Range<usize>) -> Result<&[f32], SearchError> {
+        let bytes = range.start * 4..range.end * 4;
+        Ok(bytemuck::cast_slice(self.file.bytes_of(VECTORS, bytes)?))
+    }
+
+    /// Looks at the lengths of a group of vectors, once.
+    fn check(&self, group: usize) -> Result<(), SearchError> {
+        let (word, bit) = (&self.right[group / 64], 1 << (group % 64));
+        // What is looked at never changes, so that no order with other memory is needed.
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return Ok(());
+        }
+        let numbers = self.group * self.dim;
+        let end = self.len.min((group + 1) * numbers);
+        let values = self.numbers(group * numbers..end)?;
+        check_lengths(values, self.dim, group * self.group, self.file.path())?;
+        word.fetch_or(bit, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Refuses a vector that is not of unit length, the first of which is that of picture `first`.
+fn check_lengths(values: &[f32], dim: usize, first: usize, path: &Path) -> Result<(), SearchError> {
+    let mut vectors = values.chunks_exact(dim.max(1));
+    // Also where it is no number.
+    let wrong = |v: &[f32]| !(is_unit(square(v)) || v.iter().all(|x| *x == 0.0));
+    let Some(i) = vectors.clone().position(wrong) else {
+        return Ok(());
+    };
+    let vector = vectors.nth(i).unwrap_or_default();
+    let squares = vector.iter().map(|v| f64::from(*v) * f64::from(*v));
+    let length = squares.sum::<f64>().sqrt() as f32;
+    Err(SearchError::DamagedIndex {
+        path: path.into(),
+        reason: format!(
+            "the vector of its picture {} has the length {length:?}, not 1",
+            first + i
+        ),
+    })
+}
+
+fn is_unit(square: f32) -> bool {
+    (square - 1.0).abs() <= TOLERANCE
+}
+
+/// The sum of squares, in lanes that the processor adds at once.
+fn square(vector: &[f32]) -> f32 {
+    let (lanes, rest) = vector.as_chunks::<8>();
+    let mut sums = [0.0_f32; 8];
+    for lane in lanes {
+        sums.iter_mut().zip(lane).for_each(|(s, v)| *s += v * v);
+    }
+    sums.iter().sum::<f32>() + rest.iter().map(|v| v * v).sum::<f32>()
 }
 
 impl Default for StoredVectors {

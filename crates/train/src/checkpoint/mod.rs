@@ -124,6 +124,20 @@ pub enum CheckpointError {
         /// What was met.
         reason: String,
     },
+    /// A number in it is none: no run saves such a checkpoint.
+    #[error(
+        "{}: not a whole checkpoint: {what} holds {value}, which is no number to go on with. Use another one of the run \
+         (checkpoints/round-0.safetensors …)",
+        .path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// Which tensor.
+        what: String,
+        /// What it holds.
+        value: f32,
+    },
     /// Its memory is of other pictures than it is to be judged on.
     #[error(
         "{}: the checkpoint remembers {remembered} pictures, and {data} has {pictures} to train on",
@@ -152,6 +166,20 @@ pub enum CheckpointError {
     Engine(#[from] anchorhood_engine::Error),
 }
 
+impl CheckpointError {
+    /// Whether the file is not what was once written, so that another of the run may serve in its place.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            CheckpointError::Damaged { .. } | CheckpointError::NotFinite { .. } => true,
+            CheckpointError::Write { .. }
+            | CheckpointError::Read { .. }
+            | CheckpointError::OtherMemory { .. }
+            | CheckpointError::Mismatch { .. }
+            | CheckpointError::Engine(_) => false,
+        }
+    }
+}
+
 impl Checkpoint {
     /// Writes the file, whole or not at all. Nothing is copied for it.
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
@@ -173,7 +201,7 @@ impl Checkpoint {
         })
     }
 
-    /// Reads a file back, all of it compared with its checksums.
+    /// Reads a file back, all of it compared with its checksums, and every number found finite.
     pub fn load(path: &Path) -> Result<Checkpoint, CheckpointError> {
         Checkpoint::load_from(&Disk, path)
     }
@@ -186,9 +214,22 @@ impl Checkpoint {
         };
         let file = OpenContainer::open(path, disk).map_err(|error| match error {
             FileError::Io { path, source } => CheckpointError::Read { path, source },
+            // Whole, and of a later program.
+            other @ FileError::Version { .. } => CheckpointError::Mismatch {
+                path: path.into(),
+                reason: reason_of(other),
+            },
             other => damaged(reason_of(other)),
         })?;
-        format::decode(&file).map_err(damaged)
+        let checkpoint = format::decode(&file).map_err(damaged)?;
+        match checkpoint.not_finite() {
+            Some((what, value)) => Err(CheckpointError::NotFinite {
+                path: path.into(),
+                what,
+                value,
+            }),
+            None => Ok(checkpoint),
+        }
     }
 
     /// What network it is of, in words.

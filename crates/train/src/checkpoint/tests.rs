@@ -1,8 +1,8 @@
+use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
-use std::{fs, io};
 
-use anchorhood_files::{Container, Failing, Kind, WriteFile};
+use anchorhood_files::{Container, Failing, Forgetful};
 use anchorhood_random::{Draws, Stream};
 use tempfile::TempDir;
 
@@ -54,7 +54,7 @@ fn small() -> Checkpoint {
         rows: [0, 3],
         weights: vec![
             tensor("z", vec![2, 2], vec![0.0, -0.0, f32::MIN_POSITIVE, 1e30]),
-            tensor("a", vec![1], vec![f32::NAN]),
+            tensor("a", vec![1], vec![f32::MAX]),
         ],
         slots: vec![slot(
             "momentum",
@@ -104,78 +104,24 @@ impl Folder {
     }
 }
 
-/// A disk that holds the bytes of one file, to be read and nothing else.
-#[derive(Debug)]
-struct Held<'a>(&'a [u8]);
-
-fn not_here<T>() -> io::Result<T> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-impl FileSystem for Held<'_> {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
-        Ok(self.0.to_vec())
-    }
-
-    fn create_new(&self, _: &Path) -> io::Result<Box<dyn WriteFile>> {
-        not_here()
-    }
-
-    fn append(&self, _: &Path) -> io::Result<Box<dyn WriteFile>> {
-        not_here()
-    }
-
-    fn truncate(&self, _: &Path, _: u64) -> io::Result<()> {
-        not_here()
-    }
-
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
-        not_here()
-    }
-
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
-        not_here()
-    }
-
-    fn remove(&self, _: &Path) -> io::Result<()> {
-        not_here()
-    }
-
-    fn kind(&self, _: &Path) -> io::Result<Kind> {
-        Ok(Kind::File)
-    }
-
-    fn is_held(&self, _: &Path) -> Option<bool> {
-        None
-    }
-
-    fn age(&self, _: &Path) -> io::Result<Duration> {
-        not_here()
-    }
-
-    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
-        not_here()
-    }
-}
-
 fn decode(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
-    Checkpoint::load_from(&Held(bytes), Path::new("c.safetensors"))
+    let (disk, path) = (Forgetful::new(), Path::new("/c.safetensors"));
+    let mut file = disk.create_new(path).unwrap();
+    file.write_all(bytes).unwrap();
+    Checkpoint::load_from(&disk, path)
 }
 
 #[test]
 fn what_was_saved_is_loaded_to_the_bit() {
     let (folder, checkpoint) = (Folder::new(), small());
     checkpoint.save(&folder.path()).unwrap();
-    let mut back = Checkpoint::load(&folder.path()).unwrap();
+    let back = Checkpoint::load(&folder.path()).unwrap();
     let bits = |c: &Checkpoint| -> Vec<u32> {
         let values = c.weights.iter().flat_map(|t| &t.values);
         values.map(|v| v.to_bits()).collect()
     };
     assert_eq!(bits(&back), bits(&checkpoint));
-    back.weights[1].values[0] = 0.0; // no NaN is equal to another
-    let mut same = checkpoint.clone();
-    same.weights[1].values[0] = 0.0;
-    assert_eq!(back, same);
+    assert_eq!(back, checkpoint);
     let unknown = Checkpoint {
         input: None,
         ..checkpoint
@@ -344,4 +290,23 @@ fn a_network_cannot_take_the_place_of_something_else() {
     let mut twice = small();
     twice.weights[1].name = "projector.z".into();
     twice.save(&folder.path()).unwrap_err();
+}
+
+#[test]
+fn numbers_that_are_none_are_refused() {
+    let folder = Folder::new();
+    let refused = |change: fn(&mut Checkpoint)| {
+        let mut checkpoint = small();
+        change(&mut checkpoint);
+        checkpoint.save(&folder.path()).unwrap();
+        let error = Checkpoint::load(&folder.path()).unwrap_err();
+        assert!(error.is_damage());
+        error.to_string()
+    };
+    let said = refused(|c| c.weights[0].values[0] = f32::INFINITY);
+    assert!(said.contains("holds inf"), "{said}");
+    let said = refused(|c| c.slots[0].tensors[0].values[0] = f32::NAN);
+    assert!(said.contains("holds NaN"), "{said}");
+    let said = refused(|c| c.heads[0].weights[0].values[0] = f32::NEG_INFINITY);
+    assert!(said.contains("holds -inf"), "{said}");
 }

@@ -1,12 +1,11 @@
 //! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name only when its checksum is
 //! right.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anchorhood::files::{Disk, FileSystem, folder_of};
+use anchorhood::files::{AppendFile, Disk, FileSystem, folder_of};
 use md5::{Digest, Md5};
 use ureq::Agent;
 use ureq::http::Response;
@@ -54,21 +53,15 @@ impl Download<'_> {
             return self.check_old();
         }
         let part = self.part();
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&part);
-        let mut file = file.map_err(|e| self.failed(&part, &e.to_string()))?;
-        // A file system without locks is no reason to refuse.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let failed = |e: io::Error| self.failed(&part, &e.to_string());
+        let mut file = AppendFile::open(Disk::shared(), &part).map_err(failed)?;
+        if !file.hold().map_err(failed)? {
             return Err(self.failed(
                 &part,
                 "another program is downloading this file; wait for it",
             ));
         }
-        let length = |file: &File| file.metadata().map_or(0, |m| m.len());
-        let had = length(&file);
+        let had = file.length();
         if had > 0 {
             eprintln!(
                 "{}: going on after {} MB",
@@ -77,25 +70,24 @@ impl Download<'_> {
             );
         }
         if let Err(failure) = self.fill(&mut file) {
-            if length(&file) == 0 {
-                let _ = fs::remove_file(&part); // nothing to go on from
+            if file.length() == 0 {
+                let _ = Disk.remove(&part); // nothing to go on from
             }
             return Err(failure);
         }
-        let mut sum = md5_of(&mut file).map_err(|e| self.failed(&part, &e.to_string()))?;
+        let mut sum = md5_of(&part).map_err(failed)?;
         if sum != self.md5 && had > 0 {
             // What was there before may have been of another file.
             eprintln!(
                 "{}: the checksum is wrong; once more from the start",
                 self.to.display()
             );
-            file.set_len(0)
-                .map_err(|e| self.failed(&part, &e.to_string()))?;
+            file.truncate(0).map_err(failed)?;
             self.fill(&mut file)?;
-            sum = md5_of(&mut file).map_err(|e| self.failed(&part, &e.to_string()))?;
+            sum = md5_of(&part).map_err(failed)?;
         }
         if sum != self.md5 {
-            let _ = fs::remove_file(&part); // of no use to anyone
+            let _ = Disk.remove(&part); // of no use to anyone
             return Err(Failure::failed(format!(
                 "{}: expected the MD5 sum {}, found {sum}; what {} gave was thrown away",
                 self.to.display(),
@@ -104,15 +96,14 @@ impl Download<'_> {
             )));
         }
         let finished = file
-            .sync_all()
+            .sync()
             .and_then(|()| Disk.rename(&part, self.to))
             .and_then(|()| Disk.sync_folder(folder_of(self.to)));
         finished.map_err(|e| self.failed(self.to, &e.to_string()))
     }
 
     fn check_old(&self) -> Result<(), Failure> {
-        let sum = File::open(self.to).and_then(|mut file| md5_of(&mut file));
-        let sum = sum.map_err(|e| self.failed(self.to, &e.to_string()))?;
+        let sum = md5_of(self.to).map_err(|e| self.failed(self.to, &e.to_string()))?;
         if sum == self.md5 {
             eprintln!("{}: is there already", self.to.display());
             return Ok(());
@@ -134,7 +125,7 @@ impl Download<'_> {
     }
 
     /// Appends to the file until it is whole.
-    fn fill(&self, file: &mut File) -> Result<(), Failure> {
+    fn fill(&self, file: &mut AppendFile) -> Result<(), Failure> {
         let agent: Agent = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_resolve(Some(PATIENCE))
@@ -146,10 +137,10 @@ impl Download<'_> {
             .into();
         let name = self.to.file_name().unwrap_or_default().to_string_lossy();
         let bar = Bar::of_bytes(&*name);
-        bar.goes_on_from(file.metadata().map_or(0, |m| m.len()) as usize);
+        bar.goes_on_from(file.length() as usize);
         let (mut vain, mut pause) = (0, self.pause);
         loop {
-            let before = file.metadata().map_or(0, |m| m.len());
+            let before = file.length();
             let why = match self.attempt(&agent, file, &bar) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Lasting(why)) => {
@@ -157,11 +148,7 @@ impl Download<'_> {
                 }
                 Err(Trouble::Passing(why)) => why,
             };
-            let got = file
-                .metadata()
-                .map_or(0, |m| m.len())
-                .saturating_sub(before);
-            if got > 0 {
+            if file.length() > before {
                 (vain, pause) = (0, self.pause);
             }
             vain += 1;
@@ -179,8 +166,8 @@ impl Download<'_> {
     }
 
     /// Asks for what is missing, and takes what comes.
-    fn attempt(&self, agent: &Agent, file: &mut File, bar: &Bar) -> Result<(), Trouble> {
-        let mut have = file.metadata()?.len();
+    fn attempt(&self, agent: &Agent, file: &mut AppendFile, bar: &Bar) -> Result<(), Trouble> {
+        let mut have = file.length();
         let mut request = agent.get(self.url);
         if have > 0 {
             request = request.header("Range", format!("bytes={have}-"));
@@ -198,7 +185,7 @@ impl Download<'_> {
             },
             // The server knows no ranges: everything comes again.
             200 => {
-                file.set_len(0)?;
+                file.truncate(0)?;
                 have = 0;
                 response.body().content_length()
             }
@@ -227,7 +214,7 @@ impl Download<'_> {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Trouble::Passing(format!("the connection broke ({e})"))),
             };
-            file.write_all(&buffer[..n])?;
+            file.append(&buffer[..n])?;
             have += n as u64;
         }
         match total {
@@ -240,8 +227,8 @@ impl Download<'_> {
 }
 
 /// Throws away what was downloaded, to begin again.
-fn restart(file: &File, why: &str) -> Result<Trouble, Trouble> {
-    file.set_len(0)?;
+fn restart(file: &mut AppendFile, why: &str) -> Result<Trouble, Trouble> {
+    file.truncate(0)?;
     Ok(Trouble::Passing(why.into()))
 }
 
@@ -285,16 +272,10 @@ fn content_range<T>(response: &Response<T>) -> Option<(u64, Option<u64>)> {
     Some((start, total.trim().parse().ok()))
 }
 
-fn md5_of(file: &mut File) -> io::Result<String> {
-    file.seek(SeekFrom::Start(0))?;
+fn md5_of(path: &Path) -> io::Result<String> {
+    let bytes = Disk.map(path)?;
     let mut hash = Md5::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            n => hash.update(&buffer[..n]),
-        }
-    }
+    bytes.chunks(1 << 20).for_each(|chunk| hash.update(chunk));
     let sum = hash.finalize();
     Ok(sum.iter().map(|byte| format!("{byte:02x}")).collect())
 }

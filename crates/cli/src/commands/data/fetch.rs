@@ -1,9 +1,9 @@
 //! `anchorhood data fetch`: download, verify, unpack, so that `train NAME` finds the set.
 
-use std::fs;
 use std::path::Path;
 
 use anchorhood::data::{Archive, SETS, SetFacts, facts_of};
+use anchorhood::files::{Disk, FileSystem};
 
 use super::FetchArgs;
 use super::download::Download;
@@ -25,7 +25,7 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
         )));
     }
     let folder = args.to.join(set.folder);
-    fs::create_dir_all(&folder)
+    Disk.create_folders(&folder)
         .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
     for archive in set.archives.iter().filter(|a| args.extra || !a.optional) {
         get(args, archive, &folder)?;
@@ -65,7 +65,8 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
     if archive.creates.is_some() {
         unpack(&to, folder, archive)?;
         if !args.keep {
-            fs::remove_file(&to).map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+            Disk.remove(&to)
+                .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         }
     }
     Ok(())

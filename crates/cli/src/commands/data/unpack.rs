@@ -2,11 +2,13 @@
 //!
 //! Only files and folders below the place are made. An archive that names another place, or brings links, is refused.
 
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use anchorhood::data::Archive;
+use anchorhood::files::{AtomicFolder, Disk, FileSystem, Kind, folder_of};
 use flate2::read::GzDecoder;
 
 use crate::terminal::bar::Bar;
@@ -14,20 +16,11 @@ use crate::terminal::failure::Failure;
 
 /// Unpacks the archive at `from` into `folder`. What it creates last says that it is whole.
 pub fn unpack(from: &Path, folder: &Path, archive: &Archive) -> Result<(), Failure> {
-    let aside = folder.join(format!(".{}.unpacking", archive.file));
-    let failed = |what: &Path, e: io::Error| Failure::failed(format!("{}: {e}", what.display()));
-    remove(&aside).map_err(|e| failed(&aside, e))?;
-    let unpacked = unpack_aside(from, &aside).and_then(|()| into_place(&aside, folder, archive));
-    let cleared = remove(&aside);
-    unpacked.map_err(|e| failed(from, e))?;
-    cleared.map_err(|e| failed(&aside, e))
-}
-
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    let unpacked = AtomicFolder::create(&Disk, &folder.join(archive.file)).and_then(|aside| {
+        unpack_aside(from, aside.path())?;
+        into_place(aside.path(), folder, archive)
+    });
+    unpacked.map_err(|e| Failure::failed(format!("{}: {e}", from.display())))
 }
 
 fn unpack_aside(from: &Path, aside: &Path) -> io::Result<()> {
@@ -40,14 +33,34 @@ fn unpack_aside(from: &Path, aside: &Path) -> io::Result<()> {
         done: 0,
         report: |done: u64| bar.at(done as usize, length as usize),
     };
-    fs::create_dir_all(aside)?;
-    match name.ends_with("gz") {
+    let files = match name.ends_with("gz") {
         true => entries(GzDecoder::new(counted), aside),
         false => entries(counted, aside),
-    }
+    }?;
+    sync(&files)
 }
 
-fn entries(input: impl Read, aside: &Path) -> io::Result<()> {
+/// Makes all files survive a power cut: several at a time, since a disk writes many together as quickly as one.
+fn sync(files: &[PathBuf]) -> io::Result<()> {
+    const AT_ONCE: usize = 16;
+    let share = files.len().div_ceil(AT_ONCE).max(1);
+    let sync_all = |files: &[PathBuf]| files.iter().try_for_each(|f| Disk.append(f)?.sync());
+    std::thread::scope(|scope| {
+        let shares = files.chunks(share);
+        let threads: Vec<_> = shares.map(|f| scope.spawn(move || sync_all(f))).collect();
+        let joined = |t: std::thread::ScopedJoinHandle<io::Result<()>>| {
+            t.join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread ended")))
+        };
+        threads.into_iter().try_for_each(joined)
+    })?;
+    let folders: BTreeSet<&Path> = files.iter().map(|f| folder_of(f)).collect();
+    folders.iter().try_for_each(|f| Disk.sync_folder(f))
+}
+
+/// Writes every entry; gives the files.
+fn entries(input: impl Read, aside: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = vec![];
     let mut archive = tar::Archive::new(input);
     for entry in archive.entries()? {
         let mut entry = entry?;
@@ -56,16 +69,18 @@ fn entries(input: impl Read, aside: &Path) -> io::Result<()> {
         };
         let kind = entry.header().entry_type();
         if kind.is_dir() {
-            fs::create_dir_all(&to)?;
+            Disk.create_folders(&to)?;
         } else if kind.is_file() {
-            if let Some(parent) = to.parent() {
-                fs::create_dir_all(parent)?;
+            Disk.create_folders(folder_of(&to))?;
+            if Disk.kind(&to)? == Kind::File {
+                Disk.remove(&to)?; // an archive may bring a file twice, and the last counts
             }
-            let written = io::copy(&mut entry, &mut File::create(&to)?)?;
+            let written = io::copy(&mut entry, &mut Disk.create_new(&to)?)?;
             if written != entry.size() {
                 let why = format!("it ends inside {}", to.display());
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
             }
+            files.push(to);
         } else if !kind.is_pax_global_extensions() {
             let name = entry.path()?.display().to_string();
             return Err(io::Error::other(format!(
@@ -73,7 +88,9 @@ fn entries(input: impl Read, aside: &Path) -> io::Result<()> {
             )));
         }
     }
-    Ok(())
+    files.sort();
+    files.dedup();
+    Ok(files)
 }
 
 /// Where an entry goes; nowhere for the archive's own root.
@@ -107,20 +124,21 @@ fn into_place(aside: &Path, folder: &Path, archive: &Archive) -> io::Result<()> 
             "expected {mark} in it; this is another archive"
         )));
     }
-    let names = fs::read_dir(aside)?.map(|entry| entry.map(|e| e.file_name()));
-    let mut names = names.collect::<io::Result<Vec<_>>>()?;
-    names.sort_by_key(|name| name == mark);
-    for name in names {
-        let to = folder.join(&name);
+    let mut all = Disk.list(aside)?;
+    all.sort_by_key(|path| path.ends_with(mark));
+    for from in all {
+        let to = folder.join(from.file_name().unwrap_or_default());
         if to.is_dir() {
             return Err(io::Error::other(format!(
                 "{} is there already; move it away",
                 to.display()
             )));
         }
-        fs::rename(aside.join(&name), to)?;
+        // All before the mark: it says that they are there.
+        Disk.sync_folder(folder)?;
+        Disk.rename(&from, &to)?;
     }
-    Ok(())
+    Disk.sync_folder(folder)
 }
 
 /// Tells how much was read.

@@ -4,6 +4,7 @@ mod watch;
 
 use std::path::PathBuf;
 
+use anchorhood::files::{Disk, FileSystem};
 use anchorhood::reproduce::{
     Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
 };
@@ -93,7 +94,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         scale: args.scale,
     };
     // Found out now, not after hours of training.
-    std::fs::create_dir_all(place.runs()).map_err(|e| {
+    Disk.create_folders(&place.runs()).map_err(|e| {
         let place = args.output.display();
         Failure::failed(format!(
             "{place}: cannot write there: {e}; give another folder with -o"

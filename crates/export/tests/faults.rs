@@ -1,0 +1,151 @@
+//! Every file operation of `embed` and `index` goes wrong in every way, and the power is cut after each: the same job, begun
+//! again, leaves the same bytes, and under its name a file is whole or not there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::Device;
+use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
+use anchorhood_files::{FileSystem, Forgetful, attack};
+use anchorhood_search::{FolderJob, FolderOutcome, FolderVectors, Journal, Model, SearchError};
+use anchorhood_train::{Preset, RunDir, train};
+
+/// More than are decoded at a time, so that the journal grows by pieces.
+const PICTURES: usize = 70;
+
+/// A tiny model, and a folder of pictures one of which is none.
+struct Lab {
+    _folder: tempfile::TempDir,
+    pictures: PathBuf,
+    model: Model,
+    device: Device,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Preset::Quick.config("shapes");
+        config.data.shapes_train = PICTURES;
+        config.data.shapes_test = 8;
+        config.data.size = Some(8);
+        config.network.width = 2;
+        config.network.features = 8;
+        config.training.batch = 8;
+        config.training.rounds = 0;
+        config.training.epochs = 1;
+        let options = config.data.load_options(config.seed);
+        let data = anchorhood_data::open("shapes", &options).unwrap();
+        let device = Device::cpu(1);
+        let mut run = RunDir::create(folder.path(), "a", &config).unwrap();
+        let never = AtomicBool::new(false);
+        train(&device, &mut run, &data, &mut |_| {}, &never).unwrap();
+        let pictures = folder.path().join("pictures");
+        write_pictures(&data, &pictures);
+        Lab {
+            model: Model::load(run.path()).unwrap(),
+            _folder: folder,
+            pictures,
+            device,
+        }
+    }
+
+    fn job(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> FolderJob<'_> {
+        FolderJob {
+            model: &self.model,
+            folder: &self.pictures,
+            journal: Journal::place(output),
+            layer: None,
+            batch: 8,
+            thumbnail: None,
+            threads: 1,
+            restart: false,
+            disk: disk.clone(),
+        }
+    }
+
+    fn vectors(&self, job: &FolderJob) -> Result<FolderVectors, SearchError> {
+        let never = AtomicBool::new(false);
+        match job.run(&self.device, &mut |_| {}, &never)? {
+            FolderOutcome::Finished(done) => Ok(done),
+            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
+        }
+    }
+
+    fn embed(
+        &self,
+        disk: &Arc<dyn FileSystem>,
+        format: TableFormat,
+        output: &Path,
+    ) -> Result<(), ExportError> {
+        let vectors = self.vectors(&self.job(disk, output))?;
+        save_folder_table(&**disk, format, output, &self.model, vectors)
+    }
+
+    fn index(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> Result<(), ExportError> {
+        let job = self.job(disk, output);
+        let mut vectors = self.vectors(&job)?;
+        vectors.index(output, &job)?.save_on(&**disk)?;
+        Ok(vectors.journal.remove()?)
+    }
+}
+
+fn write_pictures(data: &Dataset, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for i in 0..PICTURES {
+        let pixels = data.train.pictures.picture(i).to_vec();
+        let picture = image::RgbImage::from_raw(8, 8, pixels).unwrap();
+        picture.save(to.join(format!("{i:02}.png"))).unwrap();
+    }
+    std::fs::write(to.join("broken.png"), "no picture").unwrap();
+}
+
+type Work<'a> = &'a dyn Fn(&Arc<dyn FileSystem>) -> Result<(), ExportError>;
+
+/// Attacks a job that leaves these files.
+fn attacked(work: Work, files: &[&Path]) -> usize {
+    let whole = Forgetful::new();
+    work(&whole.shared()).unwrap();
+    let read = |disk: &Forgetful| -> Vec<Option<Vec<u8>>> {
+        files.iter().map(|file| disk.read(file).ok()).collect()
+    };
+    let expected = read(&whole);
+    assert!(expected.iter().all(Option::is_some));
+    let root = whole.list(Path::new("/")).unwrap();
+    assert_eq!(root.len(), files.len(), "nothing beside them: {root:?}");
+    attack(
+        &Forgetful::new(),
+        |disk| work(&disk).is_ok(),
+        |disk, promised, what| {
+            for (file, expected) in read(disk).iter().zip(&expected) {
+                assert!(file.is_some() || !promised, "{what}: it is gone");
+                assert!(file.is_none() || file == expected, "{what}: half a file");
+            }
+            let again = work(&disk.shared());
+            again.unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(read(disk) == expected, "{what}: other bytes");
+        },
+    )
+}
+
+#[test]
+fn nothing_that_happens_to_its_files_changes_a_job() {
+    let lab = Lab::new();
+    let table = Path::new("/v.npy");
+    let names = npy_names_file(table);
+    let embedded = attacked(
+        &|disk| lab.embed(disk, TableFormat::Npy, table),
+        &[table, &names],
+    );
+    let parquet = Path::new("/v.parquet");
+    let columns = attacked(
+        &|disk| lab.embed(disk, TableFormat::Parquet, parquet),
+        &[parquet],
+    );
+    let index = Path::new("/pictures.index");
+    let indexed = attacked(&|disk| lab.index(disk, index), &[index]);
+    let all = embedded + columns + indexed;
+    println!("{all} faults: {embedded} and {columns} of embed, {indexed} of index");
+    assert!(all > 350, "{all}");
+}

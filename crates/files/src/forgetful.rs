@@ -1,0 +1,424 @@
+//! A disk in memory that forgets what was not synced when its power is cut.
+//!
+//! Of each file it knows what was written and what of that was synced, of each folder the same of its names. What a real disk
+//! keeps beyond what was synced is its own choice, so a test tries several ([`Survives`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{Bytes, FileSystem, Hold, Kind, WriteFile};
+
+/// What survives a power cut beside what was synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survives {
+    /// Nothing.
+    Synced,
+    /// What was made, renamed and removed; of bytes nothing.
+    Names,
+    /// Bytes; of what was made, renamed and removed nothing.
+    Bytes,
+    /// Of each name and each file one thing or the other, as a seed draws it; of a file also a piece, or zeros.
+    Mix(u64),
+}
+
+/// A disk in memory. Copies are one disk; [`Forgetful::power_cut`] makes another.
+#[derive(Clone, Debug, Default)]
+pub struct Forgetful(Arc<Mutex<Contents>>);
+
+/// Names in a folder, and the node that each is of.
+type Names = BTreeMap<OsString, usize>;
+
+#[derive(Clone, Debug)]
+enum Node {
+    File { now: Vec<u8>, synced: Vec<u8> },
+    Folder { now: Names, synced: Names },
+}
+
+#[derive(Clone, Debug)]
+struct Contents {
+    /// The first is the root.
+    nodes: Vec<Node>,
+    held: BTreeSet<usize>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Contents {
+            nodes: vec![Node::folder()],
+            held: BTreeSet::new(),
+        }
+    }
+}
+
+impl Node {
+    fn folder() -> Node {
+        Node::Folder {
+            now: Names::new(),
+            synced: Names::new(),
+        }
+    }
+
+    fn file() -> Node {
+        Node::File {
+            now: vec![],
+            synced: vec![],
+        }
+    }
+
+    fn sync(&mut self) {
+        match self {
+            Node::File { now, synced } => synced.clone_from(now),
+            Node::Folder { now, synced } => synced.clone_from(now),
+        }
+    }
+}
+
+impl Forgetful {
+    /// An empty disk.
+    pub fn new() -> Forgetful {
+        Forgetful::default()
+    }
+
+    /// The disk as programs are given it.
+    pub fn shared(&self) -> Arc<dyn FileSystem> {
+        Arc::new(self.clone())
+    }
+
+    /// Another disk with the same on it, held by nobody.
+    pub fn copy(&self) -> Forgetful {
+        let mut contents = self.contents().clone();
+        contents.held.clear();
+        Forgetful(Arc::new(Mutex::new(contents)))
+    }
+
+    /// What is there when power comes back.
+    pub fn power_cut(&self, survives: Survives) -> Forgetful {
+        let disk = self.copy();
+        let mut draws = Draws(match survives {
+            Survives::Mix(seed) => seed,
+            Survives::Synced | Survives::Names | Survives::Bytes => 0,
+        });
+        for node in &mut disk.contents().nodes {
+            match node {
+                Node::File { now, synced } => *now = bytes_left(now, synced, survives, &mut draws),
+                Node::Folder { now, synced } => {
+                    *now = names_left(now, synced, survives, &mut draws);
+                }
+            }
+            node.sync();
+        }
+        disk
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, node: usize, append: bool) -> OpenFile {
+        OpenFile {
+            disk: self.clone(),
+            node,
+            at: 0,
+            append,
+            held: false,
+        }
+    }
+}
+
+fn bytes_left(now: &[u8], synced: &[u8], survives: Survives, draws: &mut Draws) -> Vec<u8> {
+    let zeros = || {
+        let bytes = (0..now.len()).map(|i| synced.get(i).copied().unwrap_or(0));
+        bytes.collect()
+    };
+    let kept = now.iter().zip(synced).take_while(|(a, b)| a == b).count();
+    match survives {
+        Survives::Synced | Survives::Names => synced.into(),
+        Survives::Bytes => now.into(),
+        Survives::Mix(_) => match draws.below(4) {
+            0 => synced.into(),
+            1 => now.into(),
+            2 => zeros(),
+            _ => now[..kept + draws.below(now.len() - kept + 1)].into(),
+        },
+    }
+}
+
+fn names_left(now: &Names, synced: &Names, survives: Survives, draws: &mut Draws) -> Names {
+    let mut left = |name: &OsString| {
+        let now_wins = match survives {
+            Survives::Synced | Survives::Bytes => false,
+            Survives::Names => true,
+            Survives::Mix(_) => draws.below(2) == 0,
+        };
+        let node = if now_wins { now } else { synced }.get(name)?;
+        Some((name.clone(), *node))
+    };
+    let all: BTreeSet<&OsString> = now.keys().chain(synced.keys()).collect();
+    all.into_iter().filter_map(&mut left).collect()
+}
+
+/// SplitMix64.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+fn missing() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+impl Contents {
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        let mut at = 0;
+        for part in path.components() {
+            at = match part {
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
+                Component::ParentDir => return Err(wrong("this disk knows no way up")),
+                Component::Normal(name) => *self.names(at)?.get(name).ok_or_else(missing)?,
+            };
+        }
+        Ok(at)
+    }
+
+    fn names(&self, node: usize) -> io::Result<&Names> {
+        match &self.nodes[node] {
+            Node::Folder { now, .. } => Ok(now),
+            Node::File { .. } => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    fn bytes(&self, node: usize) -> io::Result<&Vec<u8>> {
+        match &self.nodes[node] {
+            Node::File { now, .. } => Ok(now),
+            Node::Folder { .. } => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    fn bytes_mut(&mut self, node: usize) -> io::Result<&mut Vec<u8>> {
+        match &mut self.nodes[node] {
+            Node::File { now, .. } => Ok(now),
+            Node::Folder { .. } => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    /// The names beside a path's own, and its own.
+    fn beside(&mut self, path: &Path) -> io::Result<(&mut Names, OsString)> {
+        let name = path.file_name().ok_or_else(|| wrong("is no name"))?;
+        let folder = self.find(path.parent().unwrap_or(Path::new("")))?;
+        match &mut self.nodes[folder] {
+            Node::Folder { now, .. } => Ok((now, name.to_owned())),
+            Node::File { .. } => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    fn make(&mut self, path: &Path, node: Node) -> io::Result<usize> {
+        let number = self.nodes.len();
+        let (names, name) = self.beside(path)?;
+        if names.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        names.insert(name, number);
+        self.nodes.push(node);
+        Ok(number)
+    }
+
+    fn take(&mut self, path: &Path) -> io::Result<usize> {
+        let (names, name) = self.beside(path)?;
+        names.remove(&name).ok_or_else(missing)
+    }
+}
+
+/// An open file of it.
+#[derive(Debug)]
+struct OpenFile {
+    disk: Forgetful,
+    node: usize,
+    at: usize,
+    append: bool,
+    held: bool,
+}
+
+impl Write for OpenFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut contents = self.disk.contents();
+        let now = contents.bytes_mut(self.node)?;
+        let at = if self.append { now.len() } else { self.at };
+        let end = at + bytes.len();
+        now.resize(now.len().max(end), 0);
+        now[at..end].copy_from_slice(bytes);
+        self.at = end;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for OpenFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let length = self.disk.contents().bytes(self.node)?.len();
+        let place = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::End(by) => (length as u64).checked_add_signed(by),
+            SeekFrom::Current(by) => (self.at as u64).checked_add_signed(by),
+        };
+        let place = place.ok_or_else(|| wrong("is before the beginning"))?;
+        self.at = place as usize;
+        Ok(place)
+    }
+}
+
+impl WriteFile for OpenFile {
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.contents().nodes[self.node].sync();
+        Ok(())
+    }
+
+    fn hold(&mut self) -> bool {
+        self.held = self.held || self.disk.contents().held.insert(self.node);
+        self.held
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        if self.held {
+            self.disk.contents().held.remove(&self.node);
+        }
+    }
+}
+
+/// A held folder is an open file that nobody writes to.
+impl Hold for OpenFile {}
+
+impl FileSystem for Forgetful {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let node = self.contents().make(path, Node::file())?;
+        let mut file = self.open(node, false);
+        file.hold();
+        Ok(Box::new(file))
+    }
+
+    fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let mut contents = self.contents();
+        let node = match contents.find(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => contents.make(path, Node::file()),
+            other => other,
+        }?;
+        contents.bytes(node)?;
+        Ok(Box::new(self.open(node, true)))
+    }
+
+    fn truncate(&self, path: &Path, length: u64) -> io::Result<()> {
+        let mut contents = self.contents();
+        let node = contents.find(path)?;
+        contents.bytes_mut(node)?.resize(length as usize, 0);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut contents = self.contents();
+        let node = contents.find(from)?;
+        if let Ok(there) = contents.find(to) {
+            let replaces = contents.bytes(there).and(contents.bytes(node));
+            replaces.map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))?;
+        }
+        contents.beside(to)?;
+        contents.take(from)?;
+        let (names, name) = contents.beside(to)?;
+        names.insert(name, node);
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut contents = self.contents();
+        let node = contents.find(folder)?;
+        contents.names(node)?;
+        contents.nodes[node].sync();
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut contents = self.contents();
+        let node = contents.find(path)?;
+        contents.bytes(node)?;
+        contents.take(path).map(|_| ())
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        self.contents().make(path, Node::folder()).map(|_| ())
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let mut contents = self.contents();
+        let node = contents.find(path)?;
+        contents.names(node)?;
+        contents.take(path).map(|_| ())
+    }
+
+    fn hold_folder(&self, folder: &Path) -> io::Result<Option<Box<dyn Hold>>> {
+        let node = self.contents().find(folder)?;
+        let mut open = self.open(node, false);
+        Ok(open.hold().then(|| Box::new(open) as Box<dyn Hold>))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let contents = self.contents();
+        contents.bytes(contents.find(path)?).cloned()
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.read(path).map(Bytes::from)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        let contents = self.contents();
+        match contents.find(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Kind::Nothing),
+            Err(e) => Err(e),
+            Ok(node) => Ok(match contents.nodes[node] {
+                Node::File { .. } => Kind::File,
+                Node::Folder { .. } => Kind::Folder,
+            }),
+        }
+    }
+
+    fn is_held(&self, path: &Path) -> Option<bool> {
+        let contents = self.contents();
+        let node = contents.find(path).ok()?;
+        Some(contents.held.contains(&node))
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        let contents = self.contents();
+        let bytes = contents.bytes(contents.find(path)?)?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// Time stands still here.
+    fn age(&self, path: &Path) -> io::Result<Duration> {
+        self.contents().find(path).map(|_| Duration::ZERO)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let contents = self.contents();
+        let names = contents.names(contents.find(folder)?)?;
+        Ok(names.keys().map(|name| folder.join(name)).collect())
+    }
+}
