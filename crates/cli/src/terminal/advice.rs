@@ -249,6 +249,35 @@ mod tests {
         ends(None, "; a smaller --batch needs less");
     }
 
+    #[test]
+    fn what_is_likely_is_named() {
+        let diverged = |temperature| {
+            sentence(&TrainError::Diverged {
+                what: "the loss".into(),
+                value: f64::INFINITY,
+                position: anchorhood::train::Position::default(),
+                rate: 0.03,
+                temperature,
+                checkpoint: None,
+            })
+        };
+        let (tau, rate) = ("higher --tau than 0.01", "lower --lr than 0.03");
+        assert!(diverged(Some(0.01)).ends_with(&format!("a {tau}, or a {rate}")));
+        for temperature in [Some(0.1), None] {
+            let said = diverged(temperature);
+            assert!(said.ends_with(rate) && !said.contains("--tau"), "{said}");
+        }
+        let unwritten = |kind: ErrorKind| {
+            sentence(&CheckpointError::Write {
+                path: "last".into(),
+                source: kind.into(),
+            })
+        };
+        assert!(unwritten(ErrorKind::NotFound).contains("put it back"));
+        assert!(unwritten(ErrorKind::PermissionDenied).contains("allow writing"));
+        assert!(unwritten(ErrorKind::StorageFull).contains("make room"));
+    }
+
     /// Wherever an error comes up to, the way out is the same.
     #[test]
     fn advice_is_found_through_what_wraps_it() {

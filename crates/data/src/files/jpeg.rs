@@ -234,8 +234,8 @@ mod tests {
         for (name, bytes) in FILES {
             let mut bytes = bytes.to_vec();
             let size = [0, 24, 0, 40];
-            let places = bytes.windows(4).enumerate().filter(|(_, w)| *w == size);
-            let (at, _) = places.last().expect("its header");
+            let at = bytes.windows(4).rposition(|w| w == size);
+            let at = at.expect("its header");
             bytes[at..at + 4].copy_from_slice(&[0x27, 0x0F, 0x27, 0x10]);
             let why = Picture::from_bytes(&bytes).expect_err(name);
             assert!(why.contains("too few for 10000×9999"), "{name}: {why}");
