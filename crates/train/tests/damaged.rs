@@ -20,11 +20,11 @@ fn go_on(dir: &mut RunDir, data: &Dataset) -> Result<(Outcome, Vec<Event>), Trai
 }
 
 fn warnings(told: &[Event]) -> Vec<&str> {
-    let warning = |e| match e {
-        &Event::Warning { ref message } => Some(message.as_str()),
+    let warnings = told.iter().filter_map(|e| match e {
+        Event::Warning { message } => Some(message.as_str()),
         _ => None,
-    };
-    told.iter().filter_map(warning).collect()
+    });
+    warnings.collect()
 }
 
 /// A file as it is in every run: a checkpoint without its clock.

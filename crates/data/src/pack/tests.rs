@@ -349,7 +349,7 @@ fn nothing_that_happens_leaves_half_a_pack() {
     let dir = TempDir::new().unwrap();
     let (folder, file) = (dir.path().join("mine"), Path::new("/mine.pack"));
     some_folder(&folder);
-    let pack_on = |disk: &dyn FileSystem| {
+    let pack_to = |disk: &dyn FileSystem| {
         let spec = folder.to_str().unwrap();
         pack_on(disk, spec, file, Some(8), false, QUIET)
     };
@@ -358,12 +358,12 @@ fn nothing_that_happens_leaves_half_a_pack() {
     let whole = Disk.read(&real).unwrap();
     let faults = attack(
         &Forgetful::new(),
-        |disk| pack_on(&*disk).is_ok(),
+        |disk| pack_to(&*disk).is_ok(),
         |disk, promised, what| {
             let there = disk.read(file).ok();
             assert!(there.is_some() || !promised, "{what}");
             assert!(there.is_none_or(|bytes| bytes == whole), "{what}");
-            pack_on(disk).unwrap();
+            pack_to(disk).unwrap();
             assert!(disk.read(file).unwrap() == whole, "{what}");
         },
     );
