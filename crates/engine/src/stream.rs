@@ -217,8 +217,29 @@ impl Stream {
         self.backend.mean_of_others(rows, views, dim, normalise, to)
     }
 
+    /// For each query the key most similar to it, by inner product; of equal ones the first. `to` (queries × dim) takes the keys
+    /// themselves. A query that is not a number has none, and its row is NaN.
+    pub fn nearest_rows(
+        &mut self,
+        queries: &Buffer,
+        keys: &Buffer,
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        Error::check_length("nearest rows", queries.len(), to.len())?;
+        let whole = |b: &Buffer| dim > 0 && b.len().is_multiple_of(dim);
+        if !whole(queries) || !whole(keys) || keys.is_empty() {
+            return Err(Error::Plan(format!(
+                "nearest rows: {} and {} values are not queries and one or more keys of {dim}",
+                queries.len(),
+                keys.len()
+            )));
+        }
+        self.backend.nearest_rows([queries, keys], dim, to)
+    }
+
     /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
-    /// number.
+    /// number. There is a query for each index; more of them are left alone.
     pub fn blend_rows(
         &mut self,
         keys: &mut Buffer,
@@ -227,7 +248,9 @@ impl Stream {
         queries: &Buffer,
         rate: f32,
     ) -> Result<()> {
-        Error::check_length("queries", indices.len() * dim, queries.len())?;
+        if queries.len() < indices.len() * dim {
+            Error::check_length("queries", indices.len() * dim, queries.len())?;
+        }
         indices.check_below("rows to blend", rows("keys", keys.len(), dim)?)?;
         self.backend.blend_rows(keys, dim, indices, queries, rate)
     }
@@ -334,6 +357,7 @@ pub trait StreamBackend: Send {
         normalise: bool,
         to: &mut Buffer,
     ) -> Result<()>;
+    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()>;
     fn blend_rows(
         &mut self,
         keys: &mut Buffer,

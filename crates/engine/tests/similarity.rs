@@ -15,6 +15,8 @@ every_device!(
     gradient_by_finite_differences,
     blend_rows,
     blend_rows_of_one_index_twice,
+    nearest_rows,
+    a_query_that_is_no_number_has_no_nearest_row,
     scan,
     scan_breaks_ties_by_index,
     scan_of_more_neighbours_than_keys,
@@ -170,6 +172,53 @@ fn blend_rows(device: &Device, tolerance: f64) {
         naive::blend_rows(&mut expected, dim, &indices, &queries, 0.3);
         assert_close("rows", &got, &widen(&expected), tolerance);
     }
+}
+
+fn nearest_on(device: &Device, queries: &[f32], keys: &[f32], dim: usize) -> Vec<f32> {
+    let mut stream = device.stream().unwrap();
+    let [queries, keys] = [queries, keys].map(|values| device.upload(values).unwrap());
+    let mut to = device.hand_over(vec![9.0; queries.len()]).unwrap();
+    stream.nearest_rows(&queries, &keys, dim, &mut to).unwrap();
+    device.download(&to).unwrap()
+}
+
+/// The naive scan's best key, or one that is as near but for rounding; and the same every time.
+fn nearest_rows(device: &Device, _: f64) {
+    for (i, (b, n, dim)) in SIZES.into_iter().chain([(70, 300, 256)]).enumerate() {
+        let queries = uniform(i as u64, b * dim);
+        let keys = uniform(50 + i as u64, n * dim);
+        let scan = Scan {
+            dim,
+            entropy_temperature: None,
+            k: 1,
+            same: false,
+        };
+        let expected = naive::scan(&queries, &keys, &scan).neighbours.similarities;
+        let got = nearest_on(device, &queries, &keys, dim);
+        assert_eq!(got, nearest_on(device, &queries, &keys, dim));
+        for (query, row) in got.chunks_exact(dim).enumerate() {
+            assert!(keys.chunks_exact(dim).any(|key| key == row), "no key");
+            let products = row.iter().zip(&queries[query * dim..][..dim]);
+            let similarity: f64 = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let worse = f64::from(expected[query]) - similarity;
+            assert!(worse < 1e-4, "{b}, {n}, {dim}: query {query} by {worse}");
+        }
+    }
+}
+
+fn a_query_that_is_no_number_has_no_nearest_row(device: &Device, _: f64) {
+    let queries = [1.0, 0.0, f32::NAN, 1.0, 0.0, -1.0];
+    let keys = [0.0, 1.0, 1.0, 0.0, 0.5, 0.5, 1.0, 0.0];
+    let got = nearest_on(device, &queries, &keys, 2);
+    assert_eq!((&got[..2], &got[4..]), (&[1.0, 0.0][..], &[1.0, 0.0][..]));
+    assert!(got[2].is_nan() && got[3].is_nan(), "{got:?}");
+    let refused = |dim, keys: &[f32], room: usize| {
+        let mut stream = device.stream().unwrap();
+        let [queries, keys] = [&queries[..], keys].map(|v| device.upload(v).unwrap());
+        let mut to = device.zeros(room).unwrap();
+        stream.nearest_rows(&queries, &keys, dim, &mut to).is_err()
+    };
+    assert!(refused(4, &keys, 6) && refused(2, &[], 6) && refused(2, &keys, 5));
 }
 
 /// The second blend sees the first; a row that vanishes stays zero instead of turning into NaN.

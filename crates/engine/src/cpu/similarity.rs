@@ -9,6 +9,7 @@
 mod best;
 mod contrastive;
 mod loss;
+mod nearest;
 mod running;
 mod scan;
 mod symmetric;
@@ -16,6 +17,7 @@ mod tile;
 
 pub(super) use contrastive::Contrastive;
 pub(super) use loss::{SoftmaxCall, SoftmaxScratch, softmax_loss};
+pub(super) use nearest::nearest_rows;
 pub(super) use scan::scan;
 
 /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other: an index named twice

@@ -232,6 +232,19 @@ impl StreamBackend for CpuStream {
         Ok(())
     }
 
+    fn nearest_rows(
+        &mut self,
+        [queries, keys]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (arch, queries, keys) = (self.cpu.arch(), values(queries)?, values(keys)?);
+        let to = values_mut(to)?;
+        self.cpu
+            .install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
+        Ok(())
+    }
+
     fn blend_rows(
         &mut self,
         keys: &mut Buffer,
@@ -243,13 +256,9 @@ impl StreamBackend for CpuStream {
         if self.failed {
             return Ok(());
         }
-        similarity::blend_rows(
-            values_mut(keys)?,
-            dim,
-            indices(which)?,
-            values(queries)?,
-            rate,
-        );
+        let which = indices(which)?;
+        let queries = &values(queries)?[..which.len() * dim];
+        similarity::blend_rows(values_mut(keys)?, dim, which, queries, rate);
         Ok(())
     }
 

@@ -30,6 +30,7 @@ macro_rules! with_f32_tiles {
 const SOURCES: &[(&str, &str)] = &[
     ("batch_norm", include_str!("kernels/batch_norm.cu")),
     ("contrastive", with_f32_tiles!("contrastive.cu")),
+    ("nearest", include_str!("kernels/nearest.cu")),
     ("convolution", include_str!("kernels/convolution.cu")),
     ("elementwise", include_str!("kernels/elementwise.cu")),
     ("loss_bf16", include_str!("kernels/loss_bf16.cu")),

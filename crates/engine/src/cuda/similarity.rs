@@ -3,6 +3,7 @@
 
 mod contrastive;
 mod loss;
+mod nearest;
 mod scan;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::{Error, Result};
 
 pub(super) use contrastive::Contrastive;
 pub(super) use loss::{PositivePointers, SoftmaxKernels};
+pub(super) use nearest::Nearest;
 pub(super) use scan::scan;
 
 /// Positives on the device.

@@ -19,7 +19,7 @@ use super::losses::{Losses, StepLoss};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
 use super::similarity::{
-    self, Blend, Contrastive, CudaPositives, PositivePointers, SoftmaxKernels,
+    self, Blend, Contrastive, CudaPositives, Nearest, PositivePointers, SoftmaxKernels,
 };
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
@@ -59,6 +59,7 @@ pub(super) struct GpuStream {
     kernels: StepKernels,
     softmax: Vec<SoftmaxKernels>,
     contrastive: Vec<Contrastive>,
+    nearest: Vec<Nearest>,
     /// The step in the epoch and the number of the next step, as the device counts them.
     step: usize,
     number: u64,
@@ -158,6 +159,7 @@ impl GpuStream {
             },
             softmax: vec![],
             contrastive: vec![],
+            nearest: vec![],
             step: 0,
             number: 0,
             asked: vec![],
@@ -686,6 +688,34 @@ impl StreamBackend for GpuStream {
         self.part(Part::Loss, Cost::default(), signature, |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.mean_of_others(stream, from, [views, batch, dim], normalise, to)
+        })
+    }
+
+    fn nearest_rows(
+        &mut self,
+        [queries, keys]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let count = similarity::rows("queries", queries.len(), dim)?;
+        let n = similarity::rows("keys", keys.len(), dim)?;
+        let place = made_for_shape(
+            &mut self.nearest,
+            |kept| kept.fits(count, n, dim),
+            || Nearest::new(&cuda, count, n, dim),
+        )?;
+        let places = [
+            slice(&cuda, queries)?,
+            slice(&cuda, keys)?,
+            slice(&cuda, to)?,
+        ];
+        let cost = Cost {
+            flops: 2.0 * (count * n * dim) as f64,
+            bytes: (4 * (n + 2 * count) * dim) as f64,
+        };
+        self.part(Part::Loss, cost, ("nearest", places, count, n, dim), |s| {
+            s.nearest[place].enqueue(&s.stream.inner, places)
         })
     }
 
