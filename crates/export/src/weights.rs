@@ -99,8 +99,13 @@ pub fn timm_config(
     preprocessing: &Preprocessing,
 ) -> Result<String, ExportError> {
     let shape = |name: &str| tensors.iter().find(|t| t.name == name).map(|t| t.shape);
-    let (Some(conv1), Some(fc)) = (shape("conv1.weight"), shape("fc.weight")) else {
+    let (Some(conv1), Some(last)) = (shape("conv1.weight"), tensors.last()) else {
         return Err(no_timm(architecture));
+    };
+    // Without a last layer the features are the last norm's channels, and timm's `num_classes` is 0.
+    let (classes, features) = match shape("fc.weight") {
+        Some(fc) => (fc[0], fc[1]),
+        None => (0, last.shape[0]),
     };
     if !architecture.starts_with("resnet") {
         return Err(no_timm(architecture));
@@ -114,10 +119,10 @@ pub fn timm_config(
     let size = preprocessing.size;
     let config = json!({
         "architecture": architecture,
-        "num_classes": fc[0],
-        "num_features": fc[1],
+        "num_classes": classes,
+        "num_features": features,
         "pretrained_cfg": {
-            "num_classes": fc[0],
+            "num_classes": classes,
             "input_size": [3, size, size],
             "pool_size": null,
             "crop_pct": 1.0,

@@ -4,19 +4,35 @@
 //! networks. It knows nothing of data loaders, checkpoints, schedules or devices: the step is written once, and the
 //! [`Stream`](anchorhood_engine::Stream) it is given runs it at once or as a recorded CUDA graph.
 //!
-//! - [`And`]: Anchor Neighbourhood Discovery, and, with no rounds, instance discrimination.
+//! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same without discovery.
+//! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
+//!   the encoder ([`MlpSettings`], [`ViewPasses`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
 
 mod and;
+mod byol;
+mod chain;
+mod instance;
 mod method;
+mod mlp;
+mod nnclr;
 mod setup;
+mod simclr;
+mod simsiam;
 mod state;
 mod supervised;
 
 pub use and::{And, AndSettings, memory_of, neighbourhoods_of};
+pub use byol::{Byol, ByolSettings};
+pub use chain::{ViewPasses, ViewStatistics};
+pub use instance::instance;
 pub use method::{Method, Round, ViewSettings};
+pub use mlp::MlpSettings;
+pub use nnclr::{NnClr, NnClrSettings};
 pub use setup::{Setup, parameter_groups};
+pub use simclr::{SimClr, SimClrSettings};
+pub use simsiam::{SimSiam, SimSiamSettings};
 pub use state::{StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

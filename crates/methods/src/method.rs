@@ -15,6 +15,12 @@ pub trait Method: Send {
         vec![ViewSettings::default()]
     }
 
+    /// Its own schedules beside the learning rate, [`Scalar(1)`](anchorhood_engine::Scalar) and so on: their values in a step
+    /// before which this share of the run is done.
+    fn scalars(&self, _done: f64) -> Vec<f32> {
+        vec![]
+    }
+
     /// Before the first step of a round, and never again in it: a run that goes on within a round has what it kept.
     fn before_round(&mut self, _round: &mut Round) -> Result<()> {
         Ok(())

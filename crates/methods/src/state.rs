@@ -86,6 +86,20 @@ impl StateDict {
         }
     }
 
+    /// The values of a tensor of real numbers that must be there, of this shape.
+    pub fn floats_of(&self, name: &'static str, wanted: &[usize]) -> Result<&[f32], StateError> {
+        let (found, values) = self.floats(name).ok_or(StateError::Missing { name })?;
+        if found != wanted {
+            let (found, wanted) = (found.to_vec(), wanted.to_vec());
+            return Err(StateError::Shape {
+                name,
+                found,
+                wanted,
+            });
+        }
+        Ok(values)
+    }
+
     /// A tensor of whole numbers.
     pub fn words(&self, name: &str) -> Option<(&[usize], &[u32])> {
         match self.get(name)? {

@@ -1,7 +1,14 @@
 //! Cross-entropy on labels: the ceiling that features without labels are measured against.
 //!
-//! The same networks, augmentation, optimiser and schedule as any method's, with a value of the result for each class. It
-//! is the only method that is given labels; it has one round, no memory and no neighbourhoods.
+//! The same networks, augmentation, optimiser and schedule as any method's, with a value of the result (a logit) for each class. It
+//! is the only method that is given labels; it has no memory and no neighbourhoods, and a round is no more than a restart of the
+//! schedule. With logits l and class c of picture i:
+//!
+//! ```text
+//! ℓ_i = − ln [ exp(l_c) / Σ_k exp(l_k) ]
+//! ```
+//!
+//! The recipe is AND's, in one round. The logits are judged, brought to unit length.
 
 use anchorhood_engine::{Batch, Buffer, Error, Loss, Network, Result, Stream};
 

@@ -102,20 +102,23 @@ impl Looking<'_> {
         if self.options.pictures.is_empty() {
             return Ok(rounds.iter().map(|_| vec![]).collect());
         }
-        let mut attention = self.attention()?;
-        let mut seen = vec![];
+        let (mut attention, mut seen) = (None, vec![]);
         for path in rounds {
-            seen.push(self.round(&mut attention, path)?);
+            let checkpoint = Checkpoint::load(path)?;
+            let attention = match &mut attention {
+                Some(attention) => attention,
+                None => attention.insert(self.attention(&checkpoint)?),
+            };
+            seen.push(self.round(attention, &checkpoint, path)?);
             progress(seen.len());
         }
         Ok(seen)
     }
 
     /// The network, whose weights come with each round.
-    fn attention(&self) -> Result<Attention, ReportError> {
-        let (n, count) = (&self.config.network, self.options.pictures.len());
-        let size = self.data.train.pictures.height();
-        let graph = n.architecture.graph(size, n.width, n.features)?;
+    fn attention(&self, checkpoint: &Checkpoint) -> Result<Attention, ReportError> {
+        let count = self.options.pictures.len();
+        let graph = checkpoint.graph(self.data.train.pictures.height())?;
         let node = graph.find(self.options.layer)?;
         let options = NetworkOptions {
             keep: vec![node],
@@ -125,23 +128,26 @@ impl Looking<'_> {
         Ok(Attention::new(self.device, network, node, count)?)
     }
 
-    fn round(&self, attention: &mut Attention, path: &Path) -> Result<Vec<View>, ReportError> {
-        let checkpoint = Checkpoint::load(path)?;
-        checkpoint.check_memory(&TrainingSet::of(self.data), path)?;
+    fn round(
+        &self,
+        attention: &mut Attention,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<Vec<View>, ReportError> {
+        let (rows, dim) = checkpoint.rows_of(self.device, &TrainingSet::of(self.data), path)?;
         attention.set_weights(|network| {
             network.initialise(self.config.seed);
             let restored = checkpoint.restore(network, false, path);
             restored.map_err(ReportError::from)
         })?;
-        let positives = self.positives(&checkpoint);
-        let (rows, dim) = checkpoint.memory().unwrap_or_default();
-        let bank = MemoryBank::from_values(self.device, rows, dim)?;
+        let positives = self.positives(checkpoint);
+        let bank = MemoryBank::from_values(self.device, &rows, dim)?;
         let memory = Memory {
             bank: bank.buffer(),
             dim,
             temperature: self.options.temperature,
         };
-        let maps = attention.maps(&self.pixels(&checkpoint), &positives, &memory)?;
+        let maps = attention.maps(&self.pixels(checkpoint), &positives, &memory)?;
         let view = |(i, map)| View {
             map,
             neighbours: positives.of(i)[1..].to_vec(), // the first is the picture itself
@@ -172,7 +178,8 @@ impl Looking<'_> {
     /// What each picture was drawn to in the round.
     fn positives(&self, checkpoint: &Checkpoint) -> Positives {
         let found = checkpoint.neighbourhoods();
-        let found = found.unwrap_or_else(|| Neighbourhoods::single(checkpoint.pictures()));
+        let pictures = self.data.train.pictures.len();
+        let found = found.unwrap_or_else(|| Neighbourhoods::single(pictures));
         let (all, chosen) = (found.positives(), self.options.pictures);
         let mut positives = Positives::with_capacity(chosen.len(), chosen.len());
         for i in chosen {

@@ -44,7 +44,7 @@ impl Model {
             None => input_of_data(&checkpoint, path)?,
         };
         let network = checkpoint.config.network.clone();
-        let graph = (network.architecture).graph(input.size, network.width, network.features)?;
+        let graph = checkpoint.graph(input.size)?;
         check_weights(&graph, &checkpoint.weights, path)?;
         Ok(Model {
             path: path.into(),

@@ -17,8 +17,10 @@ const LAYER: &str = "conv5";
 pub(crate) struct LookFrom {
     /// The training pictures.
     pub pictures: Pictures,
-    /// The memory bank.
+    /// What every picture is known by, a row each.
     pub memory: Vec<f32>,
+    /// Length of a row.
+    pub dim: usize,
     /// τ of the softmax over it.
     pub temperature: f32,
 }
@@ -36,7 +38,7 @@ impl Looker {
     pub fn new(device: &Device, model: &Model, from: LookFrom) -> Result<Self, ServeError> {
         let node = model.graph().find(LAYER)?;
         let network = model.network_on(device, 1, vec![node])?;
-        let bank = MemoryBank::from_values(device, &from.memory, model.network().features)?;
+        let bank = MemoryBank::from_values(device, &from.memory, from.dim)?;
         Ok(Looker {
             attention: Attention::new(device, network, node, 1)?,
             bank,

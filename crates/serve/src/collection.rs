@@ -34,13 +34,14 @@ pub struct Hearers<'a> {
 }
 
 impl Collection {
-    /// The training pictures of a run, as its last checkpoint remembers them; newer checkpoints are taken as they are saved.
+    /// The training pictures of a run, as its last checkpoint remembers them, or as its network sees them on a device; newer checkpoints are taken as they are saved.
     pub fn of_run(
+        device: &Device,
         folder: &Path,
         train: Split,
         config: &RunConfig,
     ) -> Result<Collection, ServeError> {
-        let run = WatchedRun::new(folder.into(), train, config);
+        let run = WatchedRun::new(device, folder.into(), train, config);
         let fresh = run.read()?;
         Ok(Collection {
             shelf: fresh.shelf,

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use anchorhood_data::Split;
-use anchorhood_report::{RoundNeighbourhoods, RunRecord};
+use anchorhood_engine::Device;
+use anchorhood_report::{Embedding, RoundNeighbourhoods, RunRecord};
 use anchorhood_search::Model;
 use anchorhood_train::{RunConfig, checkpoint_path};
 
@@ -20,6 +21,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A run and the pictures it is of.
 #[derive(Clone)]
 pub(crate) struct WatchedRun {
+    /// Where features are computed that no memory holds.
+    device: Device,
     folder: PathBuf,
     train: Split,
     temperature: f32,
@@ -39,8 +42,9 @@ pub(crate) struct Fresh {
 
 impl WatchedRun {
     /// A run by its folder, its training pictures and its settings.
-    pub fn new(folder: PathBuf, train: Split, config: &RunConfig) -> WatchedRun {
+    pub fn new(device: &Device, folder: PathBuf, train: Split, config: &RunConfig) -> WatchedRun {
         WatchedRun {
+            device: device.clone(),
             seen: stamp(&folder),
             folder,
             train,
@@ -57,7 +61,10 @@ impl WatchedRun {
     pub fn read(&self) -> Result<Fresh, ServeError> {
         let model = Model::load(checkpoint_path(&self.folder, "last"))?;
         let mut record = RunRecord::read(&self.folder)?;
-        let memory = record.embedding.take().unwrap_or_default();
+        let memory = match record.embedding.take() {
+            Some(memory) => memory,
+            None => self.embedded(&model)?,
+        };
         let shelf = Catalog::of_run(
             record.name,
             self.train.clone(),
@@ -66,6 +73,7 @@ impl WatchedRun {
             model.fingerprint().into(),
         )?;
         let look = LookFrom {
+            dim: memory.dim,
             pictures: self.train.pictures.clone(),
             memory: memory.vectors,
             temperature: self.temperature,
@@ -78,6 +86,15 @@ impl WatchedRun {
                 model,
                 look: Some((look, found)),
             },
+        })
+    }
+
+    /// What a model makes of the pictures now, for a run whose method remembers none.
+    fn embedded(&self, model: &Model) -> Result<Embedding, ServeError> {
+        let vectors = model.embed(&self.device, &self.train.pictures)?;
+        Ok(Embedding {
+            dim: vectors.dim(),
+            vectors: vectors.values().to_vec(),
         })
     }
 

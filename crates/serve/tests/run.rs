@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
 use anchorhood_serve::{Collection, Hearers, ServeOptions, Stop};
-use anchorhood_train::{Preset, RunConfig, RunDir, train};
+use anchorhood_train::{MethodChoice, Preset, RunConfig, RunDir, train};
 
 const SIDE: usize = 16;
 
@@ -20,11 +20,12 @@ fn pictures() -> Dataset {
     Dataset::new("mine", pictures)
 }
 
-fn trained(runs: &Path, data: &Dataset) -> (std::path::PathBuf, RunConfig) {
-    let mut config = Preset::Quick.config("mine");
+fn trained(runs: &Path, data: &Dataset, method: MethodChoice) -> (std::path::PathBuf, RunConfig) {
+    let mut config = Preset::Quick.config_for("mine", method);
     config.network.width = 2;
     config.training.batch = 8;
     (config.training.epochs, config.training.rounds) = (1, 1);
+    let config = config.fitted(data).unwrap();
     let mut run = RunDir::create(runs, "first", &config).unwrap();
     let never = AtomicBool::new(false);
     train(&Device::cpu(1), &mut run, data, &mut |_| {}, &never).unwrap();
@@ -42,12 +43,20 @@ fn got(address: SocketAddr, what: &str) -> Vec<u8> {
     bytes
 }
 
+/// One that remembers its pictures, and one whose pictures are embedded to be served.
 #[test]
 fn a_run_is_served_without_the_program() {
+    for method in [MethodChoice::And, MethodChoice::SimClr] {
+        served(method);
+    }
+}
+
+fn served(method: MethodChoice) {
     let folder = tempfile::tempdir().unwrap();
     let data = pictures();
-    let (run, config) = trained(folder.path(), &data);
-    let collection = Collection::of_run(&run, data.train.clone(), &config).unwrap();
+    let (run, config) = trained(folder.path(), &data, method);
+    let collection =
+        Collection::of_run(&Device::cpu(1), &run, data.train.clone(), &config).unwrap();
     assert!(collection.has_model());
     let options = ServeOptions {
         port: 0,

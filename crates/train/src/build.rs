@@ -1,8 +1,12 @@
-//! From a configuration to the method that trains: its graph, its settings, and, for the one that learns from labels, labels.
+//! From a configuration to the method that trains: its graph, its settings, and, for the one that learns from labels, labels; and
+//! from a checkpoint's judged layer to the graph that every use of it runs.
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Graph};
-use anchorhood_methods::{And, AndSettings, Method, Setup, Supervised};
+use anchorhood_engine::{Device, Graph, NodeId, Op};
+use anchorhood_methods::{
+    And, AndSettings, Byol, ByolSettings, Method, NnClr, NnClrSettings, Setup, SimClr,
+    SimClrSettings, SimSiam, SimSiamSettings, Supervised, instance,
+};
 
 use crate::room::check_room_of;
 use crate::training_set::check_pictures;
@@ -15,7 +19,12 @@ pub fn build_method(
     data: &Dataset,
 ) -> Result<Box<dyn Method>, TrainError> {
     match config.method.name {
-        MethodChoice::And => build_unlabelled(device, config, &TrainingSet::of(data)),
+        MethodChoice::And
+        | MethodChoice::Instance
+        | MethodChoice::SimClr
+        | MethodChoice::SimSiam
+        | MethodChoice::Byol
+        | MethodChoice::NnClr => build_unlabelled(device, config, &TrainingSet::of(data)),
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
@@ -41,24 +50,85 @@ pub fn build_unlabelled(
     check_pictures(config, set)?;
     let graph = embedding_graph(config, set.pictures.height())?;
     check_room_of(device, config, set, &graph)?;
-    let setup = config.setup(device, &graph, set);
-    match config.method.name {
-        MethodChoice::And => Ok(Box::new(And::new(setup, config.and())?)),
-        MethodChoice::Supervised => Err(TrainError::NoLabels {
-            data: set.name.clone(),
-        }),
-    }
+    let (setup, m) = (config.setup(device, &graph, set), &config.method);
+    let (passes, temperature) = (m.passes(), m.temperature as f32);
+    let (projector, predictor) = (m.projector(), m.predictor());
+    Ok(match m.name {
+        MethodChoice::And => Box::new(And::new(setup, config.and())?),
+        MethodChoice::Instance => Box::new(instance(setup, config.and())?),
+        MethodChoice::SimClr => {
+            let settings = SimClrSettings {
+                passes,
+                temperature,
+                projector,
+            };
+            Box::new(SimClr::new(setup, settings)?)
+        }
+        MethodChoice::SimSiam => {
+            let settings = SimSiamSettings {
+                passes,
+                projector,
+                predictor,
+            };
+            Box::new(SimSiam::new(setup, settings)?)
+        }
+        MethodChoice::Byol => {
+            let settings = ByolSettings {
+                passes,
+                views_differ: m.views_differ,
+                momentum: m.momentum,
+                projector,
+                predictor,
+            };
+            Box::new(Byol::new(setup, settings)?)
+        }
+        MethodChoice::NnClr => {
+            let settings = NnClrSettings {
+                passes,
+                temperature,
+                projector,
+                predictor,
+            };
+            Box::new(NnClr::new(setup, settings)?)
+        }
+        MethodChoice::Supervised => {
+            return Err(TrainError::NoLabels {
+                data: set.name.clone(),
+            });
+        }
+    })
 }
 
-/// The graph of the network that embeds pictures of so many pixels a side.
+/// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer that is judged.
 pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainError> {
     let n = &config.network;
     let graph = n.architecture.graph(size, n.width, n.features)?;
-    Ok(match config.method.name {
-        MethodChoice::And => graph,
-        // Unit length, the layer after it, is for features; a classifier's values may be as large as they like.
-        MethodChoice::Supervised => graph.up_to(graph.find("fc")?),
+    let judged = judged_layer(config.method.name, &graph)?;
+    Ok(graph.up_to(judged))
+}
+
+/// The layer whose output a method's features are: the whole network's; a classifier's values, which may be as large as they
+/// like; or, under heads, what the last layer would have been given.
+fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainError> {
+    let fc = graph.find("fc")?;
+    Ok(match method {
+        MethodChoice::And | MethodChoice::Instance => graph.output_node(),
+        MethodChoice::Supervised => fc,
+        MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
+            graph.node(fc).inputs[0]
+        }
     })
+}
+
+/// A network's graph up to the layer that is judged, with features of unit length: what every use of a model runs.
+pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, anchorhood_engine::Error> {
+    let mut graph = whole.up_to(whole.find(layer)?);
+    let last = graph.output_node();
+    if graph.node(last).op != Op::L2Normalise {
+        let unit = graph.l2_normalise("normalise", last)?;
+        graph.output(unit);
+    }
+    Ok(graph)
 }
 
 impl RunConfig {
@@ -90,12 +160,11 @@ impl RunConfig {
         }
     }
 
-    /// What supervision makes of a configuration: one round of all the epochs, a value of the result for each class, and
-    /// features that are computed when they are judged, there being no memory.
+    /// What supervision makes of a configuration: a value of the result for each class, and features that are computed when they
+    /// are judged, there being no memory.
     pub fn supervised(&self, classes: usize) -> RunConfig {
         let mut config = self.clone();
         config.method.name = MethodChoice::Supervised;
-        config.training.rounds = 0;
         config.network.features = classes;
         config.evaluation.features = FeatureSource::Recomputed;
         config

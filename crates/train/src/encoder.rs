@@ -73,11 +73,12 @@ impl Encoder {
     /// The graph for pictures of a size, with features of unit length.
     pub fn graph(&self, size: usize) -> Result<Graph, TrainError> {
         let n = &self.config.network;
-        let form = match &self.source {
-            EncoderSource::Weights(_, form) => *form,
-            EncoderSource::Checkpoint(_) | EncoderSource::Untrained => Form::for_size(size),
-        };
-        Ok(n.architecture.graph_of(form, size, n.width, n.features)?)
+        let whole = |form| n.architecture.graph_of(form, size, n.width, n.features);
+        Ok(match &self.source {
+            EncoderSource::Checkpoint(checkpoint) => checkpoint.graph(size)?,
+            EncoderSource::Weights(_, form) => whole(*form)?,
+            EncoderSource::Untrained => whole(Form::for_size(size))?,
+        })
     }
 
     /// The network with its weights, and what there is to say of it; one that nobody trained is drawn from `seed`.

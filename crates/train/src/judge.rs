@@ -53,8 +53,7 @@ pub fn judge(
         .into());
     }
     let batch = config.training.batch.min(n).max(1);
-    let (n, size) = (&config.network, set.pictures.height());
-    let graph = n.architecture.graph(size, n.width, n.features)?;
+    let graph = checkpoint.graph(set.pictures.height())?;
     check_weights(&graph, &checkpoint.weights, path)?;
     let options = NetworkOptions::new(batch);
     check_room(device, &graph, &options, 0)?;

@@ -23,6 +23,7 @@ mod judge_layers;
 mod metrics;
 mod position;
 mod progress;
+mod remembered;
 mod resume;
 mod room;
 mod run;
@@ -35,7 +36,7 @@ mod training_set;
 
 pub use anchorhood_files::Checked;
 pub use batch_source::Placement;
-pub use build::{build_method, build_unlabelled, embedding_graph};
+pub use build::{build_method, build_unlabelled, embedding_graph, judged_graph};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, check_weights, fingerprint,
     write_weights,
@@ -44,7 +45,7 @@ pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, MachineConfig, MethodChoice,
     MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
-    SETTINGS, ScheduleChoice, Setting, TrainingConfig,
+    SETTINGS, ScheduleChoice, Setting, TrainingConfig, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

@@ -37,15 +37,23 @@ pub(crate) fn check_room_of(
     graph: &Graph,
 ) -> Result<(), TrainError> {
     let optimiser = config.training.optimiser();
-    let options = NetworkOptions::new(config.batch_of(set)).with_optimiser(optimiser);
+    let views = match config.method.name.compares_views() {
+        true => config.method.views,
+        false => 1,
+    };
+    let batch = config.batch_of(set).saturating_mul(views);
+    let options = NetworkOptions::new(batch).with_optimiser(optimiser);
     let pictures = set.pictures.len();
     let rows = match config.method.name {
         // A row of the memory, and the number and the likeness of each neighbour.
-        MethodChoice::And => {
+        MethodChoice::And | MethodChoice::Instance => {
             let each = 4 * config.network.features + 8 * config.discovery.neighbours;
             pictures.saturating_mul(each)
         }
         MethodChoice::Supervised => 4 * pictures,
+        MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
+            0
+        }
     };
     Ok(check_room(device, graph, &options, rows)?)
 }

@@ -146,8 +146,14 @@ impl RunDir {
             position,
             rate: self.config.training.rate_at(position),
             temperature: match self.config.method.name {
-                MethodChoice::And => Some(self.config.discovery.temperature),
-                MethodChoice::Supervised => None,
+                MethodChoice::And | MethodChoice::Instance => {
+                    Some(self.config.discovery.temperature)
+                }
+                MethodChoice::SimClr
+                | MethodChoice::SimSiam
+                | MethodChoice::Byol
+                | MethodChoice::NnClr
+                | MethodChoice::Supervised => None,
             },
             checkpoint: self.disk.exists(&last).then_some(last),
         }

@@ -180,25 +180,39 @@ impl Trainer {
             return Ok(());
         }
         let (batches, n) = (self.batches(), self.set.pictures.len());
-        let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
         if at.batch == 0 {
             self.method.before_epoch(&self.device, epoch)?;
         }
+        let source = self.source.as_ref().ok_or(TrainError::LoaderEnded)?;
         // A data loader draws its own, ahead of time.
         let order = match source.on_device() {
             true => Draws::new(self.config.seed, Purpose::Order, epoch as u64, 0).permutation(n),
             false => vec![],
         };
         let rates = self.config.training.rates(at, batches);
+        let schedules = self.schedules(epoch * batches, batches);
+        let scalars: Vec<Vec<f32>> = std::iter::once(rates).chain(schedules).collect();
+        let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
         let epoch = Epoch {
             epoch: epoch as u64,
             order: &order,
             first: at.batch,
             number: (epoch * batches + at.batch) as u64,
-            scalars: &[rates],
+            scalars: &scalars,
         };
         self.stream.begin_epoch(source, &epoch)?;
         Ok(())
+    }
+
+    /// The values of the method's own schedules in each of so many steps, before which so many were taken.
+    fn schedules(&self, before: usize, steps: usize) -> Vec<Vec<f32>> {
+        let t = &self.config.training;
+        let all = ((t.rounds + 1) * t.epochs * self.batches()) as f64;
+        let at = |step| self.method.scalars((before + step) as f64 / all);
+        let values: Vec<Vec<f32>> = (0..steps).map(at).collect();
+        let count = values.first().map_or(0, Vec::len);
+        let of = |which: usize| values.iter().map(|v| v[which]).collect();
+        (0..count).map(of).collect()
     }
 
     /// Where the time of a step goes, on a device that can tell; the training is over after it.

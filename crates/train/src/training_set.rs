@@ -45,7 +45,12 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
     }
     match config.method.name {
         MethodChoice::And => check_neighbours(k, n)?,
-        MethodChoice::Supervised => {}
+        MethodChoice::Instance
+        | MethodChoice::SimClr
+        | MethodChoice::SimSiam
+        | MethodChoice::Byol
+        | MethodChoice::NnClr
+        | MethodChoice::Supervised => {}
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());
     if height != width {

@@ -58,44 +58,62 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
 fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
     let own = resumed.map(|run| run.data.set.as_str());
     let set = args.data.as_deref().or(own).unwrap_or("shapes");
-    let mut config = match (resumed, args.preset, &args.config) {
-        (Some(run), None, None) => run.clone(),
-        (_, preset, _) => preset.unwrap_or(Preset::Quick).config(set),
+    let file = match &args.config {
+        Some(file) => Some((read(file)?, file.display().to_string())),
+        None => None,
     };
-    if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
-        // The pictures decided about them when the run began.
-        config.training.epochs = run.training.epochs;
-    }
-    if let Some(file) = &args.config {
-        let text = read_text_at_most(file, RunConfig::MOST_BYTES)
-            .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
-        config = config.overlaid(&text, &file.display().to_string())?;
-    }
+    let begun_with = |method| {
+        let mut config = match (resumed, args.preset, &file) {
+            (Some(run), None, None) => run.clone(),
+            (_, preset, _) => preset.unwrap_or(Preset::Quick).config_for(set, method),
+        };
+        if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
+            // The pictures decided about them when the run began.
+            config.training.epochs = run.training.epochs;
+        }
+        if let Some((text, place)) = &file {
+            config = config.overlaid(text, place)?;
+        }
+        args.settings.apply(&mut config)?;
+        Ok::<RunConfig, Failure>(config)
+    };
+    // Which method it is to be is known from file and flags; what it begins with is then its own.
+    let method = begun_with(MethodChoice::And)?.method.name;
+    let mut config = begun_with(method)?;
     if let Some(set) = &args.data {
         config.data.set = set.clone();
         config.data.seen_from = None; // typed here, whatever the file says
     }
-    args.settings.apply(&mut config)?;
-    if config.method.name == MethodChoice::Supervised {
-        refuse_what_supervision_decides(args)?;
-        // The pictures decided about the number of classes when the run began; those of a new run will.
-        config = resumed.map_or(config.clone(), |run| {
-            config.supervised(run.network.features)
-        });
+    if !method.remembers() {
+        refuse_what_the_method_decides(args, method)?;
+        // The pictures decided about the features when the run began; those of a new run will.
+        if let Some(run) = resumed {
+            config.network.features = run.network.features;
+            config.evaluation.features = run.evaluation.features;
+        }
     }
     config.check()?;
     Ok(config)
 }
 
-/// Supervision has one round, a value for each class, and no memory to judge by.
-fn refuse_what_supervision_decides(args: &TrainArgs) -> Result<(), Failure> {
-    let decided = ["training.rounds", "network.features", "evaluation.features"];
-    match decided.iter().find_map(|name| args.settings.flag(name)) {
-        None => Ok(()),
-        Some(flag) => Err(Failure::usage(format!(
-            "--{flag} says nothing to a supervised run: it has one round, as many values as there are classes, and features that are recomputed to be judged; leave --{flag} out"
-        ))),
-    }
+fn read(file: &Path) -> Result<String, Failure> {
+    let text = read_text_at_most(file, RunConfig::MOST_BYTES);
+    text.map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
+}
+
+/// A classifier has a value for each class, under heads features are the network's own, and neither has a memory to judge by.
+fn refuse_what_the_method_decides(args: &TrainArgs, method: MethodChoice) -> Result<(), Failure> {
+    let decided = ["network.features", "evaluation.features"];
+    let Some(flag) = decided.iter().find_map(|name| args.settings.flag(name)) else {
+        return Ok(());
+    };
+    let has = match method.compares_views() {
+        true => "as many features as the network has below its last layer",
+        false => "as many values as there are classes",
+    };
+    Err(Failure::usage(format!(
+        "--{flag} says nothing to a run of {method}: it has {has}, and features that are recomputed to be judged; leave --{flag} out"
+    )))
 }
 
 /// The file that is meant by a model: itself, or the last checkpoint of a run.
@@ -231,11 +249,41 @@ mod tests {
             };
             assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
         }
-        for flag in ["--rounds 2", "--features 128", "--knn-features memory"] {
-            let failure = resolved(&format!("train --method supervised {flag}")).unwrap_err();
-            let name = flag.split(' ').next().unwrap();
-            assert!(failure.message.unwrap().starts_with(name));
+        for method in ["supervised", "simclr"] {
+            for flag in ["--features 128", "--knn-features memory"] {
+                let failure = resolved(&format!("train --method {method} {flag}")).unwrap_err();
+                let name = flag.split(' ').next().unwrap();
+                assert!(failure.message.unwrap().starts_with(name));
+            }
         }
+    }
+
+    #[test]
+    fn a_method_begins_with_its_own_recipe_and_flags_change_it() {
+        let byol = resolved("train --method byol --preset paper --rounds 2").unwrap();
+        let mut expected = Preset::Paper.config_for("shapes", MethodChoice::Byol);
+        expected.training.rounds = 2;
+        assert_eq!(byol, expected);
+        let instance = resolved("train --method instance").unwrap();
+        assert_eq!(instance.training.rounds, 0);
+    }
+
+    /// A whole file means what it says, though some of it is left unwritten; a part of one names a method with its recipe.
+    #[test]
+    fn a_file_of_a_method_is_taken_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        let line = format!("train --config {}", file.display());
+        let mut run = Preset::Paper.config_for("shapes", MethodChoice::NnClr);
+        run.set("training.schedule", "steps").unwrap();
+        run.set("method.temperature", "0.5").unwrap();
+        std::fs::write(&file, run.to_toml()).unwrap();
+        assert_eq!(resolved(&line).unwrap(), run);
+        std::fs::write(&file, "[method]\nname = \"simsiam\"\nviews = 3\n").unwrap();
+        let part = resolved(&line).unwrap();
+        let mut expected = Preset::Quick.config_for("shapes", MethodChoice::SimSiam);
+        expected.method.views = 3;
+        assert_eq!(part, expected);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 /// In which order `--help` has them.
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 8] = [
     "Run",
+    "Method",
     "Data",
     "Network",
     "Training",

@@ -73,7 +73,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
             path.display(),
             export.form.size,
-            model.network().features
+            export.features
         ))?;
     }
     if let Some(path) = &args.safetensors {
@@ -88,6 +88,10 @@ struct Export<'a> {
     model: &'a Model,
     tensors: Vec<NamedTensor<'a>>,
     form: Preprocessing,
+    /// Values of the result.
+    features: usize,
+    /// Whether the result comes from the last layer, which libraries call fc, or from the one below it.
+    has_fc: bool,
     notes: Vec<(&'static str, String)>,
 }
 
@@ -99,8 +103,14 @@ impl<'a> Export<'a> {
             shape: &t.shape,
             values: &t.values,
         };
+        let graph = model.graph();
+        let features = graph.shape(graph.output_node()).len();
+        let has_fc = model.weights().iter().any(|t| t.name == "fc.weight");
+        let layer = graph.node(graph.node(graph.output_node()).inputs[0]);
         Export {
             model,
+            features,
+            has_fc,
             tensors: model.weights().iter().map(named).collect(),
             form: Preprocessing {
                 size: input.size,
@@ -110,11 +120,14 @@ impl<'a> Export<'a> {
             notes: vec![
                 ("network", network.architecture.name().into()),
                 ("width", network.width.to_string()),
-                ("features", network.features.to_string()),
+                ("features", features.to_string()),
                 ("fingerprint", model.fingerprint().into()),
                 (
                     "output",
-                    "fc, then divided by its length; torchvision and timm stop at fc".into(),
+                    format!(
+                        "{0}, then divided by its length; torchvision and timm stop at {0}",
+                        layer.name
+                    ),
                 ),
             ],
         }
@@ -167,10 +180,16 @@ impl<'a> Export<'a> {
                 network.width
             );
         }
-        let features = network.features;
-        let make = match library {
-            "timm" => format!("model = timm.create_model('{name}', num_classes={features})"),
-            _ => format!("model = torchvision.models.{name}(num_classes={features})"),
+        let features = self.features;
+        let make = match (library, self.has_fc) {
+            ("timm", true) => {
+                format!("model = timm.create_model('{name}', num_classes={features})")
+            }
+            ("timm", false) => format!("model = timm.create_model('{name}', num_classes=0)"),
+            (_, true) => format!("model = torchvision.models.{name}(num_classes={features})"),
+            (_, false) => {
+                format!("model = torchvision.models.{name}()\n  model.fc = torch.nn.Identity()")
+            }
         };
         let stem = match self.small() {
             true => {

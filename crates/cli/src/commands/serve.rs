@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use anchorhood::engine::Device;
 use anchorhood::search::{Model, PictureIndex};
 use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
 use anchorhood::train::{RunDir, checkpoint_path};
@@ -73,10 +74,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         largest_upload: usize::from(args.largest_upload) << 20,
         ..ServeOptions::default()
     };
-    let machine = args.machine.machine()?;
+    let device = || device::open(&args.machine.machine()?);
+    args.machine.machine()?;
     let collection = match Path::new(&args.what).is_file() {
         true => collection_of_index(args)?,
-        false => collection_of_run(args)?,
+        false => collection_of_run(args, &device)?,
     };
     let stop = Stop::default();
     let told = stop.clone();
@@ -111,8 +113,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         );
         collection.serve_without_model(&options, stop, &hearers)?;
     } else {
-        let device = device::open(&machine)?;
-        collection.serve(&device, &options, stop, &hearers)?;
+        collection.serve(&device()?, &options, stop, &hearers)?;
     }
     unread.into_inner().map_or(Ok(()), Err)
 }
@@ -144,12 +145,15 @@ fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
     models.find(|m| index.check_model(m).is_ok())
 }
 
-fn collection_of_run(args: &ServeArgs) -> Result<Collection, Failure> {
+fn collection_of_run(
+    args: &ServeArgs,
+    device: &dyn Fn() -> Result<Device, Failure>,
+) -> Result<Collection, Failure> {
     let run = find_run(&args.runs, &args.what)?;
     let config = RunDir::config_of(&run)?;
     last_of(&run)?;
     let data = run_data::open(&config, args.data.as_deref())?;
-    Ok(Collection::of_run(&run, data.train, &config)?)
+    Ok(Collection::of_run(&device()?, &run, data.train, &config)?)
 }
 
 impl From<ServeError> for Failure {

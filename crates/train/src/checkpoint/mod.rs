@@ -13,12 +13,14 @@ mod version_1;
 use std::path::{Path, PathBuf};
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_engine::Network;
+use anchorhood_engine::{Graph, Network};
 use anchorhood_files::{Checked, Disk, FileError, FileSystem, OpenContainer};
 use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
+use anchorhood_models::Form;
 
 use serde::{Deserialize, Serialize};
 
+use crate::build::judged_graph;
 use crate::{RunConfig, Standing, TrainingSet};
 
 pub use fingerprint::fingerprint;
@@ -230,6 +232,18 @@ impl Checkpoint {
             }),
             None => Ok(checkpoint),
         }
+    }
+
+    /// The graph of its network for pictures of a size, up to the layer that is judged, with features of unit length.
+    pub fn graph(&self, size: usize) -> Result<Graph, anchorhood_engine::Error> {
+        self.graph_of(Form::for_size(size), size)
+    }
+
+    /// The same in a form of one's choice.
+    pub fn graph_of(&self, form: Form, size: usize) -> Result<Graph, anchorhood_engine::Error> {
+        let n = &self.config.network;
+        let whole = n.architecture.graph_of(form, size, n.width, n.features)?;
+        judged_graph(&whole, &self.judged_layer)
     }
 
     /// What network it is of, in words.

@@ -32,6 +32,12 @@ impl RunConfig {
                 "needs a momentum above 0; set nesterov to false".into(),
             ));
         }
+        if self.method.name.compares_views() && self.method.views < 2 {
+            return Err(setting(
+                "method.views",
+                format!("{} compares views: at least 2", self.method.name),
+            ));
+        }
         let augmentation = self.augmentation.augmentation().check();
         augmentation.map_err(|e| setting("augmentation", e.to_string()))
     }
@@ -127,6 +133,7 @@ mod tests {
             ("evaluation.k", "[evaluation]\nk = 0"),
             ("data.held_out", "[data]\nheld_out = 1.0"),
             ("augmentation", "[augmentation]\nhue = 0.7"),
+            ("method.views", "[method]\nname = \"byol\"\nviews = 1"),
         ];
         for (name, text) in nonsense {
             let config = Preset::Quick.config("shapes").overlaid(text, "a test");

@@ -1,6 +1,7 @@
 //! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
 
 use anchorhood_discover::Curriculum;
+use anchorhood_methods::ViewStatistics;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
@@ -76,8 +77,26 @@ choices! {
     MethodChoice {
         /// Anchor Neighbourhood Discovery.
         And = "and",
+        /// Instance discrimination.
+        Instance = "instance",
+        /// SimCLR.
+        SimClr = "simclr",
+        /// SimSiam, and with more than two views FastSiam.
+        SimSiam = "simsiam",
+        /// BYOL.
+        Byol = "byol",
+        /// NNCLR.
+        NnClr = "nnclr",
         /// Cross-entropy on labels.
         Supervised = "supervised",
+    }
+
+    /// Over which rows batch norm takes its statistics, where a step sees several views.
+    ViewStatisticsChoice {
+        /// Each view's own.
+        Each = "each",
+        /// All views' together.
+        All = "all",
     }
 
     /// How weights move.
@@ -124,6 +143,40 @@ choices! {
         Tf32 = "tf32",
         /// f32.
         F32 = "f32",
+    }
+}
+
+impl MethodChoice {
+    /// Whether it compares views of a picture, by heads on top of the network that embeds.
+    pub fn compares_views(self) -> bool {
+        match self {
+            MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr => true,
+            MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => false,
+        }
+    }
+
+    /// Whether it remembers the features of all pictures, which can then be judged.
+    pub fn remembers(self) -> bool {
+        match self {
+            MethodChoice::And | MethodChoice::Instance => true,
+            MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr
+            | MethodChoice::Supervised => false,
+        }
+    }
+}
+
+impl From<ViewStatisticsChoice> for ViewStatistics {
+    fn from(choice: ViewStatisticsChoice) -> Self {
+        match choice {
+            ViewStatisticsChoice::Each => ViewStatistics::Each,
+            ViewStatisticsChoice::All => ViewStatistics::All,
+        }
     }
 }
 

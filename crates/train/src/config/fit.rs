@@ -1,21 +1,38 @@
-//! What a configuration leaves to the data.
+//! What a configuration leaves to the data and the method.
 
 use anchorhood_data::Dataset;
 
-use super::{MethodChoice, RunConfig};
+use super::{FeatureSource, MethodChoice, RunConfig};
 use crate::TrainError;
+use crate::build::embedding_graph;
 
 impl RunConfig {
-    /// This configuration for a data set: supervision takes its number of classes from it.
+    /// This configuration for a data set: supervision has as many features as there are classes, methods with heads have those of
+    /// the layer below, and what remembers no features has them recomputed to be judged.
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
-        match self.method.name {
-            MethodChoice::And => Ok(self.clone()),
+        let mut config = match self.method.name {
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr => self.clone(),
             MethodChoice::Supervised => match &data.train.labels {
-                Some(labels) => Ok(self.supervised(labels.classes().len())),
-                None => Err(TrainError::NoLabels {
-                    data: data.name.clone(),
-                }),
+                Some(labels) => self.supervised(labels.classes().len()),
+                None => {
+                    return Err(TrainError::NoLabels {
+                        data: data.name.clone(),
+                    });
+                }
             },
+        };
+        if config.method.name.compares_views() {
+            let graph = embedding_graph(&config, data.train.pictures.height())?;
+            config.network.features = graph.shape(graph.output_node()).len();
         }
+        if !config.method.name.remembers() {
+            config.evaluation.features = FeatureSource::Recomputed;
+        }
+        Ok(config)
     }
 }

@@ -10,6 +10,7 @@ mod fit;
 mod place;
 mod preset;
 mod range;
+mod recipe;
 mod sections;
 mod setting;
 mod settings;
@@ -18,7 +19,7 @@ mod value;
 pub use check::Difference;
 pub use choices::{
     CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
-    ScheduleChoice,
+    ScheduleChoice, ViewStatisticsChoice,
 };
 pub use preset::Preset;
 pub use range::Range;
@@ -70,8 +71,12 @@ impl RunConfig {
         toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))
     }
 
-    /// This configuration with whatever `text`, a configuration file or a part of one, says instead.
+    /// This configuration with whatever `text`, a configuration file or a part of one, says instead. A whole one is taken as it
+    /// is: what it leaves unwritten has a meaning of its own.
     pub fn overlaid(&self, text: &str, place: &str) -> Result<Self, ConfigError> {
+        if let Ok(whole) = Self::from_toml(text, place) {
+            return Ok(whole);
+        }
         let over: toml::Table =
             toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))?;
         let mut all = toml::Table::try_from(self).expect("a configuration is a table");

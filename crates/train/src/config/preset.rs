@@ -1,6 +1,6 @@
 //! Configurations to begin from. A setting's value in each is declared with the setting.
 
-use super::RunConfig;
+use super::{MethodChoice, RunConfig};
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +25,17 @@ impl Preset {
 
     /// The configuration for a data set.
     pub fn config(self, set: &str) -> RunConfig {
+        self.config_for(set, MethodChoice::And)
+    }
+
+    /// The same for a method, with its own recipe.
+    pub fn config_for(self, set: &str, method: MethodChoice) -> RunConfig {
         let start = match (self, set) {
             (Preset::Paper, _) => Start::Paper,
             (Preset::Quick, "shapes") => Start::Shapes,
             (Preset::Quick, _) => Start::Quick,
         };
-        let mut config = RunConfig::started(start);
+        let mut config = RunConfig::started(start).by(method, start);
         config.data.set = set.into();
         config
     }

@@ -3,9 +3,10 @@
 use anchorhood_data::{Augmentation, LoadOptions};
 use anchorhood_engine::Optimiser;
 use anchorhood_evaluate::KnnOptions;
+use anchorhood_methods::{MlpSettings, ViewPasses};
 
 use super::{
-    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, OptimiserChoice,
+    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, OptimiserChoice,
     TrainingConfig,
 };
 
@@ -20,6 +21,36 @@ impl DataConfig {
             held_out: self.held_out as f32,
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
+        }
+    }
+}
+
+impl MethodConfig {
+    /// How views pass through networks.
+    pub fn passes(&self) -> ViewPasses {
+        ViewPasses {
+            views: self.views,
+            statistics: self.view_statistics.into(),
+        }
+    }
+
+    /// The projector.
+    pub fn projector(&self) -> MlpSettings {
+        MlpSettings {
+            layers: self.projector_layers,
+            width: self.projector_width,
+            features: self.projector_features,
+            norm: self.projector_norm,
+        }
+    }
+
+    /// The predictor, whose result has the projector's length.
+    pub fn predictor(&self) -> MlpSettings {
+        MlpSettings {
+            layers: 2,
+            width: self.predictor_width,
+            features: self.projector_features,
+            norm: true,
         }
     }
 }

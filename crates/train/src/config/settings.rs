@@ -16,7 +16,7 @@ use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
     CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
-    ScheduleChoice, Setting,
+    ScheduleChoice, Setting, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -29,11 +29,36 @@ settings! {
         seed: u64 = 0; [Any], flag long("seed");
     }
 
-    /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery.
-    method: MethodConfig, "Run" {
-        /// How to learn: without labels, by Anchor Neighbourhood Discovery (the default), or supervised, from labels.
+    /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A method reads those of the
+    /// settings that are its own, and begins with its own values for them (`recipe.rs`).
+    method: MethodConfig, "Method" {
+        /// How to learn: by Anchor Neighbourhood Discovery (the default), another method without labels, or supervised, from labels.
         name: MethodChoice = MethodChoice::And;
             [Any], flag long("method"), absent MethodChoice::And;
+        /// Views of each picture in a step (simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
+        views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"), unwritten 2;
+        /// Batch norm's statistics over each view or over all (simclr, simsiam, byol, nnclr) [default: all for simclr].
+        view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
+            [Any], flag long("view-statistics"), unwritten ViewStatisticsChoice::Each;
+        /// Whether every second view is seldom blurred and at times solarised, and the others always blurred (byol): true or false.
+        views_differ: bool = false; [Any], flag long("views-differ").value("BOOL"), unwritten false;
+        /// Temperature of the contrastive loss (simclr, nnclr).
+        temperature: f64 = 0.5; [TEMPERATURE], flag long("temperature"), unwritten 0.5;
+        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol).
+        momentum: f64 = 0.99; [Share], flag long("ema"), unwritten 0.99;
+        /// Linear layers of the projector (simclr, simsiam, byol, nnclr).
+        projector_layers: usize = 2; [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"), unwritten 2;
+        /// Values of the projector's hidden layers (simclr, simsiam, byol, nnclr).
+        projector_width: usize = 2048;
+            [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"), unwritten 2048;
+        /// Values of the projector's result (simclr, simsiam, byol, nnclr).
+        projector_features: usize = 128;
+            [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"), unwritten 128;
+        /// Whether the projector's hidden layers have a batch norm: true or false (simclr, simsiam, byol, nnclr).
+        projector_norm: bool = true; [Any], flag long("projector-norm").value("BOOL"), unwritten true;
+        /// Values of the predictor's hidden layer (simsiam, byol, nnclr).
+        predictor_width: usize = 512;
+            [AtLeastOne, AtMost(65_536)], flag long("predictor-width").value("N"), unwritten 512;
     }
 
     /// `[data]`: which pictures.

@@ -1,0 +1,149 @@
+//! Networks in a row: the encoder, whose output is judged, and its heads. Each one's output is the next one's input, and back
+//! goes the gradient. Every view of a batch passes through all of them, and outputs are stacked view after view.
+
+use anchorhood_engine::{Batch, Buffer, Device, Network, NetworkOptions, Result, Scalar, Stream};
+
+use crate::mlp::{MlpEnd, MlpSettings, mlp};
+use crate::{Setup, ViewSettings};
+
+/// Over which rows batch norm takes its statistics while it learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewStatistics {
+    /// Each view's own: a pass for each.
+    Each,
+    /// All views' together: one larger pass.
+    All,
+}
+
+/// How many views, and how they pass through the networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewPasses {
+    /// Views of each picture.
+    pub views: usize,
+    /// Batch norm's statistics.
+    pub statistics: ViewStatistics,
+}
+
+impl ViewPasses {
+    /// Views that all have the run's augmentation.
+    pub(crate) fn alike(&self) -> Vec<ViewSettings> {
+        vec![ViewSettings::default(); self.views]
+    }
+}
+
+/// A head: its namespace, its size, and how it ends.
+pub(crate) type Head = (&'static str, MlpSettings, MlpEnd);
+
+/// An encoder and its heads.
+pub(crate) struct Chain {
+    passes: ViewPasses,
+    networks: Vec<(&'static str, Network)>,
+}
+
+impl Chain {
+    /// The setup's encoder, in a namespace, and heads on top of it, as the seed draws them.
+    pub fn new(
+        setup: &Setup,
+        passes: ViewPasses,
+        namespace: &'static str,
+        heads: &[Head],
+    ) -> Result<Self> {
+        let options = match passes.statistics {
+            ViewStatistics::Each => setup.options(setup.batch).with_passes(passes.views),
+            ViewStatistics::All => setup.options(passes.views * setup.batch),
+        };
+        let encoder = setup.encoder(&options)?;
+        let mut features = encoder.features();
+        let mut networks = vec![(namespace, encoder)];
+        for (number, (name, settings, end)) in (1..).zip(heads) {
+            let options = options.clone().with_input_gradient();
+            let seed = setup.seed.wrapping_add(number);
+            let head = head(setup.device, features, settings, *end, &options, seed)?;
+            features = head.features();
+            networks.push((name, head));
+        }
+        Ok(Chain { passes, networks })
+    }
+
+    /// Rows of an output: all views of a batch.
+    pub fn rows(&self) -> usize {
+        let encoder = &self.networks[0].1;
+        encoder.passes() * encoder.batch()
+    }
+
+    /// All views of a batch, through all networks.
+    pub fn forward(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        for pass in 0..self.networks[0].1.passes() {
+            let input = match self.passes.statistics {
+                ViewStatistics::Each => batch.view(pass),
+                ViewStatistics::All => batch.all_views(),
+            };
+            self.networks[0].1.forward(stream, pass, input)?;
+            for next in 1..self.networks.len() {
+                let (before, after) = self.networks.split_at_mut(next);
+                let input = before[next - 1].1.output_of(pass);
+                after[0].1.forward(stream, pass, input)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What one of the networks made of all views; 0 is the encoder.
+    pub fn output(&self, network: usize) -> &Buffer {
+        self.networks[network].1.output()
+    }
+
+    /// The last network, whose output the loss is of.
+    pub fn last(&mut self) -> &mut Network {
+        let last = self.networks.len() - 1;
+        &mut self.networks[last].1
+    }
+
+    /// From the gradient of the last output backwards through all networks; then all weights move.
+    pub fn learn(&mut self, stream: &mut Stream) -> Result<()> {
+        let passes = self.networks[0].1.passes();
+        for at in (0..self.networks.len()).rev() {
+            for pass in 0..passes {
+                self.networks[at].1.backward(stream, pass)?;
+            }
+            if at > 0 {
+                let (before, after) = self.networks.split_at_mut(at);
+                let (_, gradient) = before[at - 1].1.output_and_gradient();
+                stream.copy(after[0].1.input_gradient()?, gradient)?;
+            }
+        }
+        for (_, network) in self.networks.iter_mut().rev() {
+            network.update(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Moves every network towards the one in its place of another chain, which may be longer (an exponential moving
+    /// average).
+    pub fn follow(&mut self, stream: &mut Stream, other: &Chain, keep: Scalar) -> Result<()> {
+        let pairs = self.networks.iter_mut().zip(&other.networks);
+        for ((_, own), (_, other)) in pairs {
+            own.follow(stream, other, keep)?;
+        }
+        Ok(())
+    }
+
+    /// The networks with their namespaces.
+    pub fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        let all = self.networks.iter_mut();
+        all.map(|(name, network)| (*name, network)).collect()
+    }
+}
+
+fn head(
+    device: &Device,
+    input: usize,
+    settings: &MlpSettings,
+    end: MlpEnd,
+    options: &NetworkOptions,
+    seed: u64,
+) -> Result<Network> {
+    let mut network = device.network(&mlp(input, settings, end)?, options)?;
+    network.initialise(seed);
+    Ok(network)
+}

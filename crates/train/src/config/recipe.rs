@@ -1,0 +1,147 @@
+//! What a method begins with where nobody says otherwise: settings by their names, for pictures of about 32×32. Where they come
+//! from is said at the top of the method's file (`crates/methods`).
+
+use super::preset::Start;
+use super::{MethodChoice, RunConfig};
+
+/// Settings and what they are.
+type Recipe = &'static [(&'static str, &'static str)];
+
+/// Methods that compare views: one schedule from beginning to end, gentler colours, pictures mirrored, no memory to judge by.
+const VIEWS: Recipe = &[
+    ("training.rounds", "0"),
+    ("training.schedule", "cosine"),
+    ("augmentation.hue", "0.1"),
+    ("augmentation.jitter", "0.8"),
+    ("augmentation.flip", "0.5"),
+    ("evaluation.features", "recomputed"),
+];
+
+const SIMCLR: Recipe = &[
+    ("training.batch", "512"),
+    ("training.learning_rate", "0.12"),
+    ("training.warm_up", "10"),
+    ("augmentation.grey", "0.1"),
+    ("method.view_statistics", "all"),
+    ("method.projector_width", "1024"),
+    ("method.projector_norm", "false"),
+];
+
+const SIMSIAM: Recipe = &[
+    ("training.learning_rate", "0.06"),
+    ("training.nesterov", "false"),
+    ("method.views", "4"),
+    ("method.projector_features", "2048"),
+];
+
+const BYOL: Recipe = &[
+    ("training.learning_rate", "0.06"),
+    ("training.nesterov", "false"),
+    ("method.projector_width", "4096"),
+    ("method.projector_features", "256"),
+    ("method.predictor_width", "4096"),
+];
+
+const NNCLR: Recipe = &[
+    ("training.batch", "512"),
+    ("training.optimiser", "lars"),
+    ("training.learning_rate", "0.8"),
+    ("training.trust", "0.02"),
+    ("training.weight_decay", "1e-5"),
+    ("training.nesterov", "false"),
+    ("training.warm_up", "10"),
+    ("method.temperature", "0.2"),
+    ("method.projector_features", "256"),
+    ("method.predictor_width", "4096"),
+];
+
+/// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
+const QUICK_VIEWS: Recipe = &[
+    ("training.batch", "64"),
+    ("training.learning_rate", "0.06"),
+    ("training.warm_up", "0"),
+    ("method.projector_width", "256"),
+    ("method.projector_features", "128"),
+    ("method.predictor_width", "128"),
+];
+
+/// The same for the narrower network of `shapes`, which differ in outline and not in colour: colours vary as much as they can.
+const SHAPES_VIEWS: Recipe = &[
+    ("training.batch", "32"),
+    ("augmentation.hue", "0.4"),
+    ("augmentation.jitter", "1"),
+    ("augmentation.grey", "0.2"),
+    ("augmentation.flip", "0"),
+    ("method.projector_width", "128"),
+    ("method.projector_features", "64"),
+    ("method.predictor_width", "64"),
+];
+
+const NOTHING: Recipe = &[];
+
+/// LARS measures tensors, and its rate is another one.
+const QUICK_NNCLR: Recipe = &[("training.learning_rate", "0.1")];
+
+impl MethodChoice {
+    fn recipe(self, start: Start) -> Vec<Recipe> {
+        let (own, quick) = match self {
+            MethodChoice::And => return vec![],
+            MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
+            MethodChoice::Supervised => {
+                return vec![&[
+                    ("training.rounds", "0"),
+                    ("evaluation.features", "recomputed"),
+                ]];
+            }
+            MethodChoice::SimClr => (SIMCLR, NOTHING),
+            MethodChoice::SimSiam => (SIMSIAM, NOTHING),
+            MethodChoice::Byol => (BYOL, NOTHING),
+            MethodChoice::NnClr => (NNCLR, QUICK_NNCLR),
+        };
+        match start {
+            Start::Paper => vec![VIEWS, own],
+            Start::Quick => vec![VIEWS, own, QUICK_VIEWS, quick],
+            Start::Shapes => vec![VIEWS, own, QUICK_VIEWS, SHAPES_VIEWS, quick],
+        }
+    }
+}
+
+impl RunConfig {
+    /// With a method and its recipe.
+    pub(super) fn by(mut self, method: MethodChoice, start: Start) -> RunConfig {
+        self.method.name = method;
+        for (name, value) in method.recipe(start).into_iter().flatten() {
+            self.set(name, value)
+                .expect("a recipe names settings and values there are");
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Preset;
+    use super::*;
+
+    #[test]
+    fn every_recipe_can_be() {
+        for name in MethodChoice::NAMES {
+            let method: MethodChoice = name.parse().unwrap();
+            for preset in Preset::ALL {
+                for set in ["shapes", "cifar10"] {
+                    let config = preset.config_for(set, method);
+                    assert_eq!(config.method.name, method);
+                    config.check().unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn and_is_what_the_preset_is() {
+        for preset in Preset::ALL {
+            let by = preset.config_for("shapes", MethodChoice::And);
+            assert_eq!(by, preset.config("shapes"));
+        }
+    }
+}
