@@ -33,9 +33,16 @@ fn crates() -> BTreeMap<String, PathBuf> {
 }
 
 /// The packages that a table of a Cargo.toml names.
+/// Those of every system, and those of one alone (`[target.….dependencies]`).
 fn packages(manifest: &Table, table: &str) -> Vec<String> {
-    let table = manifest.get(table).and_then(|t| t.as_table());
-    table.map_or(vec![], |t| t.keys().cloned().collect())
+    let of = |manifest: &Table| {
+        let table = manifest.get(table).and_then(|t| t.as_table());
+        table.map_or(vec![], |t| t.keys().cloned().collect())
+    };
+    let systems = manifest.get("target").and_then(|t| t.as_table());
+    let systems = systems.into_iter().flat_map(|t| t.values());
+    let own = systems.filter_map(|s| s.as_table()).flat_map(of);
+    of(manifest).into_iter().chain(own).collect()
 }
 
 // ---- who stands on whom ----

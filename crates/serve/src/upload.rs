@@ -1,7 +1,6 @@
 //! Searching by a picture that somebody sends: received within limits, decoded, given to the model, compared with all.
 //! What is longer than an upload may be is refused by its header; nothing of it is kept.
 
-use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use anchorhood_data::Picture;
@@ -9,7 +8,6 @@ use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::StreamExt;
-use image::ImageReader;
 use serde::Deserialize;
 use tokio::time::timeout;
 
@@ -173,10 +171,8 @@ async fn throw_away(mut parts: BodyDataStream, mut most: usize) {
 /// What the model is given of a picture. Its size is looked at before anything is decoded.
 fn decoded(bytes: &[u8], most: u64, size: usize) -> Result<Vec<u8>, (StatusCode, String)> {
     let unusable = |why: String| (StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
-    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
-    let dimensions = reader.ok().and_then(|r| r.into_dimensions().ok());
-    match dimensions {
-        Some((w, h)) if u64::from(w) * u64::from(h) > most => Err((
+    match Picture::promised(bytes) {
+        Some([w, h]) if u64::from(w) * u64::from(h) > most => Err((
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("{w}×{h} is more than {} megapixels", most / 1_000_000),
         )),

@@ -15,6 +15,7 @@ fn small() -> (RunConfig, Dataset) {
     config.data.size = Some(16);
     config.network.width = 4;
     config.training.batch = 16;
+    config.training.rounds = 0;
     config.training.epochs = 20;
     // So few pictures are learnt by heart, and quickly if they always look the same.
     config.augmentation = anchorhood_train::AugmentationConfig {

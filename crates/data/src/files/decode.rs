@@ -75,6 +75,17 @@ impl Picture {
         Ok(caught(|| read_from(&mut Cursor::new(bytes)))?.0)
     }
 
+    /// Columns and rows that the header of a file promises, as they lie in it; nothing is decoded.
+    pub fn promised(bytes: &[u8]) -> Option<[u32; 2]> {
+        let read = || {
+            let source: &mut dyn Source = &mut Cursor::new(bytes);
+            let reader = ImageReader::new(source).with_guessed_format();
+            let reader = reader.map_err(|e| e.to_string())?;
+            reader.into_dimensions().map_err(|e| e.to_string())
+        };
+        caught(read).ok().map(<[u32; 2]>::from)
+    }
+
     /// Rows and columns of the whole picture, the right way up.
     pub fn height_and_width(&self) -> [u32; 2] {
         let (height, width) = (self.rgb.height(), self.rgb.width());
