@@ -33,12 +33,17 @@ impl PackedPixels {
     pub fn new(bytes: Bytes, index: Arc<Index>) -> Self {
         let sums = readable(&index).filter_map(|e| Some(e.pixels.as_ref().ok()?.0));
         let sums: Vec<u32> = sums.collect();
+        // Without pictures, the file's length says nothing of their size, which may be a lie.
+        let one = match sums.is_empty() {
+            true => 0,
+            false => index.size * index.size * 3,
+        };
         PackedPixels {
             bytes,
             right: (0..sums.len().div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
-            grey: vec![GREY; index.size * index.size * 3],
+            grey: vec![GREY; one],
             wrong: Mutex::default(),
             sums,
             index,
