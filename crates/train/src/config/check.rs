@@ -115,6 +115,27 @@ mod tests {
         }
     }
 
+    /// What config.toml could not hold is refused before it is written there.
+    #[test]
+    fn whole_numbers_have_63_bits() {
+        let mut config = Preset::Quick.config("shapes");
+        config.seed = i64::MAX as u64;
+        config.check().unwrap();
+        assert!(config.to_toml().contains("9223372036854775807"));
+        for (setting, text) in [
+            ("seed", "9223372036854775808"),
+            ("discovery.neighbours", "18446744073709551615"),
+        ] {
+            let mut config = Preset::Quick.config("shapes");
+            config.set(setting, text).unwrap();
+            let refused = config.check().unwrap_err().to_string();
+            assert!(
+                refused.contains(setting) && refused.contains("at most"),
+                "{refused}"
+            );
+        }
+    }
+
     #[test]
     fn nonsense_is_named() {
         let nonsense = [

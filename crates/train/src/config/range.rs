@@ -61,6 +61,17 @@ impl Range {
 }
 
 impl Number {
+    /// Why config.toml cannot hold it, if it cannot: whole numbers have a sign there, and so 63 bits.
+    pub(super) fn cannot_be_written(self) -> Option<String> {
+        let most = i64::MAX;
+        match self {
+            Number::Whole(n) if i64::try_from(n).is_err() => {
+                Some(format!("may come to {most} at most, is {self}"))
+            }
+            Number::Whole(_) | Number::Real(_) => None,
+        }
+    }
+
     fn value(self) -> f64 {
         match self {
             Number::Whole(n) => n as f64,

@@ -98,7 +98,10 @@ impl Setting {
     /// Says how its value leaves its range, if it does.
     pub(super) fn check(&self, config: &RunConfig) -> Result<(), ConfigError> {
         let numbers = (self.numbers)(config);
-        let refused = |n: &Number| self.ranges.iter().find_map(|r| r.refuses(*n));
+        let refused = |n: &Number| {
+            let range = self.ranges.iter().find_map(|r| r.refuses(*n));
+            range.or_else(|| n.cannot_be_written())
+        };
         match numbers.iter().find_map(refused) {
             Some(reason) => Err(ConfigError::Setting {
                 setting: self.name,

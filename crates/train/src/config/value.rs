@@ -109,6 +109,10 @@ impl Value for u64 {
     const KIND: Kind = Kind::Whole;
     by_display!();
     by_serde!();
+
+    fn numbers(&self) -> Vec<Number> {
+        vec![Number::Whole(usize::try_from(*self).unwrap_or(usize::MAX))]
+    }
 }
 
 impl Value for usize {
