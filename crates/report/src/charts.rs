@@ -150,7 +150,7 @@ where
         .disable_x_mesh()
         .bold_line_style(curve::GRID)
         .light_line_style(TRANSPARENT)
-        .x_labels(last as usize + 1)
+        .x_labels((last as usize + 1).min(64))
         .x_label_formatter(&|x| match x.fract() == 0.0 {
             true => format!("{x:.0}"),
             false => String::new(),

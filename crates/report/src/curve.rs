@@ -9,6 +9,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::metrics::MOST_EPOCHS;
 use crate::{ReportError, Summary};
 
 const SIZE: (u32, u32) = (760, 520);
@@ -207,7 +208,8 @@ fn per_epoch(summary: &Summary, figure: impl Fn(&EpochEnded) -> f64) -> Vec<(f64
 /// Epochs done when this one ended, over all rounds.
 fn epoch_number(summary: &Summary, round: usize, epoch: usize) -> f64 {
     let epochs = summary.epochs.first().map_or(1, |e| e.epochs);
-    (round * epochs + epoch + 1) as f64
+    // Rounds of one event and epochs of another may come to more than any run has.
+    (round * epochs + epoch + 1).min(MOST_EPOCHS) as f64
 }
 
 fn last_epoch(summary: &Summary) -> f64 {

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_train::Event;
+use anchorhood_train::{Event, Subject};
+
+/// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has an end by it.
+pub(crate) const MOST_EPOCHS: usize = 1 << 20;
 
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -68,13 +71,54 @@ pub fn read_metrics(path: &Path) -> Result<Vec<Event>, ReportError> {
     let lines = whole.lines().enumerate().filter(|(_, l)| !l.is_empty());
     lines
         .map(|(i, line)| {
-            serde_json::from_str(line).map_err(|e| ReportError::Line {
+            event(line).map_err(|reason| ReportError::Line {
                 path: path.into(),
                 line: i + 1,
-                reason: e.to_string(),
+                reason,
             })
         })
         .collect()
+}
+
+/// The event of a line; the error is a clause.
+fn event(line: &str) -> Result<Event, String> {
+    let event: Event = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    match numbers(&event).into_iter().max() {
+        Some(most) if most > MOST_EPOCHS => Err(format!(
+            "it tells of round or epoch {most}, and no run has more than {MOST_EPOCHS}"
+        )),
+        _ if !shares(&event).iter().all(|s| (0.0..=1.0).contains(s)) => {
+            Err("it tells of a share that is not between 0 and 1".into())
+        }
+        Some(_) | None => Ok(event),
+    }
+}
+
+/// Figures of an event that are shares of something.
+fn shares(event: &Event) -> Vec<f64> {
+    match event {
+        Event::Evaluated(e) => vec![e.accuracy.top1],
+        Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
+        _ => vec![],
+    }
+}
+
+/// Numbers of rounds and epochs in an event.
+fn numbers(event: &Event) -> Vec<usize> {
+    match event {
+        Event::RunStarted(s) => vec![s.rounds, s.epochs],
+        Event::RoundStarted { round, rounds } => vec![*round, *rounds],
+        Event::Discovering { round, .. } => vec![*round],
+        Event::Discovered(d) => vec![d.round],
+        Event::Progress(p) => vec![p.round, p.epoch],
+        Event::EpochEnded(e) => vec![e.round, e.epoch, e.epochs],
+        Event::Evaluated(e) => match e.subject {
+            Subject::RawPixels | Subject::Untrained => vec![],
+            Subject::Trained { round, epoch } => vec![round, epoch],
+        },
+        Event::CheckpointSaved { position: p, .. } => vec![p.round, p.epoch],
+        Event::Warning { .. } | Event::RunEnded(_) => vec![],
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +148,26 @@ mod tests {
             ]
         );
         assert_eq!(read("").unwrap(), []);
+    }
+
+    #[test]
+    fn a_round_that_no_run_has_is_named() {
+        let far = LINE.replace("\"round\":0", "\"round\":4294967295");
+        let error = read(&format!("{LINE}\n{far}\n")).unwrap_err().to_string();
+        assert!(
+            error.contains("line 2") && error.contains("4294967295"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_share_that_is_none_is_named() {
+        let judged = r#"{"event":"evaluated","of":"untrained","top1":1e300,"top5":null,"n":1,"k":1,"temperature":1.0,"seconds":1.0}"#;
+        let error = read(&format!("{judged}\n")).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1") && error.contains("share"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -100,14 +100,18 @@ impl Summary {
         });
     }
 
+    /// The round of that number, put in its place where it is new; a file may name any, so none before it is made up.
     fn round(&mut self, round: usize) -> &mut RoundSummary {
-        while self.rounds.len() <= round {
-            self.rounds.push(RoundSummary {
-                round: self.rounds.len(),
+        let place = self.rounds.binary_search_by_key(&round, |r| r.round);
+        let at = place.unwrap_or_else(|at| {
+            let fresh = RoundSummary {
+                round,
                 ..RoundSummary::default()
-            });
-        }
-        &mut self.rounds[round]
+            };
+            self.rounds.insert(at, fresh);
+            at
+        });
+        &mut self.rounds[at]
     }
 
     /// Whether there is any accuracy to show.
