@@ -32,6 +32,8 @@ mod encode;
 mod error;
 mod files;
 mod folder;
+#[doc(hidden)]
+pub mod fuzzing;
 mod in_memory;
 mod loader;
 mod mat;

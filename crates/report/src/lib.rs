@@ -35,5 +35,7 @@ pub use metrics::{ReportError, read_metrics};
 pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
+#[doc(hidden)]
+pub use tensorboard::read_records;
 pub use tensorboard::{TensorBoard, write_tensorboard};
 pub use words::{duration, grouped};

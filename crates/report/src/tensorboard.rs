@@ -80,6 +80,13 @@ impl TensorBoard {
     }
 }
 
+/// How many figures the records of a file hold, and how many of its bytes are whole records: `crates/fuzzing` attacks it.
+#[doc(hidden)]
+pub fn read_records(bytes: &[u8]) -> (usize, usize) {
+    let (records, whole) = records::read(bytes);
+    (standing(&records).len(), whole)
+}
+
 /// A figure that holds: by tag and step.
 type Standing = BTreeMap<(String, i64), u32>;
 

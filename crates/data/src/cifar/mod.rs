@@ -240,6 +240,16 @@ fn interleave(planes: &[u8], out: &mut [u8]) {
     }
 }
 
+/// Everything that is ever asked of a pickle; whether it had any of it.
+pub(crate) fn pickled(bytes: &[u8]) -> bool {
+    Pickle::parse(bytes).is_ok_and(|pickle| {
+        let pictures = pickle.array("data").is_ok();
+        let numbers = ["labels", "fine_labels"].map(|key| pickle.ints(key).is_ok());
+        let names = ["label_names", "fine_label_names"].map(|key| pickle.strings(key).is_ok());
+        pictures || numbers.contains(&true) || names.contains(&true)
+    })
+}
+
 /// The names in the official file. Names are for people: without a good file, classes go by their numbers.
 fn class_names(source: &mut Source) -> Vec<String> {
     let form = source.form;

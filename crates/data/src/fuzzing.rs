@@ -1,0 +1,23 @@
+//! Readers that are otherwise reached through whole data sets alone, each by itself: `crates/fuzzing` attacks them.
+
+use std::path::Path;
+
+use crate::mat::{self, Value};
+use crate::sets::svhn;
+
+/// Every kind of variable of a MATLAB file, then its pictures as SVHN's; whether it had any of it.
+pub fn mat(path: &Path) -> bool {
+    let names = ["bytes", "numbers", "text", "cells", "synsets"];
+    let values = mat::read(path, names, 1 << 20);
+    let used = |value: &Value| {
+        let field = value.field(0, "WNID").and_then(Value::text);
+        value.numbers().is_some() || value.text().is_some() || field.is_some()
+    };
+    let any = values.is_ok_and(|values| values.iter().any(used));
+    any | svhn::read(path).is_ok()
+}
+
+/// Everything that is ever asked of a pickle; whether it had any of it.
+pub fn pickle(bytes: &[u8]) -> bool {
+    crate::cifar::pickled(bytes)
+}

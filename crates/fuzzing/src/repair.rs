@@ -1,0 +1,195 @@
+//! Right checksums and lengths for bytes that were mutated: what an attacker who knows the format would write.
+//!
+//! Each gives nothing where the bytes are so far from the format that there is nothing to repair. `docs/formats.md` has the
+//! layouts.
+
+use std::io::Write;
+
+use anchorhood_files::{BLOCK, checksum};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+/// For formats without any.
+pub fn nothing(_: &[u8]) -> Option<Vec<u8>> {
+    None
+}
+
+fn put(bytes: &mut [u8], at: usize, what: &[u8]) -> Option<()> {
+    bytes
+        .get_mut(at..)?
+        .get_mut(..what.len())?
+        .copy_from_slice(what);
+    Some(())
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut wide = [0; 8];
+    wide[..N].copy_from_slice(bytes.get(at..)?.get(..N)?);
+    Some(u64::from_le_bytes(wide))
+}
+
+// ---- containers ----
+
+const CLOCK: usize = 34;
+const CLOCK_SUM: usize = 226;
+const MIDDLE: usize = 258;
+const SUM: usize = 272;
+const REST: usize = 304;
+const BLOCKS: &[u8] = b"\",\"blocks\":\"";
+
+/// A container: the header's length, checksums of blocks, clock and header.
+pub fn container(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let data = end_of_json(&bytes)?;
+    put(&mut bytes, 0, &(data as u64 - 8).to_le_bytes())?;
+    if bytes.get(REST..)?.starts_with(BLOCKS) {
+        let sums = bytes[data..].chunks(BLOCK).map(hex);
+        let sums: String = sums.collect();
+        put(&mut bytes[..data], REST + BLOCKS.len(), sums.as_bytes())?;
+        let clock = hex(bytes.get(CLOCK..CLOCK_SUM)?);
+        put(&mut bytes, CLOCK_SUM, clock.as_bytes())?;
+        let parts = [&bytes[..CLOCK], &bytes[MIDDLE..SUM], &bytes[REST..data]];
+        let sum = hex(&parts.concat());
+        put(&mut bytes, SUM, sum.as_bytes())?;
+    }
+    Some(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    format!("{:032x}", checksum(bytes))
+}
+
+/// Where the header ends: after the brace that closes the first one, and the spaces after it.
+fn end_of_json(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut text, mut escaped) = (0_usize, false, false);
+    for (at, byte) in bytes.iter().enumerate().skip(8) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            b'{' if !text => depth += 1,
+            b'}' if !text => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            let spaces = bytes[at + 1..].iter().take_while(|b| **b == b' ');
+            return Some(at + 1 + spaces.count());
+        }
+    }
+    None
+}
+
+// ---- packs ----
+
+/// A pack: the length and checksum of its index, and the checksum of its header.
+pub fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let start = usize::try_from(number::<8>(&bytes, 16)?).ok()?;
+    let index = bytes.get(start..).filter(|_| start >= 4096)?;
+    let (length, sum) = (index.len() as u64, checksum(index));
+    let positions = [(start as u64).to_le_bytes(), length.to_le_bytes()];
+    let crc = crc32fast::hash(&[positions.as_flattened(), index].concat());
+    put(&mut bytes, 24, &length.to_le_bytes())?;
+    match number::<4>(&bytes, 8)? {
+        1 => put(&mut bytes, 12, &crc.to_le_bytes())?,
+        _ => {
+            put(&mut bytes, 32, &sum.to_le_bytes())?;
+            let header = checksum(&bytes[..4080]);
+            put(&mut bytes, 4080, &header.to_le_bytes())?;
+        }
+    }
+    Some(bytes)
+}
+
+// ---- records ----
+
+/// A journal: the CRC-32 of each record.
+pub fn journal(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let mut at = bytes.iter().position(|b| *b == b'\n')? + 1;
+    while let Some(length) = number::<4>(&bytes, at) {
+        let Some(body) = bytes.get(at + 8..at + 8 + length as usize) else {
+            break;
+        };
+        let crc = crc32fast::hash(body);
+        put(&mut bytes, at + 4, &crc.to_le_bytes())?;
+        at += 8 + length as usize;
+    }
+    Some(bytes)
+}
+
+/// TensorBoard's records: the checksums of each length and message.
+pub fn records(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let mut at = 0;
+    while let Some(length) = number::<8>(&bytes, at) {
+        let end = usize::try_from(length).ok()?.checked_add(at + 12)?;
+        let Some(message) = bytes.get(at + 12..end) else {
+            break;
+        };
+        let (of_length, of_message) = (masked(&length.to_le_bytes()), masked(message));
+        put(&mut bytes, at + 8, &of_length)?;
+        if put(&mut bytes, end, &of_message).is_none() {
+            break;
+        }
+        at = end + 4;
+    }
+    Some(bytes)
+}
+
+/// CRC-32C as TensorFlow turns and shifts it.
+fn masked(bytes: &[u8]) -> [u8; 4] {
+    let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 & (sum & 1).wrapping_neg());
+    let byte = |sum: u32, byte: &u8| (0..8).fold(sum ^ u32::from(*byte), bit);
+    let crc = !bytes.iter().fold(!0, byte);
+    crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+}
+
+// ---- others' formats ----
+
+/// A PNG file: the CRC-32 of each chunk.
+pub fn png(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let mut at = bytes.starts_with(b"\x89PNG").then_some(8)?;
+    while let Some(length) = bytes.get(at..at + 4) {
+        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+        let Some(chunk) = bytes.get(at + 4..at + 8 + length) else {
+            break;
+        };
+        let crc = crc32fast::hash(chunk);
+        if put(&mut bytes, at + 8 + length, &crc.to_be_bytes()).is_none() {
+            break;
+        }
+        at += 12 + length;
+    }
+    Some(bytes)
+}
+
+/// A MATLAB file: each of its variables compressed, so that zlib has nothing to complain of.
+pub fn mat(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (header, mut rest) = bytes.split_at_checked(128)?;
+    let mut out = header.to_vec();
+    while let Some(length) = number::<4>(rest, 4) {
+        let end = rest.len().min(8 + length as usize);
+        let (variable, after) = rest.split_at(end);
+        let mut zlib = ZlibEncoder::new(vec![], Compression::fast());
+        zlib.write_all(variable).ok()?;
+        let packed = zlib.finish().ok()?;
+        out.extend(15_u32.to_le_bytes());
+        out.extend((packed.len() as u32).to_le_bytes());
+        out.extend(packed);
+        rest = after;
+    }
+    Some(out)
+}
+
+/// A request: its length is that of its body.
+pub fn request(bytes: &[u8]) -> Option<Vec<u8>> {
+    const NAME: &[u8] = b"Content-Length: ";
+    let find = |what: &[u8]| bytes.windows(what.len()).position(|w| w == what);
+    let body = find(b"\r\n\r\n")? + 4;
+    let from = find(NAME).filter(|at| *at < body)? + NAME.len();
+    let to = from + bytes[from..].iter().position(|b| *b == b'\r')?;
+    let length = (bytes.len() - body).to_string();
+    Some([&bytes[..from], length.as_bytes(), &bytes[to..]].concat())
+}

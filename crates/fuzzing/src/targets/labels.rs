@@ -1,0 +1,34 @@
+//! Labels that a person gave: a CSV file.
+
+use std::path::Path;
+
+use anchorhood_search::GivenLabels;
+
+use crate::scratch::with_file;
+use crate::{Target, repair};
+
+pub const TARGET: Target = Target {
+    name: "labels",
+    read,
+    repair: repair::nothing,
+    seeds,
+};
+
+fn read(bytes: &[u8]) {
+    let names = ["a.png", "b/c.png"].map(String::from);
+    with_file("a.csv", bytes, |path| {
+        let labels = GivenLabels::read(path);
+        let found = labels.and_then(|labels| labels.of(&names, Path::new("pictures")));
+        assert!(found.map_or(true, |found| found.len() == names.len()));
+    });
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let files = [
+        "path,label\na.png,cat\n\"b/c.png\",\"a \"\"dog\"\"\"\n",
+        "a.png,cat\nb/c.png,\n",
+        "class,x,file\ncat,1,a.png\n",
+        "a.png\n",
+    ];
+    files.map(|text| text.as_bytes().to_vec()).into()
+}

@@ -1,0 +1,61 @@
+//! A run's event log, and what a report makes of it.
+
+use anchorhood_report::{Summary, chart_figures, curve_svg, read_metrics};
+use anchorhood_train::Event;
+
+use crate::scratch::with_file;
+use crate::{Target, repair};
+
+pub const TARGET: Target = Target {
+    name: "metrics",
+    read,
+    repair: repair::nothing,
+    seeds,
+};
+
+/// What was read is told, drawn, and written again the same.
+fn read(bytes: &[u8]) {
+    let Ok(events) = with_file("metrics.jsonl", bytes, read_metrics) else {
+        return;
+    };
+    for event in &events {
+        let line = serde_json::to_string(event).expect("plain values become JSON");
+        let again: Event = serde_json::from_str(&line).expect("what was written is read");
+        assert_eq!(again, *event);
+    }
+    let summary = Summary::of(&events);
+    assert!(!summary.table().is_empty() || events.is_empty());
+    let _ = (chart_figures(&summary), curve_svg(&summary));
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let whole = LINES.join("\n") + "\n";
+    let rounds = |n: usize| format!("{}\n{}\n", LINES[0], LINES[1..5].join("\n").repeat(n));
+    // A round of such a number had all before it made up.
+    let far = LINES[2].replace(r#""round":0"#, r#""round":4294967295"#) + "\n";
+    let all = [whole, rounds(1), far, "\n\n".into()];
+    all.map(String::into_bytes).into()
+}
+
+const LINES: [&str; 9] = [
+    r#"{"event":"run_started","version":"0.1.0","device":"2 threads","data":"shapes","pictures":5000,"size":32,"test_pictures":1000,"network":"resnet18","weights":123,"batch":64,"rounds":2,"epochs":2,"seed":0,"resumed":null}"#,
+    r#"{"event":"round_started","round":0,"rounds":2}"#,
+    r#"{"event":"epoch_ended","round":0,"epoch":0,"epochs":2,"loss":7.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
+    r#"{"event":"evaluated","of":"raw_pixels","top1":0.4,"top5":0.8,"n":1000,"k":20,"temperature":0.07,"seconds":0.25}"#,
+    r#"{"event":"discovered","round":1,"anchors":2500,"pictures":5000,"k":1,"mean_entropy":7.5,"anchor_entropy":6.5,"consistency":{"consistent_anchors":2000,"anchors":2500,"consistent_pairs":2000,"pairs":2500},"seconds":0.5}"#,
+    r#"{"event":"epoch_ended","round":1,"epoch":0,"epochs":2,"loss":6.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
+    r#"{"event":"evaluated","of":"trained","round":1,"epoch":0,"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07,"seconds":0.25}"#,
+    r#"{"event":"warning","message":"something"}"#,
+    r#"{"event":"run_ended","seconds":30.5,"loss":6.25,"last":{"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07},"best":null}"#,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_logs() {
+        let events = with_file("metrics.jsonl", &seeds()[0], read_metrics).unwrap();
+        assert_eq!(events.len(), LINES.len());
+    }
+}
