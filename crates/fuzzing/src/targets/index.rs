@@ -5,6 +5,7 @@ use std::path::Path;
 use anchorhood_search::{IndexParts, Lists, PictureIndex, Thumbnails};
 use anchorhood_train::InputForm;
 
+use super::container::safetensors;
 use super::fixture;
 use crate::scratch::with_file;
 use crate::{Target, repair};
@@ -98,5 +99,19 @@ fn seeds() -> Vec<Vec<u8>> {
         written(parts()),
         written(plain),
         fixture!("search/tests/golden/version-1.index"),
+        empty([1 << 61, 0], 0),
+        empty([1_000_000_000, 0], 2),
+        empty([0, 1 << 63], 2),
     ]
+}
+
+/// Vectors of a shape that takes no bytes, and names of one letter.
+fn empty(shape: [u64; 2], names: u64) -> Vec<u8> {
+    let end = names * 9;
+    let header = format!(
+        r#"{{"__metadata__":{{"format":"anchorhood-index","version":"1","model":"m","folder":"/p"}},"name_ends":{{"dtype":"U64","shape":[{names}],"data_offsets":[0,{ends}]}},"names":{{"dtype":"U8","shape":[{names}],"data_offsets":[{ends},{end}]}},"vectors":{{"dtype":"F32","shape":{shape:?},"data_offsets":[{end},{end}]}}}}"#,
+        ends = names * 8
+    );
+    let ends: Vec<u8> = (1..=names).flat_map(u64::to_le_bytes).collect();
+    safetensors(&header, &[ends, vec![b'a'; names as usize]].concat())
 }

@@ -175,13 +175,19 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
         return Err(damaged("its vectors are no table of numbers".into()));
     };
     let folder = PathBuf::from(need("folder")?);
+    let names = names(&file).map_err(|e| e.in_file(path))?;
+    if names.len() != n {
+        // A table without columns may have any number of rows, for which nothing is in the file.
+        let there = names.len();
+        return Err(damaged(format!("it has {there} names and {n} vectors")));
+    }
     let parts = IndexParts {
         model: need("model")?,
         layer: field("layer"),
         preprocessing: json(field("preprocessing")).map_err(damaged)?,
         rows: json(field("rows")).map_err(damaged)?,
         folder: folder_now(path, field("folder_from_here"), folder),
-        names: names(&file).map_err(|e| e.in_file(path))?,
+        names,
         sizes: sizes(&file)?,
         classes: classes(&file, field("classes"), n).map_err(|e| e.in_file(path))?,
         dim,
@@ -239,7 +245,8 @@ fn folder_now(path: &Path, from_here: Option<String>, then: PathBuf) -> PathBuf 
 /// What a file may claim and cannot be.
 pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     let n = parts.names.len();
-    let whole = parts.dim > 0 && parts.vectors.len() == n * parts.dim;
+    let values = n.checked_mul(parts.dim);
+    let whole = parts.dim > 0 && values == Some(parts.vectors.len());
     if !whole || parts.classes.len() != n {
         return Err(format!(
             "it has {n} names, {} classes and {} values in vectors of {}",
