@@ -32,8 +32,7 @@ fn crates() -> BTreeMap<String, PathBuf> {
     named.collect()
 }
 
-/// The packages that a table of a Cargo.toml names.
-/// Those of every system, and those of one alone (`[target.….dependencies]`).
+/// The packages that a table of a Cargo.toml names: those of every system, and those of one alone (`[target.….dependencies]`).
 fn packages(manifest: &Table, table: &str) -> Vec<String> {
     let of = |manifest: &Table| {
         let table = manifest.get(table).and_then(|t| t.as_table());

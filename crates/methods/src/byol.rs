@@ -14,8 +14,7 @@
 //! Recipe for 32×32: m₀ = 0.99, projector 512 → 4096 → 256 and predictor 256 → 4096 → 256 with batch norm in between, SGD at 0.06 and
 //! batch 128 with weight decay 5e-4 (lightly's benchmark) or LARS, cosine, crops of 0.2 to 1, mirrored, jitter with 0.8, grey with 0.2.
 //!
-//! Adapted: a batch norm at the end of the projectors, as SimSiam and MoCo v3 have it: without, what all pictures have in common
-//! rules the first epochs; any number of views; the paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
+//! Adapted: a batch norm at the end of the projectors, as SimSiam has it; any number of views; the paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
 use std::f64::consts::PI;
