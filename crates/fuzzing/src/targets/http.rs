@@ -1,4 +1,4 @@
-//! Requests, over a connection to a server of three pictures.
+//! Requests, over a connection to a server of three pictures; those that show a token go to one that asks for it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -31,7 +31,8 @@ const HANGS: Duration = Duration::from_secs(20);
 /// A request is answered, or its connection is closed once it can no longer come to its end; and no answer is that of a
 /// request that failed inside the server.
 fn read(bytes: &[u8]) {
-    let mut stream = TcpStream::connect(server()).expect("the server takes connections");
+    let mut stream =
+        TcpStream::connect(server(shows_token(bytes))).expect("the server takes connections");
     // A connection leaves nothing behind: there are more requests than ports.
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
     let _ = stream.set_nodelay(true);
@@ -60,15 +61,23 @@ fn received(stream: &mut TcpStream, answer: &mut [u8], within: Duration) -> Opti
     }
 }
 
-/// Where the server listens; it serves until the process ends.
-fn server() -> SocketAddr {
-    static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
-    *ADDRESS.get_or_init(|| {
+const TOKEN: &str = "open-sesame";
+
+fn shows_token(request: &[u8]) -> bool {
+    let has = |what: &str| request.windows(what.len()).any(|w| w == what.as_bytes());
+    has("token=") || has("Authorization") || has("Cookie")
+}
+
+/// Where the server listens, with a token or without; it serves until the process ends.
+fn server(token: bool) -> SocketAddr {
+    static ADDRESSES: [OnceLock<SocketAddr>; 2] = [const { OnceLock::new() }; 2];
+    *ADDRESSES[usize::from(token)].get_or_init(|| {
         // Kept for as long as the server reads there.
         let folder = Box::leak(Box::new(TempDir::new().expect("a folder")));
         let (asker, queue) = inference_queue(SIDE as usize);
         let options = ServeOptions {
             port: 0,
+            token: token.then(|| TOKEN.into()),
             ..ServeOptions::default()
         };
         let rounds = vec![RoundNeighbourhoods {
@@ -145,6 +154,13 @@ fn seeds() -> Vec<Vec<u8>> {
     ));
     let chunked = b"POST /api/search?k=2 HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     seeds.push(chunked.to_vec());
+    let shown = [
+        format!("/api/run?a=b&token={TOKEN} HTTP/1.1\r\n"),
+        format!("/api/run HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n"),
+        "/api/run HTTP/1.1\r\nCookie: a=b; anchorhood_80=0\r\n".into(),
+    ];
+    let get = |rest: &String| format!("GET {rest}Host: localhost\r\n\r\n").into_bytes();
+    seeds.extend(shown.iter().map(get));
     seeds
 }
 
