@@ -80,10 +80,11 @@ fn server(token: bool) -> SocketAddr {
             token: token.then(|| TOKEN.into()),
             ..ServeOptions::default()
         };
-        let rounds = vec![RoundNeighbourhoods {
-            round: 1,
-            found: Neighbourhoods::single(3),
-        }];
+        let entropy = vec![0.5, 0.25, 1.0];
+        let anchors = vec![true, false, true];
+        let found = Neighbourhoods::from_parts(1, vec![1, 2, 0], anchors, entropy);
+        let found = found.expect("a neighbour of each");
+        let rounds = vec![RoundNeighbourhoods { round: 1, found }];
         let run = Some(folder.path().to_path_buf());
         let shelf = shelf(folder.path());
         let server = Server::bind(&options, shelf, rounds, run, Some(asker), Stop::default());
