@@ -8,7 +8,6 @@
 //! The bodies are here once. `tests/mutations.rs` runs each over its seeds and [mutations](mutate) of them; the folder `fuzz/`
 //! runs the same under libFuzzer, where there is a nightly toolchain.
 
-mod memory_disk;
 pub mod mutate;
 pub mod repair;
 mod scratch;

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use anchorhood_files::Forgetful;
 use anchorhood_methods::{StateDict, Values};
 use anchorhood_train::{
     Checked, Checkpoint, Head, InputForm, Position, Preset, Slot, Standing, Tensor,
 };
 use serde_json::json;
 
-use super::container::{bytes_of, safetensors};
-use crate::memory_disk::MemoryDisk;
+use super::container::{bytes_of, disk_with, safetensors};
 use crate::{Target, repair};
 
 pub const TARGET: Target = Target {
@@ -22,7 +22,7 @@ pub const TARGET: Target = Target {
 /// What was read is used, and saved again it makes the same bytes each time.
 fn read(bytes: &[u8]) {
     let path = Path::new("a");
-    let Ok(checkpoint) = Checkpoint::load_from(&MemoryDisk::with(path, bytes), path) else {
+    let Ok(checkpoint) = Checkpoint::load_from(&disk_with(path, bytes), path) else {
         return;
     };
     let rows = checkpoint.memory().map_or(0, |(rows, _)| rows.len());
@@ -33,14 +33,14 @@ fn read(bytes: &[u8]) {
     assert!(!checkpoint.network().is_empty());
     // Names that only version 1 allows cannot be kept.
     if let Some(saved) = saved(&checkpoint) {
-        let again = Checkpoint::load_from(&MemoryDisk::with(path, &saved), path);
+        let again = Checkpoint::load_from(&disk_with(path, &saved), path);
         let again = again.expect("what was saved is read");
         assert_eq!(self::saved(&again), Some(saved));
     }
 }
 
 fn saved(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
-    let (path, disk) = (Path::new("b"), MemoryDisk::default());
+    let (path, disk) = (Path::new("b"), Forgetful::new());
     checkpoint.save_on(&disk, path).ok()?;
     Some(bytes_of(path, &disk))
 }
@@ -164,7 +164,7 @@ mod tests {
     fn seeds_are_whole() {
         for (i, seed) in seeds().iter().enumerate() {
             let path = Path::new("a");
-            let read = Checkpoint::load_from(&MemoryDisk::with(path, seed), path);
+            let read = Checkpoint::load_from(&disk_with(path, seed), path);
             assert!(read.is_ok(), "{i}: {read:?}");
         }
     }

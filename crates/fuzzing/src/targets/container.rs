@@ -1,12 +1,13 @@
 //! Containers, whatever is in them.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anchorhood_files::{
-    Container, Dtype, NamedTensor, OpenContainer, read as read_container, write,
+    Container, Dtype, FileSystem, Forgetful, NamedTensor, OpenContainer, read as read_container,
+    write,
 };
 
-use crate::memory_disk::MemoryDisk;
 use crate::{Target, repair};
 
 pub const TARGET: Target = Target {
@@ -19,7 +20,7 @@ pub const TARGET: Target = Target {
 /// What was read is read again from what is written of it.
 fn read(bytes: &[u8]) {
     let path = Path::new("a");
-    let disk = MemoryDisk::with(path, bytes);
+    let disk = disk_with(path, bytes);
     if let Ok(open) = OpenContainer::open(path, &disk) {
         let _ = open.check_all();
         for name in open.names() {
@@ -47,7 +48,7 @@ fn same(a: &Container, b: &Container) -> bool {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let (path, disk) = (Path::new("a"), MemoryDisk::default());
+    let (path, disk) = (Path::new("a"), Forgetful::new());
     let data: Vec<u8> = (0..48).collect();
     let container = Container {
         metadata: [("format", "a test"), ("rows", "[0,3]")]
@@ -65,9 +66,18 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![bytes_of(path, &disk), plain(), vec![]]
 }
 
+/// A disk in memory with one file: nobody waits for a real one to sync.
+pub fn disk_with(path: &Path, bytes: &[u8]) -> Forgetful {
+    let disk = Forgetful::new();
+    let file = disk.create_new(path);
+    let written = file.and_then(|mut file| file.write_all(bytes));
+    written.expect("memory takes any file");
+    disk
+}
+
 /// A file on a disk of a target's own.
-pub fn bytes_of(path: &Path, disk: &MemoryDisk) -> Vec<u8> {
-    anchorhood_files::FileSystem::read(disk, path).expect("it was written")
+pub fn bytes_of(path: &Path, disk: &Forgetful) -> Vec<u8> {
+    disk.read(path).expect("it was written")
 }
 
 /// A file that another program wrote, without checksums.
