@@ -99,7 +99,14 @@ fn shares(event: &Event) -> Vec<f64> {
     match event {
         Event::Evaluated(e) => vec![e.accuracy.top1],
         Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
-        _ => vec![],
+        Event::RunEnded(e) => e.last.iter().chain(&e.best).map(|a| a.top1).collect(),
+        Event::RunStarted(_)
+        | Event::Warning { .. }
+        | Event::RoundStarted { .. }
+        | Event::Discovering { .. }
+        | Event::Progress(_)
+        | Event::EpochEnded(_)
+        | Event::CheckpointSaved { .. } => vec![],
     }
 }
 
