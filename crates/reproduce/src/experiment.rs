@@ -60,14 +60,14 @@ pub struct Subject {
     /// The network.
     pub network: Architecture,
     /// How it is trained.
-    pub method: Method,
+    pub method: System,
     /// The paper's epochs a round.
     pub epochs: usize,
 }
 
 /// How a network is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum System {
     /// The paper's.
     And {
         /// k.
@@ -96,9 +96,9 @@ pub enum Start {
     Random,
 }
 
-impl Method {
+impl System {
     /// The paper's settings: k = 1, R = 4, linear, after round 0.
-    pub const AND: Method = Method::And {
+    pub const AND: System = System::And {
         neighbours: 1,
         rounds: 4,
         curriculum: CurriculumChoice::Linear,

@@ -4,7 +4,7 @@ use anchorhood_models::Architecture::{self, AlexNet, ResNet18, ResNet101};
 use anchorhood_train::CurriculumChoice::{Linear, OneOff};
 
 use crate::paper::{self, Figure};
-use crate::{Entry, Experiment, Method, Plot, Protocol, ReproduceError, Scale, Start, Subject};
+use crate::{Entry, Experiment, Plot, Protocol, ReproduceError, Scale, Start, Subject, System};
 
 /// The paper's epochs a round, and those of Instance when it may train as long as AND does.
 const EPOCHS: usize = 200;
@@ -45,17 +45,17 @@ pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
 }
 
 /// The method that a row of the paper's is about, where we have it.
-fn ours(row: &str) -> Option<Method> {
+fn ours(row: &str) -> Option<System> {
     Some(match row {
-        "AND" => Method::AND,
-        "Instance" => Method::Instance,
-        "Random" => Method::Untrained,
-        "Supervised" => Method::Supervised,
+        "AND" => System::AND,
+        "Instance" => System::Instance,
+        "Random" => System::Untrained,
+        "Supervised" => System::Supervised,
         _ => return None,
     })
 }
 
-fn subject(set: &'static str, network: Architecture, method: Method, epochs: usize) -> Subject {
+fn subject(set: &'static str, network: Architecture, method: System, epochs: usize) -> Subject {
     Subject {
         set,
         network,
@@ -96,18 +96,18 @@ fn table_1() -> Experiment {
             paper::TABLE_1_LINEAR,
         ),
     ] {
-        let mut add = |row: &str, method: Option<Method>, epochs, figures: [Figure; 3]| {
+        let mut add = |row: &str, method: Option<System>, epochs, figures: [Figure; 3]| {
             for ((column, set), figure) in SMALL.into_iter().zip(figures) {
                 let ours = method.map(|m| (subject(set, AlexNet, m, epochs), protocol));
                 entries.push(entry(format!("{group}: {row}"), column, ours, figure));
             }
         };
-        add("Random", Some(Method::Untrained), EPOCHS, [None; 3]);
+        add("Random", Some(System::Untrained), EPOCHS, [None; 3]);
         for (row, figures) in rows {
             add(row, ours(row), EPOCHS, figures);
             if row == "Instance" {
                 let longer = "Instance, as many epochs as AND";
-                add(longer, Some(Method::Instance), AS_LONG, [None; 3]);
+                add(longer, Some(System::Instance), AS_LONG, [None; 3]);
             }
         }
     }
@@ -180,7 +180,7 @@ fn table_4() -> Experiment {
     ];
     for (i, (row, network)) in rows.into_iter().enumerate() {
         let mut add = |column, set, figure: Figure| {
-            let ours = (subject(set, network, Method::AND, EPOCHS), Protocol::Knn);
+            let ours = (subject(set, network, System::AND, EPOCHS), Protocol::Knn);
             let mut entry = entry(row, column, Some(ours), figure);
             if network == ResNet101 {
                 entry.from = Scale::Paper; // its epochs take several times ResNet18's
@@ -202,8 +202,8 @@ fn table_4() -> Experiment {
     }
 }
 
-fn and(neighbours: usize, rounds: usize) -> Method {
-    Method::And {
+fn and(neighbours: usize, rounds: usize) -> System {
+    System::And {
         neighbours,
         rounds,
         curriculum: Linear,
@@ -212,13 +212,13 @@ fn and(neighbours: usize, rounds: usize) -> Method {
 }
 
 /// A cell of the component analysis: ResNet18 on CIFAR-10, weighted kNN.
-fn component(row: impl Into<String>, method: Method, epochs: usize, figure: Figure) -> Entry {
+fn component(row: impl Into<String>, method: System, epochs: usize, figure: Figure) -> Entry {
     let ours = (subject("cifar10", ResNet18, method, epochs), Protocol::Knn);
     entry(row, "CIFAR-10", Some(ours), figure)
 }
 
 fn table_5() -> Experiment {
-    let random = Method::And {
+    let random = System::And {
         neighbours: 1,
         rounds: 4,
         curriculum: Linear,
@@ -236,7 +236,7 @@ fn table_5() -> Experiment {
             component("Random model", random, EPOCHS, Some(paper::TABLE_5[0])),
             component(
                 "Instance model",
-                Method::AND,
+                System::AND,
                 EPOCHS,
                 Some(paper::TABLE_5[1]),
             ),
@@ -294,7 +294,7 @@ fn epochs() -> Experiment {
     let [fifty, hundred] = paper::EPOCHS;
     let cell = |(n, figure): (usize, f64)| Entry {
         x: Some(n as f64),
-        ..component(format!("{n} epochs a round"), Method::AND, n, Some(figure))
+        ..component(format!("{n} epochs a round"), System::AND, n, Some(figure))
     };
     Experiment {
         name: "epochs",
@@ -309,7 +309,7 @@ fn epochs() -> Experiment {
 }
 
 fn one_off() -> Experiment {
-    let at_once = Method::And {
+    let at_once = System::And {
         neighbours: 1,
         rounds: 4,
         curriculum: OneOff,
@@ -327,7 +327,7 @@ fn one_off() -> Experiment {
         entries: vec![
             component("One-off, one round", and(1, 1), EPOCHS, Some(one_off)),
             component("One-off, four rounds", at_once, EPOCHS, Some(one_off)),
-            component("Curriculum", Method::AND, EPOCHS, Some(curriculum)),
+            component("Curriculum", System::AND, EPOCHS, Some(curriculum)),
         ],
     }
 }
@@ -341,7 +341,7 @@ fn quality() -> Experiment {
             "A neighbourhood is consistent where every neighbour is of its anchor's class. The paper draws this without numbers.",
         ],
         plot: Plot::Quality,
-        entries: vec![component("AND", Method::AND, EPOCHS, Some(paper::DEFAULTS))],
+        entries: vec![component("AND", System::AND, EPOCHS, Some(paper::DEFAULTS))],
     }
 }
 
@@ -354,7 +354,7 @@ fn attention() -> Experiment {
             "Grad-CAM on conv5. Five pictures whose last neighbours are of their class, each of another class, and one failure. The paper shows ImageNet, this CIFAR-10.",
         ],
         plot: Plot::Attention,
-        entries: vec![component("AND", Method::AND, EPOCHS, Some(paper::DEFAULTS))],
+        entries: vec![component("AND", System::AND, EPOCHS, Some(paper::DEFAULTS))],
     }
 }
 

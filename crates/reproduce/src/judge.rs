@@ -8,7 +8,7 @@ use anchorhood_train::{
 };
 
 use crate::record::{self, FinishedRun, Judged};
-use crate::{Job, Lab, Method, Protocol, ReproduceError, Scale, Told};
+use crate::{Job, Lab, Protocol, ReproduceError, Scale, System, Told};
 
 type Observer<'a> = Mutex<&'a mut (dyn FnMut(Told) + Send)>;
 
@@ -52,8 +52,8 @@ impl Lab<'_> {
     ) -> Result<Judged, ReproduceError> {
         let data = self.data(job)?;
         let mut encoder = match job.subject.method {
-            Method::Untrained => Encoder::untrained(run.config.clone()),
-            Method::And { .. } | Method::Instance | Method::Supervised => {
+            System::Untrained => Encoder::untrained(run.config.clone()),
+            System::And { .. } | System::Instance | System::Supervised => {
                 let last = checkpoint_path(&self.place.runs().join(&run.name), "last");
                 Encoder::of_checkpoint(Checkpoint::load(&last)?, &last)
             }

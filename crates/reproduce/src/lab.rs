@@ -19,7 +19,7 @@ use crate::record::{self, DataRecord, FinishedRun, RoundRecord};
 use crate::results::{Cell, Results};
 use crate::starts::{after_instance, after_nothing};
 use crate::{
-    Experiment, Job, LabFolders, Method, Plot, ReproduceError, Scale, Start, Told, config_of,
+    Experiment, Job, LabFolders, Plot, ReproduceError, Scale, Start, System, Told, config_of,
     name_of, sets,
 };
 
@@ -123,7 +123,7 @@ impl<'a> Lab<'a> {
             return Err(ReproduceError::Stopped);
         }
         let before = match job.subject.method {
-            Method::And {
+            System::And {
                 start: Start::Instance,
                 ..
             } => Some(self.trained(&job.before())?),
@@ -131,7 +131,7 @@ impl<'a> Lab<'a> {
         };
         let opened = self.opened(job)?;
         let mut config = config_of(job, &opened.spec, self.machine);
-        if job.subject.method == Method::Supervised {
+        if job.subject.method == System::Supervised {
             if opened.record.classes == 0 {
                 let data = opened.data.name.clone();
                 return Err(TrainError::NoLabels { data }.into());
@@ -150,7 +150,7 @@ impl<'a> Lab<'a> {
             rounds: before.as_ref().map_or(vec![], |b| b.rounds.clone()),
             config,
         };
-        if job.subject.method != Method::Untrained {
+        if job.subject.method != System::Untrained {
             let ended = self.train(job, &run, &opened.data)?;
             run.seconds = ended.seconds;
             run.knn = ended.last;
@@ -169,7 +169,7 @@ impl<'a> Lab<'a> {
     ) -> Result<RunEnded, ReproduceError> {
         let mut dir = self.run_dir(&run.name, &run.config)?;
         let mut tell = |event: &Event| (self.observer)(Told::Event(event));
-        if let Method::And { start, .. } = job.subject.method
+        if let System::And { start, .. } = job.subject.method
             && !dir.checkpoint("last").exists()
         {
             let from = self.place.runs().join(name_of(&job.before()));
@@ -207,7 +207,7 @@ impl<'a> Lab<'a> {
         folder: &Path,
     ) -> Result<(), ReproduceError> {
         let mut config = config_of(job, &found.config.data.set, self.machine);
-        if job.subject.method == Method::Supervised {
+        if job.subject.method == System::Supervised {
             config = config.supervised(found.data.classes);
         }
         same_settings(folder, &found.config, &config)

@@ -30,7 +30,7 @@ mod sets;
 mod starts;
 
 pub use error::ReproduceError;
-pub use experiment::{Entry, Experiment, Method, Plot, Protocol, Start, Subject};
+pub use experiment::{Entry, Experiment, Plot, Protocol, Start, Subject, System};
 pub use experiments::{experiments, find};
 pub use lab::Lab;
 pub use pictures::{Chosen, choose};

@@ -3,7 +3,7 @@
 use anchorhood_data::facts_of;
 use anchorhood_train::{MachineConfig, Preset, RunConfig};
 
-use crate::{Method, Scale, Start, Subject};
+use crate::{Scale, Start, Subject, System};
 
 /// A subject with all that decides its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ impl Job {
     pub fn before(&self) -> Job {
         Job {
             subject: Subject {
-                method: Method::Instance,
+                method: System::Instance,
                 ..self.subject
             },
             ..self.clone()
@@ -54,7 +54,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     c.training.batch = facts_of(subject.set).map_or(c.training.batch, |f| f.batch);
     c.training.epochs = job.epochs();
     c.training.rounds = 0;
-    if let Method::And {
+    if let System::And {
         neighbours,
         rounds,
         curriculum,
@@ -99,7 +99,7 @@ pub fn name_of(job: &Job) -> String {
     };
     let epochs = job.epochs();
     let method = match s.method {
-        Method::And {
+        System::And {
             neighbours,
             rounds,
             curriculum,
@@ -115,9 +115,9 @@ pub fn name_of(job: &Job) -> String {
             };
             format!("and-r{rounds}-k{neighbours}-{curriculum}{start}-e{epochs}")
         }
-        Method::Instance => format!("instance-e{epochs}"),
-        Method::Untrained => "untrained".into(),
-        Method::Supervised => format!("supervised-e{epochs}"),
+        System::Instance => format!("instance-e{epochs}"),
+        System::Untrained => "untrained".into(),
+        System::Supervised => format!("supervised-e{epochs}"),
     };
     format!("{set}-{}-{method}-s{}", s.network, job.seed)
 }
@@ -174,7 +174,7 @@ mod tests {
             subject: Subject {
                 set: "imagenet",
                 network: anchorhood_models::Architecture::AlexNet,
-                method: Method::AND,
+                method: System::AND,
                 epochs: 200,
             },
             scale: Scale::Paper,

@@ -36,8 +36,8 @@ pub struct ClusterArgs {
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
     /// How clusters are found.
-    #[arg(long, value_enum, default_value_t = Method::Kmeans)]
-    pub method: Method,
+    #[arg(long, value_enum, default_value_t = Clustering::Kmeans)]
+    pub method: Clustering,
     /// Neighbours of each picture in the graph.
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub neighbours: u32,
@@ -65,7 +65,7 @@ pub struct ClusterArgs {
 
 /// How clusters are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Method {
+pub enum Clustering {
     /// k clusters around centres.
     Kmeans,
     /// Connected groups of mutual neighbours.
@@ -104,7 +104,7 @@ fn divide(
 ) -> Result<Vec<Group>, Failure> {
     let parts = index.parts();
     let (vectors, dim) = (index.vectors()?, parts.dim);
-    if args.method == Method::Graph {
+    if args.method == Clustering::Graph {
         let bar = Bar::new("comparing", false);
         let k = (args.neighbours as usize).min(index.len().saturating_sub(1));
         let progress = |done| bar.at(done, index.len());
