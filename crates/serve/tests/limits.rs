@@ -1,5 +1,7 @@
 //! Clients that want more than their share: of memory, of time, of connections, of guesses, and of what is another site's.
 
+mod common;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -8,6 +10,8 @@ use std::time::{Duration, Instant};
 use anchorhood_search::{IndexParts, PictureIndex};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 use image::RgbImage;
+
+use common::visited;
 
 const SIDE: usize = 8;
 const KB: usize = 1 << 10;
@@ -33,24 +37,12 @@ fn with_server(options: ServeOptions, visit: impl FnOnce(SocketAddr)) {
     let stop = Stop::default();
     let options = ServeOptions { port: 0, ..options };
     let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
-    let address = server.address();
     std::thread::scope(|threads| {
         threads.spawn(move || {
             let one = |squares: &[u8]| Ok([1.0, 0.0].repeat(squares.len() / (SIDE * SIDE * 3)));
             queue.answer(4, one, |_| Err("no run".into()))
         });
-        let serving = threads.spawn(|| server.run());
-        // It is told to stop also when the visit fails.
-        struct Leaving(Stop);
-        impl Drop for Leaving {
-            fn drop(&mut self) {
-                self.0.now();
-            }
-        }
-        let leaving = Leaving(stop);
-        visit(address);
-        drop(leaving);
-        serving.join().unwrap().unwrap();
+        visited(server, stop, visit);
     });
 }
 

@@ -1,5 +1,7 @@
 //! Clients that take their time: a header that does not come to its end loses its connection, and nobody else notices.
 
+mod common;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -7,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anchorhood_search::{IndexParts, PictureIndex};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+
+use common::visited;
 
 const LIMIT: Duration = Duration::from_millis(600);
 /// Long past the limit, and still no patience for a test.
@@ -36,22 +40,7 @@ fn with_server(visit: impl FnOnce(SocketAddr)) {
     let (asker, _queue) = inference_queue(8);
     let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
     let server = Server::bind(&options, shelf(), vec![], folder, Some(asker), stop.clone());
-    let server = server.unwrap();
-    let address = server.address();
-    std::thread::scope(|threads| {
-        let serving = threads.spawn(|| server.run());
-        // It is told to stop also when the visit fails.
-        struct Leaving(Stop);
-        impl Drop for Leaving {
-            fn drop(&mut self) {
-                self.0.now();
-            }
-        }
-        let leaving = Leaving(stop);
-        visit(address);
-        drop(leaving);
-        serving.join().unwrap().unwrap();
-    });
+    visited(server.unwrap(), stop, visit);
 }
 
 fn connected(address: SocketAddr, first: &str) -> TcpStream {
