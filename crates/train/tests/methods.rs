@@ -1,15 +1,19 @@
 //! Every method that can be chosen learns on small pictures, goes on from any step in the same bits, and has the gradient of its
 //! own loss.
 
+#[path = "common/whole_run.rs"]
+mod whole_run;
+
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
 use anchorhood_train::{
-    Checkpoint, Event, MethodChoice, Outcome, Position, Preset, RunConfig, RunDir, Standing,
-    Trainer, TrainingSet, build_method, train,
+    Checkpoint, MethodChoice, Position, Preset, RunConfig, Standing, Trainer, TrainingSet,
+    build_method,
 };
+
+use whole_run::whole_run;
 
 /// Those that compare views, with the heads that a checkpoint of each has.
 const OF_VIEWS: [(MethodChoice, &[&str]); 4] = [
@@ -50,29 +54,10 @@ fn open(config: &RunConfig) -> Dataset {
     anchorhood_data::open(&config.data.set, &options).unwrap()
 }
 
-/// A whole run: the epochs' losses, the accuracies of the untrained network and at the end, and what was saved.
-fn run(device: &Device, config: &RunConfig) -> (Vec<f64>, [f64; 2], Checkpoint) {
-    let data = open(config);
-    let config = config.fitted(&data).unwrap();
-    let runs = tempfile::tempdir().unwrap();
-    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-    let (mut losses, mut judged) = (vec![], vec![]);
-    let mut observer = |event: &Event| match event {
-        Event::EpochEnded(e) => losses.push(e.loss),
-        Event::Evaluated(e) => judged.push(e.accuracy.top1),
-        _ => {}
-    };
-    let stop = AtomicBool::new(false);
-    let outcome = train(device, &mut dir, &data, &mut observer, &stop).unwrap();
-    assert!(matches!(outcome, Outcome::Finished(_)));
-    let saved = Checkpoint::load(&dir.checkpoint("last")).unwrap();
-    (losses, [judged[1], judged[judged.len() - 1]], saved)
-}
-
 /// The loss falls, and features get better where that shows soon; the checkpoint has the method's heads and no last layer.
 fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
     let config = small(method);
-    let (losses, [before, after], saved) = run(device, &config);
+    let (losses, [before, after], saved) = whole_run(device, &config);
     println!("{method}: {before} before, {after} after; {losses:?}");
     let fell = losses[losses.len() - 1] < losses[0] - 0.05;
     assert!(fell, "{method}: {losses:?}");
@@ -115,7 +100,7 @@ fn instance_is_round_0_of_and_in_every_round() {
     let of = |method, rounds| {
         let mut config = tiny(method);
         config.training.rounds = rounds;
-        run(&Device::cpu(1), &config).2
+        whole_run(&Device::cpu(1), &config).2
     };
     let (and, instance) = (of(MethodChoice::And, 0), of(MethodChoice::Instance, 0));
     assert_eq!((and.weights, and.state), (instance.weights, instance.state));

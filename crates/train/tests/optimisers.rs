@@ -1,11 +1,12 @@
 //! Each optimiser that can be chosen learns, with the parameter groups of its paper.
 
-use std::sync::atomic::AtomicBool;
+#[path = "common/whole_run.rs"]
+mod whole_run;
 
 use anchorhood_engine::{Device, Precision, Tensors};
-use anchorhood_train::{
-    Event, MethodChoice, OptimiserChoice, Preset, RunConfig, RunDir, Trainer, TrainingSet, train,
-};
+use anchorhood_train::{MethodChoice, OptimiserChoice, Preset, RunConfig, Trainer, TrainingSet};
+
+use whole_run::whole_run;
 
 /// A classifier, which learns within a few epochs.
 fn small(optimiser: OptimiserChoice) -> RunConfig {
@@ -33,28 +34,9 @@ fn small(optimiser: OptimiserChoice) -> RunConfig {
     config
 }
 
-/// The losses of the first and the last epoch, and the accuracies of the untrained network and of the last epoch.
+/// The loss falls, and features are better than the untrained network's.
 fn learns(device: &Device, optimiser: OptimiserChoice) {
-    let config = small(optimiser);
-    let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();
-    let config = config.fitted(&data).unwrap();
-    let runs = tempfile::tempdir().unwrap();
-    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-    let (mut losses, mut judged) = (vec![], vec![]);
-    let mut observer = |event: &Event| match event {
-        Event::EpochEnded(e) => losses.push(e.loss),
-        Event::Evaluated(e) => judged.push(e.accuracy.top1),
-        _ => {}
-    };
-    train(
-        device,
-        &mut dir,
-        &data,
-        &mut observer,
-        &AtomicBool::new(false),
-    )
-    .unwrap();
-    let (untrained, trained) = (judged[1], judged[judged.len() - 1]);
+    let (losses, [untrained, trained], _) = whole_run(device, &small(optimiser));
     println!("{optimiser}: {untrained} before, {trained} after; {losses:?}");
     assert!(losses[39] < losses[0] - 0.3, "{optimiser}: {losses:?}");
     assert!(
