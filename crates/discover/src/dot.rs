@@ -1,6 +1,8 @@
-//! Dot products of many vectors with one, by whatever vector instructions the machine has.
+//! Dot products of many vectors with one, by whatever vector instructions the machine has; and vectors of unit length, whose dot
+//! products are cosines.
 
 use pulp::Arch;
+use rayon::prelude::*;
 
 /// Sums kept side by side, so that a sum need not wait for the one before.
 const LANES: usize = 32;
@@ -27,6 +29,17 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
+}
+
+/// Scales each row of `dim` values to unit length, so that inner products are cosines; a row of zeros stays.
+pub fn to_unit_length(rows: &mut [f32], dim: usize) {
+    rows.par_chunks_exact_mut(dim).for_each(|row| {
+        let square: f64 = row.iter().map(|v| f64::from(*v).powi(2)).sum();
+        if square > 0.0 {
+            let scale = (1.0 / square.sqrt()) as f32;
+            row.iter_mut().for_each(|v| *v *= scale);
+        }
+    });
 }
 
 #[cfg(test)]

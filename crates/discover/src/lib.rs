@@ -39,7 +39,7 @@ mod memory_bank;
 mod neighbourhoods;
 
 pub use curriculum::{Curriculum, lowest_entropy};
-pub use dot::{dot, dot_products};
+pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans};
 pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;

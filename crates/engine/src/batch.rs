@@ -208,9 +208,9 @@ impl<'a> Batch<'a> {
         self.range(view..view + 1)
     }
 
-    /// All views of every item, view after view, for a network whose batch is as large.
-    pub fn all_views(&self) -> Input<'a> {
-        self.range(0..self.views())
+    /// So many views of every item, from one of them on, view after view, for a network whose batch is as large.
+    pub fn views_from(&self, first: usize, count: usize) -> Input<'a> {
+        self.range(first..first + count)
     }
 
     fn range(&self, views: Range<usize>) -> Input<'a> {

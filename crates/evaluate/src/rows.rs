@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use anchorhood_data::Pictures;
+use anchorhood_discover::to_unit_length;
 use anchorhood_engine::{Error, Network, NodeId, Result, Shape};
 use rayon::prelude::*;
 
@@ -45,13 +46,7 @@ impl Rows {
 
     /// Scales each row to unit length, so that inner products are cosines; a row of zeros stays.
     pub fn to_unit_length(&mut self) {
-        self.values.par_chunks_exact_mut(self.dim).for_each(|row| {
-            let square: f64 = row.iter().map(|v| f64::from(*v).powi(2)).sum();
-            if square > 0.0 {
-                let scale = (1.0 / square.sqrt()) as f32;
-                row.iter_mut().for_each(|v| *v *= scale);
-            }
-        });
+        to_unit_length(&mut self.values, self.dim);
     }
 }
 

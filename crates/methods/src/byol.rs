@@ -17,11 +17,9 @@
 //! Adapted: a batch norm at the end of the projectors, as SimSiam has it; any number of views; the paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
-use std::f64::consts::PI;
-
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, momentum_at};
 use crate::mlp::MlpEnd;
 use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
 
@@ -92,8 +90,7 @@ impl Method for Byol {
     }
 
     fn scalars(&self, done: f64) -> Vec<f32> {
-        let m = 1.0 - (1.0 - self.settings.momentum) * ((PI * done).cos() + 1.0) / 2.0;
-        vec![m as f32]
+        vec![momentum_at(self.settings.momentum, done)]
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Networks in a row: the encoder, whose output is judged, and its heads. Each one's output is the next one's input, and back
 //! goes the gradient. Every view of a batch passes through all of them, and outputs are stacked view after view.
 
+use std::f64::consts::PI;
+
 use anchorhood_engine::{Batch, Buffer, Device, Network, NetworkOptions, Result, Scalar, Stream};
 
 use crate::mlp::{MlpEnd, MlpSettings, mlp};
@@ -71,12 +73,17 @@ impl Chain {
         encoder.passes() * encoder.batch()
     }
 
-    /// All views of a batch, through all networks.
+    /// The first views of a batch, as many as it has, through all networks.
     pub fn forward(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        self.forward_from(stream, batch, 0)
+    }
+
+    /// As many views of a batch as it has, from one of them on.
+    pub fn forward_from(&mut self, stream: &mut Stream, batch: Batch, first: usize) -> Result<()> {
         for pass in 0..self.networks[0].1.passes() {
             let input = match self.passes.statistics {
-                ViewStatistics::Each => batch.view(pass),
-                ViewStatistics::All => batch.all_views(),
+                ViewStatistics::Each => batch.view(first + pass),
+                ViewStatistics::All => batch.views_from(first, self.passes.views),
             };
             self.networks[0].1.forward(stream, pass, input)?;
             for next in 1..self.networks.len() {
@@ -86,6 +93,27 @@ impl Chain {
             }
         }
         Ok(())
+    }
+
+    /// The encoder.
+    pub fn encoder(&mut self) -> &mut Network {
+        &mut self.networks[0].1
+    }
+
+    /// What the heads make of features of the encoder, as inference has it.
+    pub fn infer_heads(&mut self, features: Vec<f32>) -> Result<Vec<f32>> {
+        let mut dim = self.networks[0].1.features();
+        let mut rows = features;
+        for (_, head) in &mut self.networks[1..] {
+            let (batch, to) = (head.batch(), head.features());
+            let mut next = vec![0.0; rows.len() / dim * to];
+            let pieces = rows.chunks(batch * dim).zip(next.chunks_mut(batch * to));
+            for (from, into) in pieces {
+                head.infer(from, into)?;
+            }
+            (rows, dim) = (next, to);
+        }
+        Ok(rows)
     }
 
     /// What one of the networks made of all views; 0 is the encoder.
@@ -133,6 +161,12 @@ impl Chain {
         let all = self.networks.iter_mut();
         all.map(|(name, network)| (*name, network)).collect()
     }
+}
+
+/// The share of an exponential moving average that a step keeps: it begins at m₀ and rises to 1 as a cosine, over a run of which the
+/// share `done` is done.
+pub(crate) fn momentum_at(first: f64, done: f64) -> f32 {
+    (1.0 - (1.0 - first) * ((PI * done).cos() + 1.0) / 2.0) as f32
 }
 
 fn head(

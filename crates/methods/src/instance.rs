@@ -15,9 +15,9 @@
 
 use anchorhood_engine::Result;
 
-use crate::{And, AndSettings, Setup};
+use crate::{And, MemorySettings, Setup};
 
 /// Instance discrimination at the beginning of a run; what is set about neighbours says nothing to it.
-pub fn instance(setup: Setup, settings: AndSettings) -> Result<And> {
+pub fn instance(setup: Setup, settings: MemorySettings) -> Result<And> {
     Ok(And::new(setup, settings)?.without_discovery())
 }

@@ -5,16 +5,19 @@
 //! [`Stream`](anchorhood_engine::Stream) it is given runs it at once or as a recorded CUDA graph.
 //!
 //! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same without discovery.
+//! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
 
+mod anchorhood;
 mod and;
 mod byol;
 mod chain;
 mod instance;
+mod memory;
 mod method;
 mod mlp;
 mod nnclr;
@@ -24,10 +27,12 @@ mod simsiam;
 mod state;
 mod supervised;
 
-pub use and::{And, AndSettings, memory_of, neighbourhoods_of};
+pub use anchorhood::{Anchorhood, AnchorhoodSettings};
+pub use and::And;
 pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
 pub use instance::instance;
+pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{Method, Round, ViewSettings};
 pub use mlp::MlpSettings;
 pub use nnclr::{NnClr, NnClrSettings};

@@ -4,8 +4,8 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
-    And, AndSettings, Byol, ByolSettings, Method, NnClr, NnClrSettings, Setup, SimClr,
-    SimClrSettings, SimSiam, SimSiamSettings, Supervised, instance,
+    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, MemorySettings, Method, NnClr,
+    NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, Supervised, instance,
 };
 
 use crate::room::check_room_of;
@@ -20,6 +20,7 @@ pub fn build_method(
 ) -> Result<Box<dyn Method>, TrainError> {
     match config.method.name {
         MethodChoice::And
+        | MethodChoice::Anchorhood
         | MethodChoice::Instance
         | MethodChoice::SimClr
         | MethodChoice::SimSiam
@@ -54,8 +55,19 @@ pub fn build_unlabelled(
     let (passes, temperature) = (m.passes(), m.temperature as f32);
     let (projector, predictor) = (m.projector(), m.predictor());
     Ok(match m.name {
-        MethodChoice::And => Box::new(And::new(setup, config.and())?),
-        MethodChoice::Instance => Box::new(instance(setup, config.and())?),
+        MethodChoice::And => Box::new(And::new(setup, config.memory())?),
+        MethodChoice::Instance => Box::new(instance(setup, config.memory())?),
+        MethodChoice::Anchorhood => {
+            let settings = AnchorhoodSettings {
+                passes,
+                temperature,
+                projector,
+                memory: config.memory(),
+                memory_weight: m.memory_weight as f32,
+                momentum: m.momentum_rows.then_some(m.momentum),
+            };
+            Box::new(Anchorhood::new(setup, settings)?)
+        }
         MethodChoice::SimClr => {
             let settings = SimClrSettings {
                 passes,
@@ -114,9 +126,11 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
     Ok(match method {
         MethodChoice::And | MethodChoice::Instance => graph.output_node(),
         MethodChoice::Supervised => fc,
-        MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
-            graph.node(fc).inputs[0]
-        }
+        MethodChoice::Anchorhood
+        | MethodChoice::SimClr
+        | MethodChoice::SimSiam
+        | MethodChoice::Byol
+        | MethodChoice::NnClr => graph.node(fc).inputs[0],
     })
 }
 
@@ -149,14 +163,16 @@ impl RunConfig {
         }
     }
 
-    fn and(&self) -> AndSettings {
+    fn memory(&self) -> MemorySettings {
         let d = &self.discovery;
-        AndSettings {
+        MemorySettings {
             temperature: d.temperature as f32,
-            memory_rate: d.memory_rate as f32,
+            rate: d.memory_rate as f32,
             neighbours: d.neighbours,
             curriculum: d.curriculum.into(),
+            begin: d.begin,
             recompute: d.discover_from == FeatureSource::Recomputed,
+            fill: d.fill,
         }
     }
 

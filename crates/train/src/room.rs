@@ -44,12 +44,14 @@ pub(crate) fn check_room_of(
     let batch = config.batch_of(set).saturating_mul(views);
     let options = NetworkOptions::new(batch).with_optimiser(optimiser);
     let pictures = set.pictures.len();
+    // A row of the memory, and the number and the likeness of each neighbour.
+    let remembered = |dim| {
+        let each = 4 * dim + 8 * config.discovery.neighbours;
+        pictures.saturating_mul(each)
+    };
     let rows = match config.method.name {
-        // A row of the memory, and the number and the likeness of each neighbour.
-        MethodChoice::And | MethodChoice::Instance => {
-            let each = 4 * config.network.features + 8 * config.discovery.neighbours;
-            pictures.saturating_mul(each)
-        }
+        MethodChoice::And | MethodChoice::Instance => remembered(config.network.features),
+        MethodChoice::Anchorhood => remembered(config.method.projector_features),
         MethodChoice::Supervised => 4 * pictures,
         MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
             0

@@ -146,7 +146,7 @@ impl RunDir {
             position,
             rate: self.config.training.rate_at(position),
             temperature: match self.config.method.name {
-                MethodChoice::And | MethodChoice::Instance => {
+                MethodChoice::And | MethodChoice::Anchorhood | MethodChoice::Instance => {
                     Some(self.config.discovery.temperature)
                 }
                 MethodChoice::SimClr

@@ -44,7 +44,7 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
         });
     }
     match config.method.name {
-        MethodChoice::And => check_neighbours(k, n)?,
+        MethodChoice::And | MethodChoice::Anchorhood => check_neighbours(k, n)?,
         MethodChoice::Instance
         | MethodChoice::SimClr
         | MethodChoice::SimSiam

@@ -16,7 +16,8 @@ use anchorhood_train::{
 use whole_run::whole_run;
 
 /// Those that compare views, with the heads that a checkpoint of each has.
-const OF_VIEWS: [(MethodChoice, &[&str]); 4] = [
+const OF_VIEWS: [(MethodChoice, &[&str]); 5] = [
+    (MethodChoice::Anchorhood, &["projector"]),
     (MethodChoice::SimClr, &["projector"]),
     (MethodChoice::SimSiam, &["projector", "predictor"]),
     (
@@ -30,6 +31,7 @@ const OF_VIEWS: [(MethodChoice, &[&str]); 4] = [
 fn small(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
     (config.training.batch, config.training.epochs) = match method {
+        MethodChoice::Anchorhood => (30, 4),
         MethodChoice::SimClr => (30, 8),
         MethodChoice::SimSiam => (30, 12),
         MethodChoice::Byol => (30, 6),
@@ -208,6 +210,7 @@ fn slope_of_the_loss(method: MethodChoice, part: &str) -> f64 {
     config.training.warm_up = 0.0;
     config.training.weight_decay = 0.0;
     config.method.momentum = 1.0;
+    config.discovery.memory_rate = 1e-30;
     let mut trainer = fresh(&Device::cpu(1), &config);
     let loss = |trainer: &mut Trainer| {
         trainer.begin().unwrap();
@@ -240,6 +243,8 @@ fn slope_of_the_loss(method: MethodChoice, part: &str) -> f64 {
 #[test]
 fn steps_have_the_gradients_of_their_losses() {
     for (method, part) in [
+        (MethodChoice::Anchorhood, ""),
+        (MethodChoice::Anchorhood, "projector"),
         (MethodChoice::SimClr, ""),
         (MethodChoice::SimClr, "projector"),
         (MethodChoice::SimSiam, "predictor"),

@@ -22,7 +22,7 @@
 use std::collections::BTreeMap;
 
 use anchorhood_files::{Checked, Container, Dtype, NamedTensor, OpenContainer};
-use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of};
+use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -343,7 +343,7 @@ fn check_memory(state: &StateDict, features: usize) -> Result<(), String> {
         ));
     }
     let found = neighbourhoods_of(state).map_err(|e| e.to_string())?;
-    let remembered = memory.map_or(0, |m| m.shape[0]);
+    let remembered = remembered_pictures(state);
     match found {
         Some(found) if found.len() != remembered => Err(format!(
             "its neighbourhoods are of {} pictures, its memory of {remembered}",

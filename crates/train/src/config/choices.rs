@@ -77,6 +77,8 @@ choices! {
     MethodChoice {
         /// Anchor Neighbourhood Discovery.
         And = "and",
+        /// AND's memory and neighbourhoods with several views.
+        Anchorhood = "anchorhood",
         /// Instance discrimination.
         Instance = "instance",
         /// SimCLR.
@@ -150,7 +152,8 @@ impl MethodChoice {
     /// Whether it compares views of a picture, by heads on top of the network that embeds.
     pub fn compares_views(self) -> bool {
         match self {
-            MethodChoice::SimClr
+            MethodChoice::Anchorhood
+            | MethodChoice::SimClr
             | MethodChoice::SimSiam
             | MethodChoice::Byol
             | MethodChoice::NnClr => true,
@@ -162,7 +165,8 @@ impl MethodChoice {
     pub fn remembers(self) -> bool {
         match self {
             MethodChoice::And | MethodChoice::Instance => true,
-            MethodChoice::SimClr
+            MethodChoice::Anchorhood
+            | MethodChoice::SimClr
             | MethodChoice::SimSiam
             | MethodChoice::Byol
             | MethodChoice::NnClr

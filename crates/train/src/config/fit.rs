@@ -12,6 +12,7 @@ impl RunConfig {
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
         let mut config = match self.method.name {
             MethodChoice::And
+            | MethodChoice::Anchorhood
             | MethodChoice::Instance
             | MethodChoice::SimClr
             | MethodChoice::SimSiam

@@ -17,6 +17,21 @@ const VIEWS: Recipe = &[
     ("evaluation.features", "recomputed"),
 ];
 
+/// Neighbours pay late: the first rounds are instance discrimination.
+const ANCHORHOOD: Recipe = &[
+    ("training.rounds", "9"),
+    ("training.one_schedule", "true"),
+    ("training.batch", "512"),
+    ("training.learning_rate", "0.12"),
+    ("training.warm_up", "5"),
+    ("augmentation.grey", "0.1"),
+    ("method.view_statistics", "all"),
+    ("method.temperature", "0.5"),
+    ("discovery.begin", "0.5"),
+    ("discovery.discover_from", "recomputed"),
+    ("discovery.memory_rate", "1"),
+];
+
 const SIMCLR: Recipe = &[
     ("training.batch", "512"),
     ("training.learning_rate", "0.12"),
@@ -93,6 +108,7 @@ impl MethodChoice {
                     ("evaluation.features", "recomputed"),
                 ]];
             }
+            MethodChoice::Anchorhood => (ANCHORHOOD, NOTHING),
             MethodChoice::SimClr => (SIMCLR, NOTHING),
             MethodChoice::SimSiam => (SIMSIAM, NOTHING),
             MethodChoice::Byol => (BYOL, NOTHING),

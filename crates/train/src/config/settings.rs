@@ -35,26 +35,30 @@ settings! {
         /// How to learn: by Anchor Neighbourhood Discovery (the default), another method without labels, or supervised, from labels.
         name: MethodChoice = MethodChoice::And;
             [Any], flag long("method"), absent MethodChoice::And;
-        /// Views of each picture in a step (simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
+        /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"), unwritten 2;
-        /// Batch norm's statistics over each view or over all (simclr, simsiam, byol, nnclr) [default: all for simclr].
+        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol, nnclr) [default: all for simclr].
         view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
             [Any], flag long("view-statistics"), unwritten ViewStatisticsChoice::Each;
         /// Whether every second view is seldom blurred and at times solarised, and the others always blurred (byol): true or false.
         views_differ: bool = false; [Any], flag long("views-differ").value("BOOL"), unwritten false;
-        /// Temperature of the contrastive loss (simclr, nnclr).
+        /// Temperature of the contrastive loss (anchorhood, simclr, nnclr).
         temperature: f64 = 0.5; [TEMPERATURE], flag long("temperature"), unwritten 0.5;
-        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol).
+        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol; anchorhood with momentum rows).
         momentum: f64 = 0.99; [Share], flag long("ema"), unwritten 0.99;
-        /// Linear layers of the projector (simclr, simsiam, byol, nnclr).
+        /// Whether what is remembered comes from a momentum encoder, which sees one view more: true or false (anchorhood).
+        momentum_rows: bool = false; [Any], flag long("momentum-rows").value("BOOL"), unwritten false;
+        /// Weight of the loss over the memory; the rest is that of the loss between views (anchorhood).
+        memory_weight: f64 = 0.5; [Share, Positive], flag long("memory-weight").value("SHARE"), unwritten 0.5;
+        /// Linear layers of the projector (anchorhood, simclr, simsiam, byol, nnclr).
         projector_layers: usize = 2; [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"), unwritten 2;
-        /// Values of the projector's hidden layers (simclr, simsiam, byol, nnclr).
+        /// Values of the projector's hidden layers (anchorhood, simclr, simsiam, byol, nnclr).
         projector_width: usize = 2048;
             [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"), unwritten 2048;
-        /// Values of the projector's result (simclr, simsiam, byol, nnclr).
+        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr).
         projector_features: usize = 128;
             [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"), unwritten 128;
-        /// Whether the projector's hidden layers have a batch norm: true or false (simclr, simsiam, byol, nnclr).
+        /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood, simclr, simsiam, byol, nnclr).
         projector_norm: bool = true; [Any], flag long("projector-norm").value("BOOL"), unwritten true;
         /// Values of the predictor's hidden layer (simsiam, byol, nnclr).
         predictor_width: usize = 512;
@@ -144,6 +148,10 @@ settings! {
         curriculum: CurriculumChoice = CurriculumChoice::Linear; [Any], flag long("curriculum");
         /// Which features neighbourhoods are discovered from.
         discover_from: FeatureSource = FeatureSource::Memory; [Any], flag long("discover-from");
+        /// Share of the rounds that pass before neighbours count.
+        begin: f64 = 0.0; [Share], flag long("discover-after").value("SHARE"), unwritten 0.0;
+        /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
+        fill: bool = false; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
     }
 
     /// `[augmentation]`: what the network sees of a picture.

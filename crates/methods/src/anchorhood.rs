@@ -1,0 +1,193 @@
+//! Anchorhood: AND's exact memory, entropy and curriculum, with several views of a picture and a projector.
+//!
+//! Views of one picture are to be alike and unlike all other pictures' of the batch, as in SimCLR; and every view is drawn, among
+//! all pictures remembered, towards its own picture and, once neighbourhoods are discovered, towards the neighbours of an
+//! anchor, as in AND. With z the projector's output of unit length of each of V views, x̃ the memory of such rows, ω the weight of
+//! the memory, P(i) the positives:
+//!
+//! ```text
+//! ℓ_v = (1 − ω) · NT-Xent(z_v; τ_views) − ω · ln [ Σ_{p in P(i)} exp(z_v·x̃_p / τ) / Σ_{j ≤ N} exp(z_v·x̃_j / τ) ]
+//! x̃_i ← normalise((1 − η) · x̃_i + η · z_0)
+//! ```
+//!
+//! With momentum rows, what is remembered comes from a second network instead, which follows the first one slowly (an
+//! exponential moving average) and sees one view more; it is written before the loss, so that a view's own row is of now.
+//!
+//! Neighbourhoods are discovered from the encoder's features, which are judged and better than the projector's, before every
+//! round from some share of the rounds on; one cosine spans them all.
+
+use anchorhood_discover::{MemoryBank, Neighbourhoods, to_unit_length};
+use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
+
+use crate::chain::{Chain, momentum_at};
+use crate::memory::{Memory, PROJECTED};
+use crate::mlp::MlpEnd;
+use crate::{
+    MemorySettings, Method, MlpSettings, Round, Setup, StateDict, StateError, ViewPasses,
+    ViewSettings, ViewStatistics,
+};
+
+/// The method's settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnchorhoodSettings {
+    /// The views.
+    pub passes: ViewPasses,
+    /// τ between views.
+    pub temperature: f32,
+    /// The projector.
+    pub projector: MlpSettings,
+    /// The memory.
+    pub memory: MemorySettings,
+    /// ω: the weight of the memory's loss; the rest is the views'.
+    pub memory_weight: f32,
+    /// The share of the second network that a step keeps, at the beginning, where there is one.
+    pub momentum: Option<f64>,
+}
+
+/// An encoder, whose output is judged, a projector, a memory of what it makes of pictures.
+pub struct Anchorhood {
+    settings: AnchorhoodSettings,
+    chain: Chain,
+    target: Option<Chain>,
+    memory: Memory,
+    losses: Buffer,
+    /// The gradient of the loss between views, while the other one is computed.
+    gradient: Buffer,
+}
+
+const PROJECTOR: usize = 1;
+/// The schedule of the second network's momentum.
+const MOMENTUM: Scalar = Scalar(1);
+
+impl Anchorhood {
+    /// At the beginning of a run.
+    pub fn new(setup: Setup, settings: AnchorhoodSettings) -> Result<Self> {
+        let projector = ("projector", settings.projector, MlpEnd::UnitLength);
+        let chain = Chain::new(&setup, settings.passes, "", &[projector])?;
+        let target = match settings.momentum {
+            None => None,
+            Some(_) => {
+                let one = ViewPasses {
+                    views: 1,
+                    statistics: ViewStatistics::Each,
+                };
+                let projector = ("target.projector", settings.projector, MlpEnd::UnitLength);
+                Some(Chain::new(&setup, one, "target", &[projector])?)
+            }
+        };
+        let (rows, dim) = (chain.rows(), settings.projector.features);
+        Ok(Anchorhood {
+            memory: Memory::new(&setup, PROJECTED, dim)?,
+            losses: setup.device.zeros(rows)?,
+            gradient: setup.device.zeros(rows * dim)?,
+            settings,
+            chain,
+            target,
+        })
+    }
+
+    /// The gradient of both losses.
+    fn losses(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        let s = &self.settings;
+        let (rows, gradient) = self.chain.last().output_and_gradient();
+        if s.memory_weight < 1.0 {
+            let (views, dim) = (s.passes.views, s.projector.features);
+            let loss = Loss {
+                rows: &mut self.losses,
+                gradient: &mut self.gradient,
+                weight: 1.0 - s.memory_weight,
+            };
+            stream.contrastive(rows, views, dim, s.temperature, loss)?;
+        }
+        let loss = Loss {
+            rows: &mut self.losses,
+            gradient: &mut *gradient,
+            weight: s.memory_weight,
+        };
+        let temperature = s.memory.temperature;
+        self.memory.loss(stream, rows, temperature, batch, loss)?;
+        match s.memory_weight < 1.0 {
+            true => stream.add(&self.gradient, gradient),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Method for Anchorhood {
+    fn name(&self) -> &'static str {
+        "anchorhood"
+    }
+
+    fn views(&self) -> Vec<ViewSettings> {
+        let further = usize::from(self.target.is_some());
+        vec![ViewSettings::default(); self.settings.passes.views + further]
+    }
+
+    fn scalars(&self, done: f64) -> Vec<f32> {
+        let momentum = self.settings.momentum;
+        momentum.map(|m| momentum_at(m, done)).into_iter().collect()
+    }
+
+    fn before_round(&mut self, round: &mut Round) -> Result<()> {
+        let settings = self.settings.memory;
+        if round.round == 0 && settings.fill {
+            let features = (round.features)(self.chain.encoder())?;
+            let rows = self.chain.infer_heads(features)?;
+            self.memory.fill(round.device, &rows)?;
+        }
+        if !Memory::discovers(&settings, round) {
+            return Ok(());
+        }
+        let recomputed = match settings.recompute {
+            false => None,
+            true => {
+                let mut features = (round.features)(self.chain.encoder())?;
+                let dim = self.chain.encoder().features();
+                to_unit_length(&mut features, dim);
+                Some(MemoryBank::from_values(round.device, &features, dim)?)
+            }
+        };
+        self.memory.discover(round, recomputed.as_ref(), &settings)
+    }
+
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        let (views, rate) = (self.settings.passes.views, self.settings.memory.rate);
+        self.chain.forward(stream, batch)?;
+        let bank = &mut self.memory.bank;
+        if let Some(target) = &mut self.target {
+            target.forward_from(stream, batch, views)?;
+            bank.update(stream, batch.indices(), target.output(PROJECTOR), rate)?;
+        }
+        self.losses(stream, batch)?;
+        let bank = &mut self.memory.bank;
+        match &mut self.target {
+            None => {
+                let rows = self.chain.output(PROJECTOR);
+                bank.update(stream, batch.indices(), rows, rate)?;
+                self.chain.learn(stream)
+            }
+            Some(target) => {
+                self.chain.learn(stream)?;
+                target.follow(stream, &self.chain, MOMENTUM)
+            }
+        }
+    }
+
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        let mut all = self.chain.networks();
+        all.extend(self.target.iter_mut().flat_map(Chain::networks));
+        all
+    }
+
+    fn state(&self, device: &Device) -> Result<StateDict> {
+        self.memory.state(device)
+    }
+
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+        self.memory.restore(device, state)
+    }
+
+    fn neighbourhoods(&self) -> Option<&Neighbourhoods> {
+        Some(&self.memory.neighbourhoods)
+    }
+}
