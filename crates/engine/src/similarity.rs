@@ -10,6 +10,7 @@ use crate::{Error, Result};
 pub struct Positives {
     starts: Vec<u32>,
     members: Vec<u32>,
+    each: bool,
 }
 
 impl Default for Positives {
@@ -26,7 +27,19 @@ impl Positives {
         Positives {
             starts,
             members: Vec::with_capacity(members),
+            each: false,
         }
+    }
+
+    /// Every one of a query's positives counts as much: the loss is the mean of −log p over them. Otherwise they count
+    /// together, −log Σ p, and the likeliest counts most.
+    pub fn counting_each(self) -> Self {
+        Positives { each: true, ..self }
+    }
+
+    /// Whether every positive counts as much.
+    pub fn count_each(&self) -> bool {
+        self.each
     }
 
     /// Forgets all queries, keeps the memory.

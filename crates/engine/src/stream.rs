@@ -125,8 +125,8 @@ impl Stream {
         self.backend.set_step(number, rate)
     }
 
-    /// Softmax of each query over all keys, and the loss −log Σ p over its positives. The matrix of all similarities
-    /// never exists.
+    /// Softmax of each query over all keys, and the loss −log Σ p over its positives, or the mean of their −log p
+    /// ([`Positives::counting_each`](crate::Positives::counting_each)). The matrix of all similarities never exists.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         check_temperature(of.temperature)?;
         let keys = of.positives.keys() * of.dim;

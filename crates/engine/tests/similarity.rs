@@ -93,6 +93,8 @@ fn softmax_loss(device: &Device, tolerance: f64) {
             continue; // the gradient is zero: its own test
         }
         assert_loss(device, &queries, &keys, dim, 0.7, &positives, tolerance);
+        let each = positives.counting_each();
+        assert_loss(device, &queries, &keys, dim, 0.7, &each, tolerance);
     }
 }
 

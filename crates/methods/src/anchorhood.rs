@@ -36,6 +36,8 @@ pub struct AnchorhoodSettings {
     pub temperature: f32,
     /// The projector.
     pub projector: MlpSettings,
+    /// The predictor, where there is one; its result has the projector's length.
+    pub predictor: Option<MlpSettings>,
     /// The memory.
     pub memory: MemorySettings,
     /// ω: the weight of the memory's loss; the rest is the views'.
@@ -51,7 +53,7 @@ pub struct Anchorhood {
     target: Option<Chain>,
     memory: Memory,
     losses: Buffer,
-    /// The gradient of the loss between views, while the other one is computed.
+    /// The gradient of the loss over the memory, until it is added.
     gradient: Buffer,
 }
 
@@ -63,7 +65,10 @@ impl Anchorhood {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: AnchorhoodSettings) -> Result<Self> {
         let projector = ("projector", settings.projector, MlpEnd::UnitLength);
-        let chain = Chain::new(&setup, settings.passes, "", &[projector])?;
+        let mut heads = vec![projector];
+        let predictor = settings.predictor;
+        heads.extend(predictor.map(|p| ("predictor", p, MlpEnd::UnitLength)));
+        let chain = Chain::new(&setup, settings.passes, "", &heads)?;
         let target = match settings.momentum {
             None => None,
             Some(_) => {
@@ -77,7 +82,7 @@ impl Anchorhood {
         };
         let (rows, dim) = (chain.rows(), settings.projector.features);
         Ok(Anchorhood {
-            memory: Memory::new(&setup, PROJECTED, dim)?,
+            memory: Memory::new(&setup, &settings.memory, PROJECTED, dim)?,
             losses: setup.device.zeros(rows)?,
             gradient: setup.device.zeros(rows * dim)?,
             settings,
@@ -86,30 +91,37 @@ impl Anchorhood {
         })
     }
 
+    /// The weight of the memory's loss: it waits for neighbourhoods.
+    fn memory_weight(&self) -> f32 {
+        match self.memory.neighbourhoods.k() {
+            0 => 0.0,
+            _ => self.settings.memory_weight,
+        }
+    }
+
     /// The gradient of both losses.
     fn losses(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
-        let s = &self.settings;
+        let (s, weight) = (self.settings, self.memory_weight());
         let (rows, gradient) = self.chain.last().output_and_gradient();
-        if s.memory_weight < 1.0 {
-            let (views, dim) = (s.passes.views, s.projector.features);
-            let loss = Loss {
-                rows: &mut self.losses,
-                gradient: &mut self.gradient,
-                weight: 1.0 - s.memory_weight,
-            };
-            stream.contrastive(rows, views, dim, s.temperature, loss)?;
-        }
-        let loss = Loss {
+        let (views, dim) = (s.passes.views, s.projector.features);
+        let between_views = Loss {
             rows: &mut self.losses,
             gradient: &mut *gradient,
-            weight: s.memory_weight,
+            weight: 1.0 - weight,
+        };
+        stream.contrastive(rows, views, dim, s.temperature, between_views)?;
+        if weight == 0.0 {
+            return Ok(());
+        }
+        let over_the_memory = Loss {
+            rows: &mut self.losses,
+            gradient: &mut self.gradient,
+            weight,
         };
         let temperature = s.memory.temperature;
-        self.memory.loss(stream, rows, temperature, batch, loss)?;
-        match s.memory_weight < 1.0 {
-            true => stream.add(&self.gradient, gradient),
-            false => Ok(()),
-        }
+        self.memory
+            .loss(stream, rows, temperature, batch, over_the_memory)?;
+        stream.add(&self.gradient, gradient)
     }
 }
 
@@ -132,7 +144,7 @@ impl Method for Anchorhood {
         let settings = self.settings.memory;
         if round.round == 0 && settings.fill {
             let features = (round.features)(self.chain.encoder())?;
-            let rows = self.chain.infer_heads(features)?;
+            let rows = self.chain.infer_projector(features)?;
             self.memory.fill(round.device, &rows)?;
         }
         if !Memory::discovers(&settings, round) {

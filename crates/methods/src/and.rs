@@ -34,7 +34,7 @@ impl And {
         let network = setup.encoder(&setup.options(setup.batch))?;
         Ok(And {
             discovers: true,
-            memory: Memory::new(&setup, BANK, network.features())?,
+            memory: Memory::new(&setup, &settings, BANK, network.features())?,
             losses: setup.device.zeros(setup.batch)?,
             settings,
             network,

@@ -100,18 +100,15 @@ impl Chain {
         &mut self.networks[0].1
     }
 
-    /// What the heads make of features of the encoder, as inference has it.
-    pub fn infer_heads(&mut self, features: Vec<f32>) -> Result<Vec<f32>> {
-        let mut dim = self.networks[0].1.features();
-        let mut rows = features;
-        for (_, head) in &mut self.networks[1..] {
-            let (batch, to) = (head.batch(), head.features());
-            let mut next = vec![0.0; rows.len() / dim * to];
-            let pieces = rows.chunks(batch * dim).zip(next.chunks_mut(batch * to));
-            for (from, into) in pieces {
-                head.infer(from, into)?;
-            }
-            (rows, dim) = (next, to);
+    /// What the first head makes of features of the encoder, as inference has it.
+    pub fn infer_projector(&mut self, features: Vec<f32>) -> Result<Vec<f32>> {
+        let dim = self.networks[0].1.features();
+        let head = &mut self.networks[1].1;
+        let (batch, to) = (head.batch(), head.features());
+        let mut rows = vec![0.0; features.len() / dim * to];
+        let pieces = (features.chunks(batch * dim)).zip(rows.chunks_mut(batch * to));
+        for (from, into) in pieces {
+            head.infer(from, into)?;
         }
         Ok(rows)
     }

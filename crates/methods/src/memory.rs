@@ -20,6 +20,8 @@ pub struct MemorySettings {
     pub begin: f64,
     /// Whether neighbourhoods are discovered from features computed anew, rather than from the memory.
     pub recompute: bool,
+    /// Whether every positive counts as much, rather than the likeliest most.
+    pub each: bool,
     /// Whether the memory begins with what the untrained network makes of the pictures, rather than with noise.
     pub fill: bool,
 }
@@ -38,6 +40,7 @@ impl MemorySettings {
 pub(crate) struct Memory {
     /// What its rows are called among what the method keeps.
     name: &'static str,
+    each: bool,
     pub bank: MemoryBank,
     pub neighbourhoods: Neighbourhoods,
     positives: DevicePositives,
@@ -50,11 +53,17 @@ pub(crate) const PROJECTED: &str = "memory.projected";
 
 impl Memory {
     /// Noise, and every picture by itself.
-    pub fn new(setup: &Setup, name: &'static str, dim: usize) -> Result<Self> {
+    pub fn new(
+        setup: &Setup,
+        settings: &MemorySettings,
+        name: &'static str,
+        dim: usize,
+    ) -> Result<Self> {
         let (device, pictures) = (setup.device, setup.pictures);
         let neighbourhoods = Neighbourhoods::single(pictures);
         Ok(Memory {
             name,
+            each: settings.each,
             bank: MemoryBank::new(device, pictures, dim, setup.seed)?,
             positives: device.positives(&neighbourhoods.positives(), pictures)?,
             neighbourhoods,
@@ -83,9 +92,7 @@ impl Memory {
             share,
             round.progress,
         )?;
-        let positives = self.neighbourhoods.positives();
-        self.positives = round.device.positives(&positives, self.bank.len())?;
-        Ok(())
+        self.count(round.device)
     }
 
     /// Whether a round has anchors at all.
@@ -136,7 +143,17 @@ impl Memory {
         self.bank = MemoryBank::from_values(device, rows, wanted[1])?;
         let found = neighbourhoods_of(state)?;
         self.neighbourhoods = found.unwrap_or_else(|| Neighbourhoods::single(wanted[0]));
-        self.positives = device.positives(&self.neighbourhoods.positives(), wanted[0])?;
+        Ok(self.count(device)?)
+    }
+
+    /// Brings the positives to the device.
+    fn count(&mut self, device: &Device) -> Result<()> {
+        let positives = self.neighbourhoods.positives();
+        let positives = match self.each {
+            true => positives.counting_each(),
+            false => positives,
+        };
+        self.positives = device.positives(&positives, self.bank.len())?;
         Ok(())
     }
 }
@@ -188,6 +205,7 @@ mod tests {
                 curriculum: Curriculum::Linear,
                 begin,
                 recompute: false,
+                each: false,
                 fill: false,
             };
             (0..=rounds).map(|r| settings.share(r, rounds)).collect()

@@ -62,6 +62,7 @@ pub fn build_unlabelled(
                 passes,
                 temperature,
                 projector,
+                predictor: m.predictor.then_some(predictor),
                 memory: config.memory(),
                 memory_weight: m.memory_weight as f32,
                 momentum: m.momentum_rows.then_some(m.momentum),
@@ -172,6 +173,7 @@ impl RunConfig {
             curriculum: d.curriculum.into(),
             begin: d.begin,
             recompute: d.discover_from == FeatureSource::Recomputed,
+            each: d.each,
             fill: d.fill,
         }
     }

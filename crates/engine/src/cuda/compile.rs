@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 const COMMON: &str = include_str!("kernels/common.cuh");
 
-/// A kernel file with what two of them share before it; messages name its own lines.
+/// A kernel file with what some of them share before it; messages name its own lines.
 macro_rules! with_f32_tiles {
     ($file:literal) => {
         concat!(
@@ -30,7 +30,7 @@ macro_rules! with_f32_tiles {
 const SOURCES: &[(&str, &str)] = &[
     ("batch_norm", include_str!("kernels/batch_norm.cu")),
     ("contrastive", with_f32_tiles!("contrastive.cu")),
-    ("nearest", include_str!("kernels/nearest.cu")),
+    ("nearest", with_f32_tiles!("nearest.cu")),
     ("convolution", include_str!("kernels/convolution.cu")),
     ("elementwise", include_str!("kernels/elementwise.cu")),
     ("loss_bf16", include_str!("kernels/loss_bf16.cu")),

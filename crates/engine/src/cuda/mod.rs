@@ -256,6 +256,7 @@ impl Backend for Cuda {
         let mut on_device = CudaPositives {
             starts: self.zeros(starts.len(), "positives")?,
             members: self.zeros(members.len(), "positives")?,
+            each: positives.count_each(),
         };
         self.send(starts, &mut on_device.starts)?;
         self.send(members, &mut on_device.members)?;

@@ -24,6 +24,8 @@ pub(super) struct CudaPositives {
     /// Where each row's members begin, and the last one's end.
     pub(super) starts: CudaSlice<u32>,
     pub(super) members: CudaSlice<u32>,
+    /// Whether every positive counts as much.
+    pub(super) each: bool,
 }
 
 /// Rows to blend, all on the device, one after the other: an index named twice is blended twice.

@@ -557,6 +557,7 @@ impl StreamBackend for GpuStream {
         let items: Option<(Pointer, usize)> = items.transpose()?;
         let count = items.map_or(of.positives.len(), |(_, len)| len);
         let positives = PositivePointers {
+            each: positives.each,
             starts: cuda.pointer(&positives.starts),
             members: cuda.pointer(&positives.members),
             items: items.map_or(0, |(at, _)| at),

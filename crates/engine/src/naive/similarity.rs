@@ -22,9 +22,10 @@ pub(super) fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
     max + x.map(|x| (x - max).exp()).sum::<f64>().ln()
 }
 
-/// The loss −log Σ p over each query's positives, and the gradient of its mean with respect to the queries.
+/// The loss −log Σ p over each query's positives, or the mean of −log p over them, and the gradient of its mean with respect to
+/// the queries.
 ///
-/// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1:
+/// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1, or the same for each of them:
 /// gradient of query i = (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs are written (`=`).
 pub fn softmax_loss(
     queries: &[f32],
@@ -40,11 +41,18 @@ pub fn softmax_loss(
         let logits = logits(queries, query, keys, dim, temperature);
         let own = positives.of(query);
         let all = log_sum_exp(logits.iter().copied());
-        let positive = log_sum_exp(own.iter().map(|p| logits[*p as usize]));
+        let of = own.iter().map(|p| logits[*p as usize]);
+        let positive = match positives.count_each() {
+            false => log_sum_exp(of),
+            true => of.sum::<f64>() / own.len() as f64,
+        };
         losses[query] = (all - positive) as f32;
         let mut weights: Vec<f64> = logits.iter().map(|l| (l - all).exp()).collect();
         for p in own {
-            weights[*p as usize] -= (logits[*p as usize] - positive).exp();
+            weights[*p as usize] -= match positives.count_each() {
+                false => (logits[*p as usize] - positive).exp(),
+                true => 1.0 / own.len() as f64,
+            };
         }
         for d in 0..dim {
             let sum: f64 = weights

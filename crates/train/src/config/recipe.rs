@@ -27,6 +27,8 @@ const ANCHORHOOD: Recipe = &[
     ("augmentation.grey", "0.1"),
     ("method.view_statistics", "all"),
     ("method.temperature", "0.5"),
+    ("method.projector_width", "1024"),
+    ("method.projector_norm", "false"),
     ("discovery.begin", "0.5"),
     ("discovery.discover_from", "recomputed"),
     ("discovery.memory_rate", "1"),

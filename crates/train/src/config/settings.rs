@@ -60,7 +60,9 @@ settings! {
             [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"), unwritten 128;
         /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood, simclr, simsiam, byol, nnclr).
         projector_norm: bool = true; [Any], flag long("projector-norm").value("BOOL"), unwritten true;
-        /// Values of the predictor's hidden layer (simsiam, byol, nnclr).
+        /// Whether a predictor stands between the projector and the loss: true or false (anchorhood).
+        predictor: bool = false; [Any], flag long("predictor").value("BOOL"), unwritten false;
+        /// Values of the predictor's hidden layer (anchorhood, simsiam, byol, nnclr).
         predictor_width: usize = 512;
             [AtLeastOne, AtMost(65_536)], flag long("predictor-width").value("N"), unwritten 512;
     }
@@ -150,6 +152,8 @@ settings! {
         discover_from: FeatureSource = FeatureSource::Memory; [Any], flag long("discover-from");
         /// Share of the rounds that pass before neighbours count.
         begin: f64 = 0.0; [Share], flag long("discover-after").value("SHARE"), unwritten 0.0;
+        /// Whether every neighbour counts as much, rather than the likeliest most: true or false.
+        each: bool = false; [Any], flag long("count-each").value("BOOL"), unwritten false;
         /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
         fill: bool = false; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
     }

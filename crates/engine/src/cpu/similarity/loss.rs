@@ -2,6 +2,7 @@
 //!
 //! With s = q·k / temperature, p = softmax(s) over all keys and p̃ the softmax over the positives alone:
 //! loss = ln Σ_all e^s − ln Σ_pos e^s, and the gradient of the mean loss = (Σ p·k − Σ p̃·k) / (temperature · B).
+//! Where each positive counts as much, the mean of s over them stands in place of ln Σ_pos e^s, and their mean in place of Σ p̃·k.
 //! Losses and gradient are written (`=`).
 //!
 //! Σ p·k is summed along with Σ e^s under a running maximum: what was summed so far shrinks when the maximum grows. Keys
@@ -110,7 +111,11 @@ pub(crate) fn softmax_loss(
             let all = merge(partials, query % width, gradient);
             let query_row = &queries[query * dim..(query + 1) * dim];
             let of = positives.of(call.row_of(query));
-            let own = subtract_positives(query_row, keys, temperature, of, gradient);
+            let subtract = match positives.count_each() {
+                false => subtract_positives,
+                true => subtract_each,
+            };
+            let own = subtract(query_row, keys, temperature, of, gradient);
             *loss = (all - own) as f32;
             let scale = call.weight / (temperature * batch as f32);
             gradient.iter_mut().for_each(|g| *g *= scale);
@@ -223,6 +228,27 @@ fn subtract_positives(
         }
     }
     max + sum.ln()
+}
+
+/// Subtracts the mean of the positives from `weighted`, gives the mean of their s.
+fn subtract_each(
+    query: &[f32],
+    keys: &[f32],
+    temperature: f32,
+    positives: &[u32],
+    weighted: &mut [f32],
+) -> f64 {
+    let dim = query.len();
+    let share = 1.0 / positives.len() as f64;
+    let mut mean = 0.0;
+    for p in positives {
+        let key = &keys[*p as usize * dim..][..dim];
+        mean += share * dot(query, key) / f64::from(temperature);
+        for (to, from) in weighted.iter_mut().zip(key) {
+            *to -= share as f32 * from;
+        }
+    }
+    mean
 }
 
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {

@@ -1,4 +1,4 @@
-// Stands before contrastive.cu and loss_f32.cu: tiles of inner products between rows in f32, and sums of weighted keys.
+// Stands before contrastive.cu, loss_f32.cu and nearest.cu: tiles of inner products between rows in f32, and sums of weighted keys.
 //
 // A block: 64 queries, tiles of 64 keys, 16 x 16 threads of 4 x 4 similarities each (rows ty + 16 i, keys tx + 16 j). Rows
 // longer than a chunk are read in chunks. Shared memory holds a chunk of the queries' rows, one of the keys', and the weights.

@@ -2,21 +2,6 @@
 //
 // Two kernels: the best key of each query over a range of keys; the best of the ranges, in order, and its row. A query whose
 // similarities are no numbers has none: its row becomes NaN, and so does whatever loss is made of it.
-//
-// A block: 64 queries, tiles of 64 keys, 16 x 16 threads of 4 x 4 similarities each (rows ty + 16 i, keys tx + 16 j).
-
-#define SIDE 64
-#define CHUNK 128
-#define PITCH (CHUNK + 4)
-
-static __device__ __forceinline__ void copy_rows(float *to, const float *matrix, int first, int rows, int chunk, int dim) {
-#pragma unroll
-    for (int i = 0; i < SIDE * CHUNK / 4 / 256; i++) {
-        int at = i * 256 + threadIdx.x;
-        int row = at / (CHUNK / 4), column = at % (CHUNK / 4) * 4;
-        *(float4 *)(to + row * PITCH + column) = load4(matrix, first + row, rows, chunk * CHUNK + column, dim);
-    }
-}
 
 // Whether a key comes before the one known so far; -1 is none.
 static __device__ __forceinline__ bool before(float s, int key, float most, int best) {
@@ -30,43 +15,16 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     // 2 * SIDE * PITCH values.
     extern __shared__ __align__(16) float memory[];
     float *query_rows = memory, *key_rows = memory + SIDE * PITCH;
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, chunks = (dim + CHUNK - 1) / CHUNK;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     float most[4];
     int best[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) most[i] = MINUS_INFINITY, best[i] = -1;
-    if (chunks == 1) copy_rows(query_rows, queries, blockIdx.y * SIDE, count, 0, dim);
     const int begin = blockIdx.x * tiles_per_range;
     const int end = min(begin + tiles_per_range, (n + SIDE - 1) / SIDE);
     for (int t = begin; t < end; t++) {
         float s[4][4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) s[i][j] = 0.f;
-        for (int chunk = 0; chunk < chunks; chunk++) {
-            __syncthreads(); // nobody reads the old rows any more
-            if (chunks > 1) copy_rows(query_rows, queries, blockIdx.y * SIDE, count, chunk, dim);
-            copy_rows(key_rows, keys, t * SIDE, n, chunk, dim);
-            __syncthreads();
-            const int width = min(CHUNK, dim - chunk * CHUNK);
-            for (int d = 0; d < width; d += 4) {
-                float4 k[4];
-#pragma unroll
-                for (int j = 0; j < 4; j++) k[j] = *(const float4 *)(key_rows + (tx + 16 * j) * PITCH + d);
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float4 q = *(const float4 *)(query_rows + (ty + 16 * i) * PITCH + d);
-#pragma unroll
-                    for (int j = 0; j < 4; j++) {
-                        s[i][j] = fmaf(q.x, k[j].x, s[i][j]);
-                        s[i][j] = fmaf(q.y, k[j].y, s[i][j]);
-                        s[i][j] = fmaf(q.z, k[j].z, s[i][j]);
-                        s[i][j] = fmaf(q.w, k[j].w, s[i][j]);
-                    }
-                }
-            }
-        }
+        inner_products(s, query_rows, key_rows, queries, count, keys, n, dim, t * SIDE, t == begin);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll

@@ -3,6 +3,7 @@
 // With s = q.k / temperature, p = softmax(s) over all keys and p~ the softmax over the positives alone:
 //   loss = ln sum_all e^s - ln sum_pos e^s
 //   gradient of the mean loss = (sum p k - sum p~ k) / (temperature * batch)
+// or, where each positive counts as much, the mean of s over them in place of ln sum_pos e^s and their mean in place of sum p~ k.
 // Both are written (=).
 //
 // The keys are cut into ranges, one block each. A block goes over its range once, tile by tile, with a running maximum and
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     loss_merge(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
                float inverse_temperature, int ranges, const float* __restrict__ maxima,
                const float* __restrict__ sums, const float* __restrict__ weighted, const u32* __restrict__ starts,
-               const u32* __restrict__ members, const u32* __restrict__ items, u32 item_count,
+               const u32* __restrict__ members, const u32* __restrict__ items, u32 item_count, int each,
                float weight, int rounded, float* losses, float* gradient) {
     __shared__ float shares[MOST_RANGES];
     __shared__ float parts[GROUPS][128];
@@ -87,18 +88,21 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     const u32 row = items ? items[query % item_count] : query;
     const u32 begin = starts[row], end = starts[row + 1];
     float most_positive = MINUS_INFINITY, sum_positive = 0.f;
+    double sum_logits = 0.;
     for (u32 first = begin; first < end; first += POSITIVES) {
         const int count = min(end - first, (u32)POSITIVES);
         positive_logits(logits, own, keys, members + first, count, dim, scale, rounded);
         float higher = most_positive;
         for (int p = 0; p < count; p++) higher = fmaxf(higher, logits[p]);
         sum_positive *= power_of_two(most_positive - higher);
-        for (int p = 0; p < count; p++) sum_positive += power_of_two(logits[p] - higher);
+        for (int p = 0; p < count; p++) sum_positive += power_of_two(logits[p] - higher), sum_logits += logits[p];
         most_positive = higher;
     }
+    const float members_weight = each ? (float)(end - begin) : sum_positive;
     if (threadIdx.x == 0) {
-        double difference = (double)most - (double)most_positive;
-        losses[query] = (float)((difference + log2((double)sum) - log2((double)sum_positive)) / LOG2E);
+        const double difference = (double)most - (each ? sum_logits / (end - begin) : (double)most_positive);
+        const double positives = each ? 0. : log2((double)sum_positive);
+        losses[query] = (float)((difference + log2((double)sum) - positives) / LOG2E);
     }
 
     const int quarter = (ranges + GROUPS - 1) / GROUPS, last = min((group + 1) * quarter, ranges);
@@ -127,10 +131,10 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
             float positive = 0.f;
             for (int p = 0; p < count; p++) {
                 float key = keys[(size_t)members[first + p] * dim + d];
-                positive = fmaf(power_of_two(logits[p] - most_positive), seen(key, rounded), positive);
+                positive = fmaf(each ? 1.f : power_of_two(logits[p] - most_positive), seen(key, rounded), positive);
             }
             float* place = gradient + (size_t)query * dim + d;
-            *place = (*place - positive / sum_positive) * factor;
+            *place = (*place - positive / members_weight) * factor;
         }
     }
 }

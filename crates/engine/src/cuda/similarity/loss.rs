@@ -76,12 +76,15 @@ pub(in crate::cuda) struct PositivePointers {
     pub(in crate::cuda) items: Pointer,
     /// How many items.
     pub(in crate::cuda) count: usize,
+    /// Whether every positive counts as much.
+    pub(in crate::cuda) each: bool,
 }
 
 impl PositivePointers {
     /// The places, for a recording to be known by.
-    pub(in crate::cuda) fn signature(&self) -> [u64; 4] {
-        [self.starts, self.members, self.items, self.count as u64]
+    pub(in crate::cuda) fn signature(&self) -> [u64; 5] {
+        let (count, each) = (self.count as u64, u64::from(self.each));
+        [self.starts, self.members, self.items, count, each]
     }
 }
 
@@ -177,7 +180,8 @@ impl SoftmaxKernels {
         });
         launch.arg(&positives.starts).arg(&positives.members);
         let count = positives.count as u32;
-        launch.arg(&positives.items).arg(&count);
+        let each = i32::from(positives.each);
+        launch.arg(&positives.items).arg(&count).arg(&each);
         launch
             .arg(&weight)
             .arg(&rounded)
