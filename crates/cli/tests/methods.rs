@@ -40,7 +40,7 @@ fn runs_everywhere(method: &str) {
     let judged: serde_json::Value =
         serde_json::from_str(&said(&["evaluate", "a", "--json"])).unwrap();
     let told = read_metrics(&sandbox.path("runs/a/metrics.jsonl")).unwrap();
-    let last = told.iter().rev().find_map(|event| match event {
+    let last = told.events.iter().rev().find_map(|event| match event {
         Event::Evaluated(e) => Some(e.accuracy.top1),
         _ => None,
     });

@@ -84,6 +84,24 @@ fn what_cannot_be_reported_on() {
     assert_eq!(before, after, "the old page is kept");
 }
 
+/// A line in the middle that is no event costs its own figures alone.
+#[test]
+fn damaged_lines_of_the_metrics_are_left_out_and_counted() {
+    let sandbox = trained(&[]);
+    let path = sandbox.path("runs/a/metrics.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let epoch = lines.iter().rposition(|l| l.contains("epoch_ended"));
+    lines[epoch.unwrap()] = "\0\0\0";
+    lines.insert(1, &text[..20]);
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let ran = sandbox.run(&["report", "a", "--tensorboard"]).succeeded();
+    ran.says(&["warning: runs/a: 2 lines of metrics.jsonl", "(line 2: "]);
+    let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
+    assert!(page.contains("2 lines of metrics.jsonl are no events"));
+    assert!(page.contains("kNN accuracy"));
+}
+
 #[test]
 fn tensorboard_reads_the_figures() {
     let sandbox = trained(&["--tensorboard"]);

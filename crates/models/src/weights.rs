@@ -61,6 +61,16 @@ pub enum WeightsError {
         /// What it is of.
         dtype: String,
     },
+    /// A number that is none.
+    #[error("{}: {name} holds {value}; features of such weights would be numbers that are none", .path.display())]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// The first such number.
+        value: f32,
+    },
     /// Tensors that do not fit the network.
     #[error("the weights are not of this network: {0}")]
     Misfit(String),
@@ -100,7 +110,14 @@ impl Weights {
                 });
             }
             let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-            let values = tensor.data().chunks_exact(4).map(value).collect();
+            let values: Vec<f32> = tensor.data().chunks_exact(4).map(value).collect();
+            if let Some(value) = values.iter().find(|v| !v.is_finite()) {
+                return Err(WeightsError::NotFinite {
+                    path: path.into(),
+                    name: name.into(),
+                    value: *value,
+                });
+            }
             tensors.insert(name.to_string(), (tensor.shape().to_vec(), values));
         }
         Ok(Weights { tensors })
@@ -286,6 +303,19 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         assert_eq!(Weights::of(&ours).unwrap(), before);
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused_by_name() {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut theirs = Weights::of(&network(8, 1)).unwrap();
+            let last = |(_, values): &mut (_, Vec<f32>)| *values.last_mut().unwrap() = value;
+            theirs.tensors.get_mut("layer2.0.bn1.weight").map(last);
+            let error = Weights::decode(&theirs.encode(), Path::new("a.safetensors")).unwrap_err();
+            let said = error.to_string();
+            let expected = format!("a.safetensors: layer2.0.bn1.weight holds {value}");
+            assert!(said.starts_with(&expected), "{said}");
+        }
     }
 
     #[test]

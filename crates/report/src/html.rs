@@ -64,6 +64,9 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
     );
     page.push_str(&top(&name, &summary));
     page.push_str("<main>");
+    if let Some(left_out) = &record.left_out {
+        let _ = write!(page, "<p class=\"note\">{}.</p>", escape(&left_out.to_string()));
+    }
     if let Err(why) = &pictures {
         let _ = write!(
             page,
@@ -467,6 +470,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::Embedding;
+    use crate::LeftOut;
     use crate::summary::tests::example;
     use anchorhood_data::{Labels, Pictures};
     use anchorhood_discover::Neighbourhoods;
@@ -492,6 +496,11 @@ mod tests {
                 dim: 3,
                 vectors: (0..3 * n).map(|i| (i as f32).sin()).collect(),
             }),
+            left_out: Some(LeftOut {
+                lines: 2,
+                first: 7,
+                reason: HOSTILE.into(),
+            }),
             strips: vec![],
         }
     }
@@ -508,6 +517,7 @@ mod tests {
     fn names_are_never_markup() {
         let page = report_html(&record(20), Ok(&split(20))).unwrap();
         assert!(page.contains("Surest") && page.contains("map-data"));
+        assert!(page.contains("2 lines of metrics.jsonl are no events"));
         assert!(!page.contains("<img src=x"));
         assert_eq!(page.matches("</script>").count(), 2, "the page's own");
     }

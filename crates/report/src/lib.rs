@@ -31,7 +31,7 @@ pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished
 pub use charts::{Chart, charts, entropy_svg};
 pub use curve::{curve_svg, write_curve};
 pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};
-pub use metrics::{ReportError, read_metrics};
+pub use metrics::{EventLog, LeftOut, ReportError, read_metrics};
 pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};

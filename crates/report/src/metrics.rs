@@ -1,5 +1,7 @@
-//! `metrics.jsonl` read back: one event a line.
+//! `metrics.jsonl` read back: one event a line. Lines that are none are left out and counted: a damaged line does not take the
+//! figures of all others with it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anchorhood_train::{Event, Subject};
@@ -17,16 +19,6 @@ pub enum ReportError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
-    },
-    /// A line that is no event.
-    #[error("{}: line {line} is not an event: {reason}", .path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Which, from 1.
-        line: usize,
-        /// What was met.
-        reason: String,
     },
     /// A checkpoint cannot be read.
     #[error(transparent)]
@@ -60,24 +52,62 @@ impl ReportError {
     }
 }
 
-/// The events of a run, in order. A last line without its end, as a killed run leaves it, is left out.
-pub fn read_metrics(path: &Path) -> Result<Vec<Event>, ReportError> {
-    let text = std::fs::read(path).map_err(|source| ReportError::Io {
-        path: path.into(),
-        source,
-    })?;
+/// What a run told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventLog {
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// What else was in the file.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Lines that are no events; there is at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many.
+    pub lines: usize,
+    /// The first of them, from 1.
+    pub first: usize,
+    /// What is wrong with the first.
+    pub reason: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let are = match self.lines {
+            1 => "line of metrics.jsonl is no event and was",
+            _ => "lines of metrics.jsonl are no events and were",
+        };
+        let (lines, first, reason) = (self.lines, self.first, &self.reason);
+        write!(f, "{lines} {are} left out (line {first}: {reason})")
+    }
+}
+
+/// The events of a run. A last line without its end, as a killed run leaves it, is not counted among those that are none.
+pub fn read_metrics(path: &Path) -> Result<EventLog, ReportError> {
+    let text = std::fs::read(path).map_err(ReportError::io(path))?;
     let text = String::from_utf8_lossy(&text);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let lines = whole.lines().enumerate().filter(|(_, l)| !l.is_empty());
-    lines
-        .map(|(i, line)| {
-            event(line).map_err(|reason| ReportError::Line {
-                path: path.into(),
-                line: i + 1,
-                reason,
-            })
-        })
-        .collect()
+    let mut log = EventLog::default();
+    for (i, line) in lines {
+        match event(line) {
+            Ok(event) => log.events.push(event),
+            Err(reason) => log.leave_out(i + 1, reason),
+        }
+    }
+    Ok(log)
+}
+
+impl EventLog {
+    fn leave_out(&mut self, first: usize, reason: String) {
+        let left_out = self.left_out.get_or_insert(LeftOut {
+            lines: 0,
+            first,
+            reason,
+        });
+        left_out.lines += 1;
+    }
 }
 
 /// The event of a line; the error is a clause.
@@ -132,54 +162,55 @@ fn numbers(event: &Event) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<Event>, ReportError> {
+    fn read(text: &str) -> EventLog {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         std::fs::write(&path, text).unwrap();
-        read_metrics(&path)
+        read_metrics(&path).unwrap()
+    }
+
+    fn left_out(text: &str) -> String {
+        read(text).left_out.unwrap().to_string()
     }
 
     const LINE: &str = r#"{"event":"round_started","round":0,"rounds":2}"#;
+    const EVENT: Event = Event::RoundStarted {
+        round: 0,
+        rounds: 2,
+    };
 
     #[test]
     fn a_cut_last_line_is_left_out() {
-        let events = read(&format!("{LINE}\n{LINE}\n{}", &LINE[..20])).unwrap();
-        assert_eq!(
-            events,
-            vec![
-                Event::RoundStarted {
-                    round: 0,
-                    rounds: 2
-                };
-                2
-            ]
-        );
-        assert_eq!(read("").unwrap(), []);
+        let log = read(&format!("{LINE}\n{LINE}\n{}", &LINE[..20]));
+        assert_eq!((log.events, log.left_out), (vec![EVENT; 2], None));
+        assert_eq!(read(""), EventLog::default());
     }
 
     #[test]
     fn a_round_that_no_run_has_is_named() {
         let far = LINE.replace("\"round\":0", "\"round\":4294967295");
-        let error = read(&format!("{LINE}\n{far}\n")).unwrap_err().to_string();
+        let said = left_out(&format!("{LINE}\n{far}\n"));
         assert!(
-            error.contains("line 2") && error.contains("4294967295"),
-            "{error}"
+            said.contains("line 2") && said.contains("4294967295"),
+            "{said}"
         );
     }
 
     #[test]
     fn a_share_that_is_none_is_named() {
         let judged = r#"{"event":"evaluated","of":"untrained","top1":1e300,"top5":null,"n":1,"k":1,"temperature":1.0,"seconds":1.0}"#;
-        let error = read(&format!("{judged}\n")).unwrap_err().to_string();
-        assert!(
-            error.contains("line 1") && error.contains("share"),
-            "{error}"
-        );
+        let said = left_out(&format!("{judged}\n"));
+        assert!(said.contains("line 1") && said.contains("share"), "{said}");
     }
 
     #[test]
-    fn a_bad_line_is_named() {
-        let error = read(&format!("{LINE}\nnot json\n{LINE}\n")).unwrap_err();
-        assert!(error.to_string().contains("line 2"), "{error}");
+    fn bad_lines_are_left_out_and_counted() {
+        let text = format!("{LINE}\nnot json\n{LINE}\n{{}}\n\n");
+        assert_eq!(read(&text).events, [EVENT, EVENT]);
+        let said = left_out(&text);
+        assert!(said.starts_with("2 lines of metrics.jsonl are"), "{said}");
+        assert!(said.contains("line 2: "), "{said}");
+        let said = left_out(&format!("{LINE}\nnot json\n"));
+        assert!(said.starts_with("1 line of metrics.jsonl is"), "{said}");
     }
 }

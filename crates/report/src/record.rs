@@ -5,7 +5,7 @@ use std::path::Path;
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_train::{Checkpoint, Event, checkpoint_path};
 
-use crate::{ReportError, read_metrics};
+use crate::{EventLog, LeftOut, ReportError, read_metrics};
 
 /// More strips than this make a page nobody scrolls.
 const MOST_STRIPS: usize = 24;
@@ -58,6 +58,8 @@ pub struct RunRecord {
     pub settings: String,
     /// `metrics.jsonl`.
     pub events: Vec<Event>,
+    /// What of it was no event.
+    pub left_out: Option<LeftOut>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
     pub rounds: Vec<RoundNeighbourhoods>,
     /// The memory of the last checkpoint, once there is one.
@@ -72,14 +74,15 @@ impl RunRecord {
         let config = folder.join("config.toml");
         let settings = std::fs::read_to_string(&config).map_err(ReportError::io(&config))?;
         let metrics = folder.join("metrics.jsonl");
-        let events = match metrics.exists() {
+        let log = match metrics.exists() {
             true => read_metrics(&metrics)?,
-            false => vec![],
+            false => EventLog::default(),
         };
         let mut record = RunRecord {
             name: name_of(folder),
             settings,
-            events,
+            events: log.events,
+            left_out: log.left_out,
             strips: strips(&folder.join("attention")),
             ..RunRecord::default()
         };

@@ -154,8 +154,12 @@ impl<'a> Lab<'a> {
             let ended = self.train(job, &run, &opened.data)?;
             run.seconds = ended.seconds;
             run.knn = ended.last;
-            let events = read_metrics(&folder.join("metrics.jsonl"))?;
-            run.rounds.extend(rounds_of(&Summary::of(&events)));
+            let log = read_metrics(&folder.join("metrics.jsonl"))?;
+            if let Some(left_out) = log.left_out {
+                let message = left_out.to_string();
+                (self.observer)(Told::Event(&Event::Warning { message }));
+            }
+            run.rounds.extend(rounds_of(&Summary::of(&log.events)));
         }
         record::write(&finished, &run)?;
         Ok(run)

@@ -286,17 +286,19 @@ pub(crate) async fn curves(State(site): Shared) -> Answer {
     let metrics = site.run_folder()?.join("metrics.jsonl");
     let turn = site.turn_to_read().await?;
     let drawn = blocking(turn, move || {
-        let summary = Summary::of(&read_metrics(&metrics)?);
+        let log = read_metrics(&metrics)?;
+        let summary = Summary::of(&log.events);
         let html = chart_figures(&summary)?;
-        Ok::<_, anchorhood_report::ReportError>((summary, html))
+        Ok::<_, anchorhood_report::ReportError>((summary, html, log.left_out))
     });
-    let (summary, html) = drawn.await?.map_err(|e| Refusal::failed(e.to_string()))?;
+    let (summary, html, left_out) = drawn.await?.map_err(|e| Refusal::failed(e.to_string()))?;
     Ok(Json(json!({
         "charts": html,
         "table": summary.table(),
         "epochs": summary.epochs.len(),
         "ended": summary.ended.is_some(),
         "last": summary.evaluations.last().map(|e| e.accuracy.top1),
+        "warning": left_out.map(|left_out| left_out.to_string()),
     })))
 }
 

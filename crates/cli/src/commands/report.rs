@@ -73,6 +73,9 @@ fn write(
     data: &Result<impl std::borrow::Borrow<Dataset>, String>,
 ) -> Result<PathBuf, ReportError> {
     let record = RunRecord::read(run)?;
+    if let Some(left_out) = &record.left_out {
+        eprintln!("warning: {}: {left_out}", run.display());
+    }
     let pictures = match data {
         Ok(data) => Ok(&data.borrow().train),
         Err(why) => Err(why.clone()),

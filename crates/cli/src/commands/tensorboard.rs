@@ -18,9 +18,9 @@ fn file(run: &Path) -> PathBuf {
 
 /// Makes the file hold all that the run has told so far.
 pub fn complete(run: &Path) -> Result<PathBuf, Failure> {
-    let events = read_metrics(&run.join("metrics.jsonl"))?;
+    let log = read_metrics(&run.join("metrics.jsonl"))?;
     let (path, began) = prepare(run).map_err(io(run))?;
-    write_tensorboard(&events, began, &path)?;
+    write_tensorboard(&log.events, began, &path)?;
     Ok(path)
 }
 
@@ -58,12 +58,12 @@ impl Follower {
     }
 
     fn open(&self) -> Result<TensorBoard, ReportError> {
-        let events = read_metrics(&self.run.join("metrics.jsonl"))?;
+        let log = read_metrics(&self.run.join("metrics.jsonl"))?;
         let (path, began) = prepare(&self.run).map_err(|source| ReportError::Io {
             path: self.run.join("tensorboard"),
             source,
         })?;
-        TensorBoard::open(&path, &events, began)
+        TensorBoard::open(&path, &log.events, began)
     }
 }
 

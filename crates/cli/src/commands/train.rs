@@ -174,7 +174,7 @@ fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset
 }
 
 fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> Result<(), Failure> {
-    let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?);
+    let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?.events);
     let curve = run.join("curve.svg");
     write_curve(&summary, &curve)?;
     crate::commands::report::after_training(run, data, args.tensorboard);

@@ -151,10 +151,10 @@ pub fn bits(checkpoint: &Path) -> Vec<u32> {
 
 /// The epoch losses a run told, exactly as written.
 pub fn losses(run: &Path) -> Vec<f64> {
-    let events = anchorhood::report::read_metrics(&run.join("metrics.jsonl")).expect("metrics");
+    let log = anchorhood::report::read_metrics(&run.join("metrics.jsonl")).expect("metrics");
     let loss = |e: &anchorhood::train::Event| match e {
         anchorhood::train::Event::EpochEnded(e) => Some(e.loss),
         _ => None,
     };
-    events.iter().filter_map(loss).collect()
+    log.events.iter().filter_map(loss).collect()
 }

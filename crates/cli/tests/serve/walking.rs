@@ -130,9 +130,14 @@ fn a_run_shows_its_rounds_and_tells_its_news() {
     let before = changed();
     let metrics = sandbox.path("runs/a/metrics.jsonl");
     let mut text = std::fs::read_to_string(&metrics).unwrap();
-    text.push_str("{\"event\":\"warning\",\"message\":\"news\"}\n");
+    text.push_str("{\"event\":\"warning\",\"mess\n");
     std::fs::write(&metrics, text).unwrap();
     assert_ne!(changed(), before);
+    let damaged = served.json("/api/curves");
+    assert_eq!(damaged["charts"], curves["charts"]);
+    assert_eq!(curves["warning"], Value::Null);
+    let warning = damaged["warning"].as_str().unwrap();
+    assert!(warning.starts_with("1 line of metrics.jsonl"), "{warning}");
 }
 
 #[test]

@@ -204,6 +204,7 @@ async function drawCurves() {
   $("charts").innerHTML = got.charts; // drawn by the server from numbers alone
   $("table").textContent = got.table;
   $("curvesSaid").textContent = got.ended ? `The run has ended after ${got.epochs} epochs.` : `Training: ${got.epochs} epochs so far. The curves move by themselves.`;
+  if (got.warning) $("curvesSaid").textContent += ` ${got.warning}.`;
 }
 // A run that trains: its curves grow, and a newer checkpoint brings newer vectors.
 function listen() {
