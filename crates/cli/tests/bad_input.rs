@@ -138,6 +138,19 @@ fn no_labels_to_judge_by() {
 }
 
 #[test]
+fn no_labels_to_validate_by() {
+    let sandbox = Sandbox::new();
+    fill(&sandbox.path("flat"), 20);
+    sandbox
+        .train(&["./flat", "--validate-on", "train:5"])
+        .failed(2, &["flat", "no labels", "leave --validate-on out"]);
+    sandbox
+        .train(&["--validate-on", "train:0"])
+        .failed(2, &["data.validate_on", "at least 1"]);
+    assert!(!sandbox.path("runs").exists(), "no run is left behind");
+}
+
+#[test]
 fn a_folder_of_classes_is_judged() {
     let sandbox = Sandbox::new();
     for class in ["cat", "dog"] {

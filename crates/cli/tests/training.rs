@@ -157,6 +157,32 @@ fn an_evaluation_agrees_with_the_runs_own() {
     assert!(ran.stdout.contains("k 5") && ran.stdout.contains("recomputed"));
 }
 
+/// Settings are chosen on them; every command that opens the run's pictures holds out the same.
+#[test]
+fn a_run_is_validated_on_training_pictures_held_out() {
+    let sandbox = Sandbox::new();
+    let held = ["--validate-on", "train:20", "--name", "a"];
+    let told = "28 pictures of 16×16, validated on 20 training pictures held out";
+    let ran = sandbox.train(&held).succeeded().says(&[told]);
+    assert!(ran.stdout.contains("chosen by validation accuracy"));
+    let config = std::fs::read_to_string(sandbox.path("runs/a/config.toml")).unwrap();
+    assert!(config.contains("validate_on = \"train:20\""));
+    let report = std::fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
+    assert!(report.contains("not looked at: validated on 20"));
+    let judged = sandbox.run(&["evaluate", "a", "--json"]).succeeded();
+    let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
+    assert_eq!(judged["trained"]["n"], 20);
+    sandbox.run(&["report", "a"]).succeeded();
+    sandbox
+        .run(&["train", "--resume", "a", "--validate-on", "test"])
+        .failed(2, &["validate_on"]);
+    sandbox.run(&["train", "--resume", "a"]).succeeded();
+    sandbox
+        .train(&["--name", "b", "--validate-on", "train:47"])
+        .failed(2, &["47 of the 48", "shapes", "--validate-on train:46"]);
+    assert!(!sandbox.path("runs/b").exists());
+}
+
 #[test]
 fn every_way_of_discovering_runs() {
     let sandbox = Sandbox::new();

@@ -209,6 +209,24 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// More pictures to validate on than can be held out of training, or none.
+    #[error(
+        "{asked} of the {there} training pictures of {data} cannot be held out to validate on: give at least 1, and leave at least 2 to train on"
+    )]
+    Validation {
+        /// The data set.
+        data: String,
+        /// How many were asked for.
+        asked: usize,
+        /// Training pictures there are.
+        there: usize,
+    },
+    /// Pictures to validate on, and nothing to judge them by.
+    #[error("none of the training pictures of {data} can be validated on: they have no labels")]
+    ValidationWithoutLabels {
+        /// The data set.
+        data: String,
+    },
     /// An option outside its range.
     #[error("{option}: {why}")]
     BadOption {
@@ -260,6 +278,8 @@ impl DataError {
                 | PackSize { .. }
                 | PackExists { .. }
                 | BadOption { .. }
+                | Validation { .. }
+                | ValidationWithoutLabels { .. }
                 | Unfit { .. }
         )
     }

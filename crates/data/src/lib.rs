@@ -47,6 +47,7 @@ mod sets;
 pub mod shapes;
 pub mod statistics;
 mod store;
+mod validation;
 
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};

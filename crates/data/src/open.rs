@@ -25,6 +25,9 @@ pub struct LoadOptions {
     pub limit: Option<usize>,
     /// At most so many test pictures, likewise.
     pub test_limit: Option<usize>,
+    /// So many of the training pictures, drawn by the seed after the limit, are held out of training and take the place of the
+    /// test pictures, which are not looked at.
+    pub validation: Option<usize>,
     /// Which share of a folder with classes, but without a test part, to hold out.
     pub held_out: f32,
     /// How many training pictures `shapes` draws.
@@ -40,6 +43,7 @@ impl Default for LoadOptions {
             size: None,
             limit: None,
             test_limit: None,
+            validation: None,
             held_out: 0.1,
             shapes_train: 5000,
             shapes_test: 1000,
@@ -87,10 +91,14 @@ pub fn open_with_progress(
     progress: &Progress,
 ) -> Result<Dataset, DataError> {
     options.check()?;
-    if spec == "shapes" {
-        return open_shapes(options);
+    let data = match spec {
+        "shapes" => open_shapes(options)?,
+        spec => open_place(find(spec)?, options, progress)?,
+    };
+    match options.validation {
+        Some(pictures) => data.validated_on(pictures, options.seed),
+        None => Ok(data),
     }
-    open_place(find(spec)?, options, progress)
 }
 
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
@@ -158,9 +166,12 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
     let train = options
         .shapes_train
         .min(options.limit.unwrap_or(usize::MAX));
-    let test = options
-        .shapes_test
-        .min(options.test_limit.unwrap_or(usize::MAX));
+    let test = match options.validation {
+        Some(_) => 0,
+        None => options
+            .shapes_test
+            .min(options.test_limit.unwrap_or(usize::MAX)),
+    };
     shapes::dataset(options.seed, size, train, test)
 }
 
@@ -211,6 +222,23 @@ mod tests {
             (7, 3)
         );
         assert_eq!(data.train.pictures.height(), 16);
+    }
+
+    #[test]
+    fn validation_takes_the_place_of_the_test_pictures() {
+        let options = LoadOptions {
+            limit: Some(30),
+            validation: Some(10),
+            ..LoadOptions::default()
+        };
+        let data = open("shapes", &options).unwrap();
+        let test = data.test.unwrap();
+        assert_eq!((data.train.pictures.len(), test.pictures.len()), (20, 10));
+        let more = LoadOptions {
+            validation: Some(29),
+            ..options
+        };
+        assert!(message("shapes", &more).contains("29"));
     }
 
     #[test]

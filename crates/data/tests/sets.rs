@@ -399,21 +399,24 @@ fn packs_are_what_they_were_packed_from() {
     for name in ["svhn", "imagenet", "cub200", "dogs"] {
         let (from, to) = (fixture(name), dir.path().join(format!("{name}.pack")));
         pack(from.to_str().unwrap(), &to, Some(20), false, &|_, _| {}).unwrap();
-        let options = LoadOptions {
-            size: Some(20),
-            limit: Some(3),
-            seed: 8,
-            ..LoadOptions::default()
-        };
-        let open = |path: &Path| open(path.to_str().unwrap(), &options).unwrap();
-        let (a, b) = (open(&from), open(&to));
-        assert_eq!((&a.name, a.mean, a.std), (&b.name, b.mean, b.std));
-        for (a, b) in [
-            (&a.train, &b.train),
-            (a.test.as_ref().unwrap(), b.test.as_ref().unwrap()),
-        ] {
-            assert_eq!((&a.names, &a.labels), (&b.names, &b.labels), "{name}");
-            assert_eq!(a.pictures.raw(), b.pictures.raw(), "{name}");
+        for validation in [None, Some(1)] {
+            let options = LoadOptions {
+                size: Some(20),
+                limit: Some(3),
+                validation,
+                seed: 8,
+                ..LoadOptions::default()
+            };
+            let open = |path: &Path| open(path.to_str().unwrap(), &options).unwrap();
+            let (a, b) = (open(&from), open(&to));
+            assert_eq!((&a.name, a.mean, a.std), (&b.name, b.mean, b.std));
+            assert_eq!(a.train.pictures.len(), 3 - validation.unwrap_or(0));
+            let tests = (a.test.as_ref().unwrap(), b.test.as_ref().unwrap());
+            assert!(validation.is_none_or(|n| n == tests.0.pictures.len()));
+            for (a, b) in [(&a.train, &b.train), tests] {
+                assert_eq!((&a.names, &a.labels), (&b.names, &b.labels), "{name}");
+                assert_eq!(a.pictures.raw(), b.pictures.raw(), "{name}");
+            }
         }
     }
 }

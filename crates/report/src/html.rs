@@ -389,10 +389,11 @@ fn settings(record: &RunRecord, summary: &Summary) -> String {
         fact(
             "kNN",
             format!(
-                "k = {}, τ = {}, on {} test pictures",
+                "k = {}, τ = {}, on {} {} pictures",
                 a.k,
                 a.temperature,
-                grouped(a.n)
+                grouped(a.n),
+                summary.judged_on()
             ),
         );
     }
@@ -402,7 +403,11 @@ fn settings(record: &RunRecord, summary: &Summary) -> String {
             fact("top-1, last epoch", percent(last.top1));
             fact(
                 "top-1, best epoch",
-                format!("{} (chosen by test accuracy)", percent(best.top1)),
+                format!(
+                    "{} (chosen by {} accuracy)",
+                    percent(best.top1),
+                    summary.judged_on()
+                ),
             );
         }
     }
@@ -433,9 +438,13 @@ fn evidence(s: &RunStarted, fact: &mut dyn FnMut(&str, String)) {
     );
     fact(
         "test pictures",
-        match s.test_pictures {
-            0 => "none: there are no labels".into(),
-            n => grouped(n),
+        match (s.test_pictures, s.validation) {
+            (0, _) => "none: there are no labels".into(),
+            (n, false) => grouped(n),
+            (n, true) => format!(
+                "not looked at: validated on {} training pictures held out",
+                grouped(n)
+            ),
         },
     );
     fact(

@@ -114,6 +114,14 @@ impl Summary {
         &mut self.rounds[at]
     }
 
+    /// What kind of pictures it is judged on: `test`, or `validation` where they were held out of training.
+    pub fn judged_on(&self) -> &'static str {
+        match &self.started {
+            Some(started) if started.validation => "validation",
+            _ => "test",
+        }
+    }
+
     /// Whether there is any accuracy to show.
     pub fn has_accuracy(&self) -> bool {
         !self.floors.is_empty() || self.rounds.iter().any(|r| r.accuracy.is_some())

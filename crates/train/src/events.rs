@@ -75,6 +75,9 @@ pub struct RunStarted {
     pub size: usize,
     /// Labelled pictures that features are judged on; 0 if there are no labels.
     pub test_pictures: usize,
+    /// Whether these were held out of the training pictures, and the test pictures are not looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub validation: bool,
     /// The network, in words.
     pub network: String,
     /// Weights it trains.
@@ -187,7 +190,7 @@ pub enum Subject {
     },
 }
 
-/// Accuracy of the weighted kNN classifier on the test pictures.
+/// Accuracy of the weighted kNN classifier on the test pictures, or on those a run is validated on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
     /// Share of test pictures whose class came first.
@@ -224,7 +227,7 @@ pub struct RunEnded {
     pub loss: f64,
     /// The last epoch's accuracy: the headline.
     pub last: Option<Accuracy>,
-    /// The best accuracy of any epoch, by test accuracy: not a fair figure, shown beside it.
+    /// The best accuracy of any epoch, by the same accuracy: not a fair figure, shown beside it.
     pub best: Option<Accuracy>,
 }
 

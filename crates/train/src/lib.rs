@@ -45,7 +45,7 @@ pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
     DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, MachineConfig, MethodChoice,
     MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
-    SETTINGS, ScheduleChoice, Setting, TrainingConfig, ViewStatisticsChoice,
+    SETTINGS, ScheduleChoice, Setting, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

@@ -402,6 +402,7 @@ impl<'a> Run<'a> {
             pictures: set.pictures.len(),
             size: set.pictures.width(),
             test_pictures: self.examiner.test_pictures(),
+            validation: config.data.validate_on.held_out().is_some(),
             network: format!(
                 "{} width {}",
                 config.network.architecture, config.network.width

@@ -132,6 +132,7 @@ mod tests {
             Kind::List => "0.25,0.5".into(),
             Kind::Choice(names) => names.iter().find(|n| **n != now).unwrap().to_string(),
             Kind::Text if setting.name == "network.architecture" => "alexnet".into(),
+            Kind::Text if setting.name == "data.validate_on" => "train:7".into(),
             Kind::Text => "cpu".into(),
         }
     }
@@ -190,6 +191,7 @@ mod tests {
             ["--milestones", "0.5,x"],
             ["--curriculum", "steep"],
             ["--device", "toaster"],
+            ["--validate-on", "train"],
         ] {
             let message = parsed(&line).unwrap_err().to_string();
             assert!(message.contains(line[0]), "{message}");

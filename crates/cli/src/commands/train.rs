@@ -181,7 +181,7 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
     let text = format!(
         "{}\n\n{}\n{}",
         summary.table(),
-        headline(ended),
+        headline(ended, &summary),
         whereabouts(args, run, ended.last.is_some())
     );
     if args.json {
@@ -191,13 +191,14 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
     output::line(&text)
 }
 
-fn headline(ended: &RunEnded) -> String {
+fn headline(ended: &RunEnded, summary: &Summary) -> String {
     let took = output::duration(ended.seconds);
     match (ended.last, ended.best) {
         (Some(last), Some(best)) => format!(
-            "kNN after the last epoch {:.1}%; best of any epoch {:.1}% (chosen by test accuracy). {took}.",
+            "kNN after the last epoch {:.1}%; best of any epoch {:.1}% (chosen by {} accuracy). {took}.",
             last.top1 * 100.0,
-            best.top1 * 100.0
+            best.top1 * 100.0,
+            summary.judged_on()
         ),
         _ => format!(
             "No kNN is reported, because these pictures have no labels to judge by; loss {:.4} after the last epoch. {took}.",

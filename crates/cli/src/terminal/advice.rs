@@ -67,6 +67,12 @@ fn data(error: &DataError) -> Option<String> {
         DataError::PackSize { asked, .. } => Some(format!(
             "leave --size out, or pack again with --size {asked}"
         )),
+        DataError::Validation { there, .. } if *there > 2 => {
+            Some(format!("--validate-on train:{} is the most", there - 2))
+        }
+        DataError::ValidationWithoutLabels { .. } => {
+            Some("leave --validate-on out, or put the pictures into a folder for each class".into())
+        }
         DataError::PackExists { .. } => Some("give another name, or --force to replace it".into()),
         _ => None,
     }

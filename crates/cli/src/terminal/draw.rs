@@ -163,9 +163,10 @@ fn sentence(event: &Event) -> Option<String> {
 }
 
 fn started(s: &RunStarted) -> String {
-    let test = match s.test_pictures {
-        0 => "no labels".into(),
-        n => format!("{} to test on", grouped(n)),
+    let test = match (s.test_pictures, s.validation) {
+        (0, _) => "no labels".into(),
+        (n, false) => format!("{} to test on", grouped(n)),
+        (n, true) => format!("validated on {} training pictures held out", grouped(n)),
     };
     let mut text = format!(
         "{}: {} pictures of {}×{}, {test}; {}, {} weights; {} + 1 rounds of {} epochs, batch {}, seed {}; {}",

@@ -1,4 +1,4 @@
-//! Which pictures are taken: what is held out for testing, and what a limit leaves. A function of the seed and of how many
+//! Which pictures are taken: what is held out for testing or validation, and what a limit leaves. A function of the seed and of how many
 //! there are, so that a folder and its packed copy give the same.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ enum Purpose {
     HeldOut = 0,
     Train = 1,
     Test = 2,
+    Validation = 3,
 }
 
 /// What is there to choose from.
@@ -56,7 +57,9 @@ impl Offer {
         };
         Choice {
             train: limited(train, Purpose::Train, options.limit),
-            test: test.map(|test| limited(test, Purpose::Test, options.test_limit)),
+            test: test
+                .filter(|_| options.validation.is_none())
+                .map(|test| limited(test, Purpose::Test, options.test_limit)),
             held_out: holds_out,
         }
     }
@@ -65,9 +68,20 @@ impl Offer {
 /// A share of `n` pictures goes to a test part; never all, and at least one.
 fn hold_out(n: usize, options: &LoadOptions) -> (Vec<usize>, Option<Vec<usize>>) {
     let held = (n as f64 * f64::from(options.held_out)).round() as usize;
-    let held = draw(options.seed, Purpose::HeldOut, held.clamp(1, n - 1), n);
-    let (test, train) = (0..n).partition(|i| held.contains(i));
+    let held = held.clamp(1, n - 1);
+    let (train, test) = apart(options.seed, Purpose::HeldOut, held, n);
     (train, Some(test))
+}
+
+/// Of `of` training pictures those that remain, and the `n` to validate on.
+pub(crate) fn validation(n: usize, of: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    apart(seed, Purpose::Validation, n, of)
+}
+
+/// The numbers below `of` without `n` that are drawn, and those.
+fn apart(seed: u64, purpose: Purpose, n: usize, of: usize) -> (Vec<usize>, Vec<usize>) {
+    let drawn = draw(seed, purpose, n, of);
+    (0..of).partition(|i| !drawn.contains(i))
 }
 
 fn first(mut all: Vec<usize>, limit: Option<usize>) -> Vec<usize> {
@@ -109,6 +123,18 @@ mod tests {
         assert!(choice.held_out);
         all.sort_unstable();
         assert_eq!(all, (0..50).collect::<Vec<_>>());
+    }
+
+    /// They are still held out of training, so that a network that was validated can be tested on them.
+    #[test]
+    fn where_there_is_validation_test_pictures_are_left_alone() {
+        let options = LoadOptions {
+            validation: Some(5),
+            ..LoadOptions::default()
+        };
+        let tested = OFFER.choose(&LoadOptions::default());
+        let choice = OFFER.choose(&options);
+        assert_eq!((&choice.train, choice.test), (&tested.train, None));
     }
 
     #[test]

@@ -72,6 +72,11 @@ fn a_packed_folder_is_the_folder() {
         LoadOptions {
             held_out: 0.5,
             seed: 9,
+            ..base.clone()
+        },
+        LoadOptions {
+            validation: Some(7),
+            seed: 5,
             ..base
         },
     ] {

@@ -14,6 +14,7 @@ mod recipe;
 mod sections;
 mod setting;
 mod settings;
+mod validate_on;
 mod value;
 
 pub use check::Difference;
@@ -28,6 +29,7 @@ pub use settings::{
     AugmentationConfig, DataConfig, DiscoveryConfig, EvaluationConfig, MachineConfig, MethodConfig,
     NetworkConfig, RunConfig, SETTINGS, TrainingConfig,
 };
+pub use validate_on::ValidateOn;
 pub use value::Kind;
 
 /// A configuration that cannot be, with the way out.

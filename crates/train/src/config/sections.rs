@@ -18,6 +18,7 @@ impl DataConfig {
             size: self.size,
             limit: self.limit,
             test_limit: self.test_limit,
+            validation: self.validate_on.held_out(),
             held_out: self.held_out as f32,
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,

@@ -16,7 +16,7 @@ use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
     CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
-    ScheduleChoice, Setting, ViewStatisticsChoice,
+    ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -79,6 +79,9 @@ settings! {
         limit: Option<usize> = None; [AtLeastOne], flag long("limit");
         /// At most so many test pictures.
         test_limit: Option<usize> = None; [AtLeastOne], flag long("test-limit");
+        /// What features are judged on: test (the default), or train:5000, so many training pictures held out.
+        validate_on: ValidateOn = ValidateOn::Test;
+            [AtLeastOne], flag long("validate-on").value("PICTURES"), unwritten ValidateOn::Test;
         /// Share of a labelled folder held out for evaluation.
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
         /// Training pictures drawn for `shapes`.

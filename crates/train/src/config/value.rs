@@ -4,7 +4,7 @@ use anchorhood_models::Architecture;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
-use super::DeviceChoice;
+use super::{DeviceChoice, ValidateOn};
 
 /// What can be typed for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,16 @@ impl Value for DeviceChoice {
     const KIND: Kind = Kind::Text;
     by_display!();
     by_serde!();
+}
+
+impl Value for ValidateOn {
+    const KIND: Kind = Kind::Text;
+    by_display!();
+    by_serde!();
+
+    fn numbers(&self) -> Vec<Number> {
+        self.held_out().map_or(vec![], |n| n.numbers())
+    }
 }
 
 impl Value for Architecture {

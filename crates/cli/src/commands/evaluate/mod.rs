@@ -2,7 +2,7 @@
 
 pub mod layers;
 
-use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, judge};
+use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -37,6 +37,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         let object = json!({
             "checkpoint": path.display().to_string(),
             "data": data.name,
+            "validate_on": config.data.validate_on.to_string(),
             "position": checkpoint.standing.position,
             "features": config.evaluation.features,
             "raw_pixels": found.raw_pixels,
@@ -51,10 +52,13 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         FeatureSource::Memory => "memory",
         FeatureSource::Recomputed => "recomputed features",
     };
+    let on = match config.data.validate_on {
+        ValidateOn::Test => data.name,
+        ValidateOn::Train(_) => format!("training pictures of {} held out", data.name),
+    };
     output::line(&format!(
-        "{}; judged on {} with {features}",
+        "{}; judged on {on} with {features}",
         subject.describe(),
-        data.name,
     ))?;
     output::line(&format!(
         "raw pixels         {}",
