@@ -20,6 +20,7 @@ fn another(setting: &Setting) -> String {
         (Kind::Choice(names), _) => names.iter().find(|n| **n != now).unwrap().to_string(),
         (Kind::Text, "network.architecture") => "alexnet".into(),
         (Kind::Text, "machine.device") => "cuda:3".into(),
+        (Kind::Text, "data.validate_on") => "train:7".into(),
         (Kind::Text, _) => "some/folder".into(),
     }
 }
@@ -98,6 +99,7 @@ fn what_is_out_of_range_is_refused_by_name() {
             (_, [Range::AtMost(most), ..]) => (most + 1).to_string(),
             (Kind::Whole, _) => "0".into(),
             (Kind::Pair, _) => "-1,20".into(),
+            (Kind::Text, _) => "train:0".into(), // the only one with a number in it
             _ => "-1".into(),
         };
         let mut config = quick();
