@@ -1,9 +1,10 @@
-"""Small JPEG files of every kind that is read, for crates/data/src/files/jpeg.rs. Needs Pillow.
+"""Small JPEG files of every kind that is read, for crates/data/src/files/jpeg. Needs Pillow.
 
     python3 tools/golden/jpeg_fixtures.py
 """
 
 import io
+import math
 import pathlib
 
 from PIL import Image
@@ -35,6 +36,14 @@ def with_thumbnail():
     return outer[:2] + segment + outer[2:]
 
 
+def smooth(mode="RGB"):
+    """Waves that are long beside 16 pixels, of a size that is no multiple of anything."""
+    wave = lambda x, y, c: int(128 + 80 * math.sin(x / (23 + 4 * c) + c) * math.cos(y / (29 - 3 * c)))
+    image = Image.new("RGB", (203, 131))
+    image.putdata([tuple(wave(x, y, c) for c in range(3)) for y in range(131) for x in range(203)])
+    return image.convert(mode)
+
+
 TO.mkdir(parents=True, exist_ok=True)
 for name, data in {
     "baseline": jpeg(picture()),
@@ -43,6 +52,12 @@ for name, data in {
     "grey": jpeg(picture("L")),
     "cmyk": jpeg(picture("CMYK")),
     "thumbnail": with_thumbnail(),
+    "smooth-444": jpeg(smooth(), subsampling="4:4:4"),
+    "smooth-422": jpeg(smooth(), subsampling="4:2:2"),
+    "smooth-420": jpeg(smooth(), subsampling="4:2:0"),
+    "smooth-restarts": jpeg(smooth(), subsampling="4:2:0", restart_marker_blocks=3),
+    "smooth-grey": jpeg(smooth("L")),
+    "smooth-progressive": jpeg(smooth(), subsampling="4:2:0", progressive=True),
 }.items():
     (TO / f"{name}.jpg").write_bytes(data)
     print(name, len(data))

@@ -17,6 +17,11 @@ pub fn mat(path: &Path) -> bool {
     any | svhn::read(path).is_ok()
 }
 
+/// A JPEG at a half, a quarter and an eighth of its size, which only large ones are otherwise read at; how many of them it has.
+pub fn shrunk_jpeg(bytes: &[u8]) -> usize {
+    crate::files::shrunk_jpeg(bytes)
+}
+
 /// Everything that is ever asked of a pickle; whether it had any of it.
 pub fn pickle(bytes: &[u8]) -> bool {
     crate::cifar::pickled(bytes)

@@ -10,15 +10,41 @@ use rayon::prelude::*;
 
 use crate::{DataError, Pictures, Split};
 
+/// One side of a picture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Pixels.
+    pub pixels: usize,
+    /// So many of them show something: a part of the last may lie beyond the edge.
+    pub seen: f64,
+}
+
+impl From<usize> for Extent {
+    fn from(pixels: usize) -> Self {
+        let seen = pixels as f64;
+        Extent { pixels, seen }
+    }
+}
+
 /// Fills `out` (`size`×`size`×3) from the `width`×`height` picture `rgb`. The error says what the picture lacks.
 pub(crate) fn to_square(
     rgb: &[u8],
-    width: u32,
-    height: u32,
+    width: impl Into<Extent>,
+    height: impl Into<Extent>,
     size: usize,
     out: &mut [u8],
 ) -> Result<(), String> {
-    let (width, height) = (width as usize, height as usize);
+    square(rgb, width.into(), height.into(), size, out)
+}
+
+fn square(
+    rgb: &[u8],
+    columns: Extent,
+    rows: Extent,
+    size: usize,
+    out: &mut [u8],
+) -> Result<(), String> {
+    let (width, height) = (columns.pixels, rows.pixels);
     let side = width.min(height);
     if side == 0 || size == 0 || rgb.len() != width * height * 3 || out.len() != size * size * 3 {
         return Err(format!(
@@ -30,7 +56,8 @@ pub(crate) fn to_square(
         out.copy_from_slice(rgb);
         return Ok(());
     }
-    let (mut across, down) = (Axis::new(width, side, size), Axis::new(height, side, size));
+    let side = columns.seen.min(rows.seen);
+    let (mut across, down) = (Axis::new(columns, side, size), Axis::new(rows, side, size));
     // Only the columns that some output pixel sees.
     let (first, last) = (across.taps[0].start, across.taps[size - 1].end());
     let mut columns = vec![0; size * (last - first) * 3];
@@ -75,7 +102,7 @@ impl Taps {
 
 impl Axis {
     /// The middle `side` of `from` pixels to `to` pixels.
-    fn new(from: usize, side: usize, to: usize) -> Axis {
+    fn new(from: Extent, side: f64, to: usize) -> Axis {
         let exact: Vec<(usize, Vec<f64>)> = (0..to).map(|i| triangle(from, side, to, i)).collect();
         let greatest = exact
             .iter()
@@ -107,14 +134,14 @@ impl Axis {
 }
 
 /// The first input pixel that output pixel `i` sees, and the weights from there on, which sum to 1.
-fn triangle(from: usize, side: usize, to: usize, i: usize) -> (usize, Vec<f64>) {
-    let left = (from - side) as f64 / 2.0;
-    let scale = side as f64 / to as f64;
+fn triangle(from: Extent, side: f64, to: usize, i: usize) -> (usize, Vec<f64>) {
+    let left = (from.seen - side) / 2.0;
+    let scale = side / to as f64;
     let radius = scale.max(1.0);
     let inverse = 1.0 / radius;
     let centre = left + (i as f64 + 0.5) * scale;
     let start = (centre - radius).floor().max(0.0) as usize;
-    let end = (centre + radius).ceil().min(from as f64) as usize;
+    let end = (centre + radius).ceil().min(from.pixels as f64) as usize;
     let weight = |x: usize| (1.0 - ((x as f64 - (centre - 0.5)) * inverse).abs()).max(0.0);
     let mut weights: Vec<f64> = (start..end).map(weight).collect();
     let before = weights.iter().take_while(|w| **w == 0.0).count();
@@ -180,7 +207,7 @@ pub(crate) fn split(split: Split, size: usize) -> Result<Split, DataError> {
     if pictures.height() == size && pictures.width() == size {
         return Ok(split);
     }
-    let (width, height) = (pictures.width() as u32, pictures.height() as u32);
+    let (width, height) = (pictures.width(), pictures.height());
     let mut pixels = memory(pictures.len(), size)?;
     pixels
         .par_chunks_exact_mut(size * size * 3)
@@ -287,7 +314,7 @@ mod tests {
             let noise = |i: usize| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0];
             let rgb: Vec<u8> = (0..width * height * 3).map(noise).collect();
             let mut out = vec![0; size * size * 3];
-            to_square(&rgb, width as u32, height as u32, size, &mut out).unwrap();
+            to_square(&rgb, width, height, size, &mut out).unwrap();
             // Half a level for each axis, and what rounded weights add.
             let error = |(a, b): (&u8, f64)| (f64::from(*a) - b).abs();
             let pairs = out.iter().zip(naive(&rgb, width, height, size));

@@ -50,7 +50,7 @@ fn decode_on_six_threads() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let mut square = [0; 8 * 8 * 3];
-                Picture::read_for(&path, |p| p.square(8, &mut square)).unwrap();
+                Picture::read_for(&path, 8, |p| p.square(8, &mut square)).unwrap();
                 assert_eq!(square, [255; 192], "transparent is white");
             });
         }

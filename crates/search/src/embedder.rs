@@ -105,11 +105,16 @@ impl Embedder {
     /// The vector of one picture file.
     pub fn embed_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<f32>, SearchError> {
         let path = path.as_ref();
-        let picture = Picture::read(path).map_err(|why| SearchError::BadPicture {
+        let size = self.input.size;
+        let mut square = vec![0; size * size * 3];
+        let read = Picture::read_for(path, size, |picture| picture.square(size, &mut square));
+        read.map_err(|why| SearchError::BadPicture {
             path: path.into(),
             why,
         })?;
-        self.embed_picture(&picture)
+        let mut vector = Vec::with_capacity(self.dim);
+        self.embed(&square, &mut vector)?;
+        Ok(vector)
     }
 }
 

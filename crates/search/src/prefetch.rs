@@ -86,7 +86,8 @@ impl Drop for Ahead {
 }
 
 fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
-    Picture::read_for(path, |picture| {
+    let side = wanted.size.max(wanted.thumbnail.unwrap_or(0));
+    Picture::read_for(path, side, |picture| {
         let mut square = vec![0; wanted.size * wanted.size * 3];
         picture.square(wanted.size, &mut square)?;
         let thumbnail = match wanted.thumbnail {

@@ -66,10 +66,8 @@ impl Sheet {
 
     /// Adds a picture from its file; one that cannot be read is an empty place.
     pub fn push_file(&mut self, path: &Path, bar: Option<f32>, framed: bool) {
-        let pixels = Picture::read(path)
-            .ok()
-            .and_then(|p| square(&p, self.side))
-            .unwrap_or_default();
+        let pixels = Picture::read_for(path, self.side, |p| Ok(square(p, self.side)));
+        let pixels = pixels.ok().flatten().unwrap_or_default();
         self.push(Tile {
             pixels,
             bar,
@@ -88,7 +86,7 @@ impl Sheet {
         let room = MOST_TILES.saturating_sub(self.tiles.len());
         let pictures = &pictures[..pictures.len().min(room)];
         let tile = |(i, bar): &(usize, Option<f32>)| {
-            let file = Picture::read_for(index.picture(*i), |p| Ok(square(p, side)));
+            let file = Picture::read_for(index.picture(*i), side, |p| Ok(square(p, side)));
             let kept = || {
                 let thumbnails = index.parts().thumbnails.as_ref()?;
                 let picture = Picture::from_bytes(thumbnails.get(*i).ok()?).ok()?;

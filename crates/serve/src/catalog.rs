@@ -170,7 +170,10 @@ impl Catalog {
             // Larger than they are they would only be heavier.
             Pixels::Split(train) if train.pictures.height() <= side => png(train, i),
             Pixels::Split(train) => jpeg(&Picture::from_bytes(&png(train, i)?.bytes)?, side),
-            Pixels::Files(root) => jpeg(&Picture::from_bytes(&self.bytes(root, i)?)?, side),
+            Pixels::Files(root) => {
+                let bytes = self.bytes(root, i)?;
+                jpeg(&Picture::from_bytes_for(&bytes, side)?, side)
+            }
         }?;
         self.kept.put((i, side), made.bytes.clone());
         Ok(made)

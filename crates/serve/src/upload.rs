@@ -178,7 +178,7 @@ fn decoded(bytes: &[u8], most: u64, size: usize) -> Result<Vec<u8>, (StatusCode,
         )),
         _ => {
             let mut square = vec![0; size * size * 3];
-            let picture = Picture::from_bytes(bytes).map_err(unusable)?;
+            let picture = Picture::from_bytes_for(bytes, size).map_err(unusable)?;
             picture.square(size, &mut square).map_err(unusable)?;
             Ok(square)
         }

@@ -4,10 +4,10 @@
 //! transparent shows white, as on a page; the camera's orientation is undone; of an animation the first frame counts.
 //! Whatever the file holds, the answer is pixels or a reason: sizes are checked before memory is taken, what is cut off is
 //! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
-//! once is short.
+//! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,10 +15,10 @@ use std::sync::OnceLock;
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
-use super::jpeg;
+use super::jpeg::{self, Frame, Shrink};
 use super::semaphore::{Permit, Semaphore};
 use crate::memory;
-use crate::resize::to_square;
+use crate::resize::{Extent, to_square};
 
 /// Larger pictures are skipped: 100 megapixels.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -27,7 +27,16 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
 pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
-    Picture::read_for(path, |picture| picture.square(size, out))
+    Picture::read_for(path, size, |picture| picture.square(size, out))
+}
+
+/// Shorter sides are not read smaller than this, so that squares of all usual sizes are cut from the same pixels.
+const LEAST_SIDE: usize = 256;
+
+/// Pixels of the shorter side from which squares of `side` pixels are cut: half as many again, since pixels of a picture that was
+/// read smaller are means over boxes, and a square's are means over triangles.
+fn enough(side: usize) -> usize {
+    LEAST_SIDE.max(side + side / 2)
 }
 
 /// A decoded picture, from which squares of any size are cut. Errors are reasons: "the file is empty".
@@ -35,6 +44,9 @@ pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), Str
 pub struct Picture {
     rgb: RgbImage,
     orientation: Orientation,
+    /// Columns and rows as they lie in the file, and how many of them are one of `rgb`.
+    whole: [u32; 2],
+    shrunk_by: u32,
 }
 
 impl Picture {
@@ -46,33 +58,44 @@ impl Picture {
                 "{bytes} bytes do not make a picture of {width}×{height}×3"
             ));
         }
-        Ok(Picture {
-            rgb: RgbImage::from_raw(width, height, rgb).expect("measured above"),
-            orientation: Orientation::NoTransforms,
-        })
+        let rgb = RgbImage::from_raw(width, height, rgb).expect("measured above");
+        Ok(Picture::whole(rgb, Orientation::NoTransforms))
+    }
+
+    fn whole(rgb: RgbImage, orientation: Orientation) -> Picture {
+        Picture {
+            whole: [rgb.width(), rgb.height()],
+            rgb,
+            orientation,
+            shrunk_by: 1,
+        }
     }
 
     /// Reads a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture, String> {
-        Ok(read_file(path.as_ref())?.0)
+        Ok(read_file(path.as_ref(), None)?.0)
     }
 
-    /// Reads a file for what is made of the picture, and lets go of it. Until then its memory counts among that of all
-    /// decoders, so that threads that read at the same time do not need too much together. Nothing else may be read in `make`.
+    /// Reads a file for what is made of the picture, squares of at most `side` pixels, and lets go of it. A large JPEG is not
+    /// decoded whole for that. Until it is let go its memory counts among that of all decoders, so that threads that read at
+    /// the same time do not need too much together. Nothing else may be read in `make`.
     pub fn read_for<T>(
         path: impl AsRef<Path>,
+        side: usize,
         make: impl FnOnce(&Picture) -> Result<T, String>,
     ) -> Result<T, String> {
-        let (picture, _permit) = read_file(path.as_ref())?;
+        let (picture, _permit) = read_file(path.as_ref(), Some(side))?;
         make(&picture)
     }
 
     /// Reads the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Picture, String> {
-        if bytes.is_empty() {
-            return Err("the file is empty".into());
-        }
-        Ok(caught(|| read_from(&mut Cursor::new(bytes)))?.0)
+        from_bytes(bytes, None)
+    }
+
+    /// Reads the bytes of a file for squares of at most `side` pixels: what [`Picture::read_for`] reads.
+    pub fn from_bytes_for(bytes: &[u8], side: usize) -> Result<Picture, String> {
+        from_bytes(bytes, Some(side))
     }
 
     /// Columns and rows that the header of a file promises, as they lie in it; nothing is decoded.
@@ -88,7 +111,7 @@ impl Picture {
 
     /// Rows and columns of the whole picture, the right way up.
     pub fn height_and_width(&self) -> [u32; 2] {
-        let (height, width) = (self.rgb.height(), self.rgb.width());
+        let [width, height] = self.whole;
         match self.orientation {
             Orientation::NoTransforms
             | Orientation::Rotate180
@@ -101,11 +124,23 @@ impl Picture {
         }
     }
 
+    /// Its bytes, and their rows and columns.
+    #[cfg(test)]
+    pub(crate) fn pixels(&self) -> (&[u8], [u32; 2]) {
+        (self.rgb.as_raw(), [self.rgb.height(), self.rgb.width()])
+    }
+
     /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a
     /// network of that size sees.
     pub fn square(&self, size: usize, out: &mut [u8]) -> Result<(), String> {
-        let rgb = &self.rgb;
-        to_square(rgb.as_raw(), rgb.width(), rgb.height(), size, out)?;
+        let extent = |pixels: u32, whole: u32| Extent {
+            pixels: pixels as usize,
+            seen: f64::from(whole) / f64::from(self.shrunk_by),
+        };
+        let [width, height] = self.whole;
+        let width = extent(self.rgb.width(), width);
+        let height = extent(self.rgb.height(), height);
+        to_square(self.rgb.as_raw(), width, height, size, out)?;
         turn(size, self.orientation, out);
         Ok(())
     }
@@ -114,7 +149,15 @@ impl Picture {
 /// A picture, and the right to the memory that it takes.
 type Held = (Picture, Permit<'static>);
 
-fn read_file(path: &Path) -> Result<Held, String> {
+fn from_bytes(bytes: &[u8], side: Option<usize>) -> Result<Picture, String> {
+    if bytes.is_empty() {
+        return Err("the file is empty".into());
+    }
+    Ok(caught(|| read_from(&mut Cursor::new(bytes), side))?.0)
+}
+
+/// For squares of `side` pixels, or whole.
+fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
     let found = path.metadata().map_err(|e| e.to_string())?;
     if !found.is_file() {
         // Opening a pipe would wait for somebody to write to it.
@@ -124,7 +167,7 @@ fn read_file(path: &Path) -> Result<Held, String> {
         return Err("the file is empty".into());
     }
     let file = File::open(path).map_err(|e| e.to_string())?;
-    caught(|| read_from(&mut BufReader::new(file)))
+    caught(|| read_from(&mut BufReader::new(file), side))
 }
 
 /// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
@@ -137,7 +180,7 @@ fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 trait Source: BufRead + Seek {}
 impl<T: BufRead + Seek> Source for T {}
 
-fn read_from(source: &mut dyn Source) -> Result<Held, String> {
+fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, String> {
     // Opened without its name, which would count where the content is unknown.
     let reader = ImageReader::new(source).with_guessed_format();
     let reader = reader.map_err(|e| e.to_string())?;
@@ -145,7 +188,12 @@ fn read_from(source: &mut dyn Source) -> Result<Held, String> {
         None => Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into()),
         Some(ImageFormat::Jpeg) => {
             let bytes = at_most(reader.into_inner())?;
-            jpeg::check_whole(&bytes)?;
+            let frame = jpeg::check_whole(&bytes)?;
+            if let (Some(frame), Some(side)) = (frame, side)
+                && let Some(held) = read_small(&bytes, &frame, side)?
+            {
+                return Ok(held);
+            }
             let source: &mut dyn Source = &mut Cursor::new(bytes);
             let reader = ImageReader::with_format(source, ImageFormat::Jpeg);
             decoded(reader, ImageFormat::Jpeg)
@@ -155,8 +203,14 @@ fn read_from(source: &mut dyn Source) -> Result<Held, String> {
 }
 
 /// All bytes of a file whose decoder wants them at once.
-fn at_most(source: impl Read) -> Result<Vec<u8>, String> {
+fn at_most(source: &mut dyn Source) -> Result<Vec<u8>, String> {
+    let length = source.seek(SeekFrom::End(0)).and_then(|n| {
+        source.rewind()?;
+        Ok(n.min(MOST_BYTES))
+    });
     let mut bytes = vec![];
+    let room = bytes.try_reserve_exact(length.map_err(|e| e.to_string())? as usize);
+    room.map_err(|e| e.to_string())?;
     let read = source.take(MOST_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|e| e.to_string())?;
     match bytes.len() as u64 > MOST_BYTES {
@@ -165,29 +219,54 @@ fn at_most(source: impl Read) -> Result<Vec<u8>, String> {
     }
 }
 
+/// A large JPEG in fewer pixels, enough for squares of `side`; none where the whole has to be decoded for them.
+fn read_small(bytes: &[u8], frame: &Frame, side: usize) -> Result<Option<Held>, String> {
+    let Some(shrink) = Shrink::choose(frame, enough(side)) else {
+        return Ok(None);
+    };
+    let whole = [frame.width as u32, frame.height as u32];
+    check_size(whole)?;
+    let by = shrink.by() as u64;
+    // As components and as RGB; colours may have as many values as brightness.
+    let needed = u64::from(whole[0]) * u64::from(whole[1]) * 6 / (by * by);
+    let permit = semaphore().acquire(needed);
+    check_room(needed)?;
+    let Some((width, height, rgb)) = jpeg::shrunk(bytes, frame, shrink) else {
+        return Ok(None);
+    };
+    let picture = Picture {
+        rgb: RgbImage::from_raw(width as u32, height as u32, rgb).expect("so many pixels"),
+        orientation: jpeg::orientation(bytes),
+        whole,
+        shrunk_by: by as u32,
+    };
+    Ok(Some((picture, permit)))
+}
+
+fn check_size([width, height]: [u32; 2]) -> Result<(), String> {
+    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+        return Err(format!("{width}×{height} is more than 100 megapixels"));
+    }
+    if width == 0 || height == 0 {
+        return Err("it has no pixels".into());
+    }
+    Ok(())
+}
+
 fn decoded(mut reader: ImageReader<&mut dyn Source>, format: ImageFormat) -> Result<Held, String> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_BYTES);
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (width, height) = decoder.dimensions();
+    check_size([width, height])?;
     let pixels = u64::from(width) * u64::from(height);
-    if pixels > MOST_PIXELS {
-        return Err(format!("{width}×{height} is more than 100 megapixels"));
-    }
-    if width == 0 || height == 0 {
-        return Err("it has no pixels".into());
-    }
     let needed = pixels * bytes_of_pixel(format, decoder.color_type());
     let permit = semaphore().acquire(needed);
     check_room(needed)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
-    let picture = Picture {
-        rgb: over_white(picture),
-        orientation,
-    };
-    Ok((picture, permit))
+    Ok((Picture::whole(over_white(picture), orientation), permit))
 }
 
 /// What all decoders of the process share.

@@ -25,6 +25,18 @@ pub(crate) use scan::Candidate;
 
 use crate::sets::SetFacts;
 
+/// In how many of the smaller sizes a JPEG file can be read, whatever its size.
+pub(crate) fn shrunk_jpeg(bytes: &[u8]) -> usize {
+    let Ok(Some(frame)) = jpeg::check_whole(bytes) else {
+        return 0;
+    };
+    let small = frame.width * frame.height <= 1 << 20;
+    let all = jpeg::Shrink::ALL.into_iter().filter(|_| small);
+    all.filter_map(|shrink| jpeg::shrunk(bytes, &frame, shrink))
+        .filter(|(width, height, rgb)| rgb.len() == width * height * 3)
+        .count()
+}
+
 /// Names of what could not be read, each with the reason.
 pub(crate) type Skipped = Vec<(String, String)>;
 

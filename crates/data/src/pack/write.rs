@@ -243,16 +243,16 @@ impl SourcePart<'_> {
     fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<[u32; 2], String> {
         match self {
             SourcePart::Files(root, part) => {
-                Picture::read_for(part.files[i].path(root), |picture| {
+                Picture::read_for(part.files[i].path(root), size, |picture| {
                     picture.square(size, out)?;
                     Ok(picture.height_and_width())
                 })
             }
             SourcePart::Memory(split) => {
                 let pictures = &split.pictures;
-                let (width, height) = (pictures.width() as u32, pictures.height() as u32);
+                let (width, height) = (pictures.width(), pictures.height());
                 to_square(pictures.picture(i), width, height, size, out)?;
-                Ok([height, width])
+                Ok([height as u32, width as u32])
             }
         }
     }

@@ -22,8 +22,9 @@ pub const TARGET: Target = Target {
 
 const SIDE: u32 = 8;
 
-/// Pixels or a reason; a square of it has no more and no fewer.
+/// Pixels or a reason; a square of it has no more and no fewer, also where a JPEG is read small.
 fn read(bytes: &[u8]) {
+    anchorhood_data::fuzzing::shrunk_jpeg(bytes);
     let Ok(picture) = Picture::from_bytes(bytes) else {
         return;
     };
@@ -61,6 +62,9 @@ fn seeds() -> Vec<Vec<u8>> {
         fixture!("data/tests/fixtures/jpeg/restarts.jpg"),
         fixture!("data/tests/fixtures/jpeg/grey.jpg"),
         fixture!("data/tests/fixtures/jpeg/cmyk.jpg"),
+        fixture!("data/tests/fixtures/jpeg/smooth-420.jpg"),
+        fixture!("data/tests/fixtures/jpeg/smooth-progressive.jpg"),
+        fixture!("data/tests/fixtures/jpeg/smooth-restarts.jpg"),
     ]
 }
 

@@ -5,22 +5,18 @@
 //! count, nor does anything after EOI (cameras append second pictures and videos). Nothing is decoded: a byte that is not
 //! 0xFF is never looked at twice.
 
-use memchr::memchr;
+use super::markers::{
+    BASELINE, Component, EOI, EXTENDED, Frame, PROGRESSIVE, SOI, SOS, Scan, Walk,
+};
 
-const SOI: u8 = 0xD8;
-const EOI: u8 = 0xD9;
-const SOS: u8 = 0xDA;
-const BASELINE: u8 = 0xC0;
-const EXTENDED: u8 = 0xC1;
-const PROGRESSIVE: u8 = 0xC2;
-
-/// Says why the bytes of a file that begins as a JPEG does are not all of it.
-pub(super) fn check_whole(bytes: &[u8]) -> Result<(), String> {
-    let mut walk = Walk { bytes, at: 2 };
+/// Says why the bytes of a file that begins as a JPEG does are not all of it; otherwise what its header says, where that makes
+/// sense.
+pub(in crate::files) fn check_whole(bytes: &[u8]) -> Result<Option<Frame>, String> {
+    let mut walk = Walk::new(bytes);
     let mut frame = None;
     loop {
         match walk.marker()? {
-            EOI => return Ok(()),
+            EOI => return Ok(frame),
             // A marker alone: restarts lie within a scan, the rest has no business here and does no harm.
             0x01 | 0xD0..=0xD7 | SOI => {}
             kind @ (BASELINE | EXTENDED | PROGRESSIVE) => {
@@ -30,8 +26,8 @@ pub(super) fn check_whole(bytes: &[u8]) -> Result<(), String> {
                 let header = walk.segment()?;
                 let start = walk.at;
                 let end = walk.end_of_scan()?;
-                if let Some(frame) = &frame {
-                    frame.check_scan(header, end - start)?;
+                if let (Some(frame), Some(scan)) = (&frame, Scan::parse(header)) {
+                    frame.check_scan(&scan, end - start)?;
                 }
             }
             _ => _ = walk.segment()?,
@@ -39,94 +35,20 @@ pub(super) fn check_whole(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-struct Walk<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Walk<'a> {
-    /// The next marker, whatever lies before it.
-    fn marker(&mut self) -> Result<u8, String> {
-        loop {
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let found = memchr(0xFF, rest).ok_or_else(|| self.cut())?;
-            // Any number of 0xFF may fill up the room before a marker.
-            let fill = rest[found..].iter().take_while(|b| **b == 0xFF).count();
-            let code = *rest.get(found + fill).ok_or_else(|| self.cut())?;
-            self.at += found + fill + 1;
-            if code != 0 {
-                return Ok(code);
-            }
-        }
-    }
-
-    /// What belongs to the marker just passed.
-    fn segment(&mut self) -> Result<&'a [u8], String> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let [high, low, ..] = *rest else {
-            return Err(self.cut());
-        };
-        let length = usize::from(u16::from_be_bytes([high, low])).max(2);
-        let segment = rest.get(2..length).ok_or_else(|| self.cut())?;
-        self.at += length;
-        Ok(segment)
-    }
-
-    /// Where the marker begins that ends the scan; the walk goes on there.
-    fn end_of_scan(&mut self) -> Result<usize, String> {
-        while matches!(self.marker()?, 0xD0..=0xD7) {}
-        self.at -= 2; // at the last 0xFF before the marker
-        Ok(self.at)
-    }
-
-    fn cut(&self) -> String {
-        let bytes = self.bytes.len();
-        format!("the file is cut off: its {bytes} bytes end before the picture does")
-    }
-}
-
-/// What the header says of the picture.
-struct Frame {
-    progressive: bool,
-    height: usize,
-    width: usize,
-    /// Number, and how often it is sampled across and down.
-    components: Vec<[usize; 3]>,
-}
-
 impl Frame {
-    /// None where the header makes no sense; the decoder will say so.
-    fn parse(kind: u8, segment: &[u8]) -> Option<Frame> {
-        let [_, h1, h0, w1, w0, count, rest @ ..] = segment else {
-            return None;
-        };
-        let component = |c: &[u8]| [c[0], c[1] >> 4, c[1] & 15].map(usize::from);
-        let components: Vec<_> = rest.chunks_exact(3).map(component).collect();
-        let sensible = components.len() == usize::from(*count)
-            && components.iter().all(|[_, across, down]| across * down > 0);
-        sensible.then_some(Frame {
-            progressive: kind == PROGRESSIVE,
-            height: usize::from(u16::from_be_bytes([*h1, *h0])),
-            width: usize::from(u16::from_be_bytes([*w1, *w0])),
-            components,
-        })
-    }
-
     /// Every 8×8 block costs a scan some bits at least: a Huffman code each for its first value and for the end of the others,
     /// of one bit or more; a progressive scan of first values has the one, and those of the others none that could be counted on.
-    fn check_scan(&self, header: &[u8], bytes: usize) -> Result<(), String> {
-        let Some((count, rest)) = header.split_first() else {
-            return Ok(());
-        };
-        let Some((selectors, spectral)) = rest.split_at_checked(2 * usize::from(*count)) else {
-            return Ok(());
-        };
-        let bits = match (self.progressive, spectral.first()) {
+    fn check_scan(&self, scan: &Scan, bytes: usize) -> Result<(), String> {
+        let bits = match (self.progressive, scan.first) {
             (false, _) => 2,
-            (true, Some(0)) => 1,
+            (true, 0) => 1,
             (true, _) => 0,
         };
-        let of_scan = |c: &&[usize; 3]| selectors.chunks(2).any(|s| usize::from(s[0]) == c[0]);
+        let of_scan = |c: &&Component| {
+            scan.components
+                .iter()
+                .any(|[number, _]| *number == c.number)
+        };
         let scanned: Vec<_> = self.components.iter().filter(of_scan).collect();
         let needed = (self.blocks(&scanned) * bits).div_ceil(8);
         match bytes < needed {
@@ -139,17 +61,13 @@ impl Frame {
     }
 
     /// 8×8 blocks of a scan: whole units of all its components, or the blocks of its only one.
-    fn blocks(&self, scanned: &[&[usize; 3]]) -> usize {
-        let most = |i: usize| self.components.iter().map(|c| c[i]).max().unwrap_or(1);
-        let (across, down) = (most(1), most(2));
+    fn blocks(&self, scanned: &[&Component]) -> usize {
+        let product = |(across, down)| across * down;
         match scanned {
-            [[_, h, v]] => {
-                let (width, height) = (self.width * h, self.height * v);
-                width.div_ceil(8 * across) * height.div_ceil(8 * down)
-            }
+            [one] => product(self.blocks_alone(one)),
             several => {
-                let units = self.width.div_ceil(8 * across) * self.height.div_ceil(8 * down);
-                units * several.iter().map(|[_, h, v]| h * v).sum::<usize>()
+                let of_unit = several.iter().map(|c| c.across * c.down);
+                product(self.units()) * of_unit.sum::<usize>()
             }
         }
     }
@@ -164,21 +82,27 @@ mod tests {
     const FILES: [(&str, &[u8]); 6] = [
         (
             "baseline",
-            include_bytes!("../../tests/fixtures/jpeg/baseline.jpg"),
+            include_bytes!("../../../tests/fixtures/jpeg/baseline.jpg"),
         ),
         (
             "progressive",
-            include_bytes!("../../tests/fixtures/jpeg/progressive.jpg"),
+            include_bytes!("../../../tests/fixtures/jpeg/progressive.jpg"),
         ),
         (
             "restarts",
-            include_bytes!("../../tests/fixtures/jpeg/restarts.jpg"),
+            include_bytes!("../../../tests/fixtures/jpeg/restarts.jpg"),
         ),
-        ("grey", include_bytes!("../../tests/fixtures/jpeg/grey.jpg")),
-        ("cmyk", include_bytes!("../../tests/fixtures/jpeg/cmyk.jpg")),
+        (
+            "grey",
+            include_bytes!("../../../tests/fixtures/jpeg/grey.jpg"),
+        ),
+        (
+            "cmyk",
+            include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg"),
+        ),
         (
             "thumbnail",
-            include_bytes!("../../tests/fixtures/jpeg/thumbnail.jpg"),
+            include_bytes!("../../../tests/fixtures/jpeg/thumbnail.jpg"),
         ),
     ];
 
@@ -244,11 +168,18 @@ mod tests {
 
     #[test]
     fn blocks_are_counted_as_the_standard_does() {
-        let frame = |components: &[[usize; 3]]| Frame {
+        let component = |&[number, across, down]: &[u8; 3]| Component {
+            number,
+            across: across.into(),
+            down: down.into(),
+            table: 0,
+        };
+        let frame = |components: &[[u8; 3]]| Frame {
             progressive: false,
+            precision: 8,
             height: 17,
             width: 33,
-            components: components.to_vec(),
+            components: components.iter().map(component).collect(),
         };
         let halved = frame(&[[1, 2, 2], [2, 1, 1], [3, 1, 1]]);
         let all: Vec<_> = halved.components.iter().collect();
@@ -256,7 +187,7 @@ mod tests {
         assert_eq!(halved.blocks(&all[..1]), 5 * 3);
         assert_eq!(halved.blocks(&all[1..2]), 3 * 2);
         let grey = frame(&[[1, 2, 2]]);
-        assert_eq!(grey.blocks(&[&[1, 2, 2]]), 5 * 3);
+        assert_eq!(grey.blocks(&[&grey.components[0]]), 5 * 3);
         assert_eq!(grey.blocks(&[]), 0);
     }
 
@@ -280,7 +211,7 @@ mod tests {
             all.sort_by(f64::total_cmp);
             (all[0], all[7])
         };
-        let walk = milliseconds(&|| check_whole(&bytes).unwrap());
+        let walk = milliseconds(&|| _ = check_whole(&bytes).unwrap());
         let whole = milliseconds(&|| _ = Picture::from_bytes(&bytes).unwrap());
         println!("least and median of 15, ms: walk {walk:.3?}, decoding with it {whole:.2?}");
     }
