@@ -14,7 +14,7 @@ use crate::open::find;
 use crate::pack::Pack;
 use crate::recognise::FoundSet;
 use crate::sets::{SETS, SetFacts, cub, dogs, imagenet, svhn};
-use crate::{DataError, Progress, cifar, folder};
+use crate::{DataError, LabelChoice, Progress, cifar, folder};
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -114,9 +114,20 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
         }
         FoundSet::Folder(folder) => {
             let mut report = CheckReport::new("a folder of pictures", folder);
-            let listing = folder::list(folder)?;
+            let listing = folder::list(folder, LabelChoice::Auto)?;
             if listing.train.files.is_empty() {
-                return Err(DataError::EmptyFolder { path: listing.root });
+                return Err(listing.empty());
+            }
+            for kind in listing
+                .report
+                .passed_over
+                .iter()
+                .filter(|k| k.why.is_some())
+            {
+                report.warnings.push(Problem {
+                    file: folder.display().to_string(),
+                    what: kind.to_string(),
+                });
             }
             one_sided_classes(&listing, &mut report);
             check_files(&listing, None, &mut report, progress);

@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use crate::PassedOver;
+
 /// Why pictures could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
@@ -165,10 +167,15 @@ pub enum DataError {
         reason: String,
     },
     /// A folder without a single picture.
-    #[error("{}: no pictures here; give a folder with JPEG, PNG, WebP, BMP or GIF files, flat or in sub-folders", .path.display())]
+    #[error(
+        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP or GIF files, flat or in sub-folders",
+        .path.display(), in_brackets(.passed_over)
+    )]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
+        /// What is there instead.
+        passed_over: Vec<PassedOver>,
     },
     /// More than a tenth of the pictures cannot be read.
     #[error(
@@ -259,6 +266,16 @@ pub enum DataError {
         /// The batch size.
         batch: usize,
     },
+}
+
+/// Files that may show something, by kind.
+fn in_brackets(kinds: &[PassedOver]) -> String {
+    let kinds = kinds.iter().filter(|kind| kind.why.is_some());
+    let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
+    match kinds.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", kinds.join(", ")),
+    }
 }
 
 impl DataError {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::store::{Made, Store};
-use crate::{DataError, Dataset, Labels, Picture, Pictures, Split, resize, statistics};
+use crate::{
+    DataError, Dataset, FolderReport, Labels, Picture, Pictures, Split, resize, statistics,
+};
 
 impl Pictures {
     /// Pictures of any sizes, each by its central square, resized to `size`×`size`.
@@ -154,6 +156,7 @@ impl Dataset {
             mean,
             std,
             skipped: vec![],
+            report: FolderReport::default(),
         }
     }
 

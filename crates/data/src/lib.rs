@@ -53,7 +53,11 @@ pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use encode::{encode_jpeg, encode_png};
 pub use error::DataError;
-pub use files::{Picture, PictureFile, PictureFiles, find_pictures, picture_named, unseen};
+pub use files::{
+    FolderReport, PassedOver, Picture, PictureFile, PictureFiles, find_pictures, picture_named,
+    unseen,
+};
+pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, Feed, Loader};
 pub use memory::{HostMemory, host_memory};
 pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::recognise::{FoundSet, Named, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
-use crate::{DataError, Dataset, cifar, files, folder, pack, resize, shapes};
+use crate::{DataError, Dataset, LabelChoice, cifar, files, folder, pack, resize, shapes};
 
 /// Names of the data sets that need no path.
 pub const NAMES: [&str; 7] = [
@@ -30,6 +30,8 @@ pub struct LoadOptions {
     pub validation: Option<usize>,
     /// Which share of a folder with classes, but without a test part, to hold out.
     pub held_out: f32,
+    /// Whether sub-folders of a folder are classes.
+    pub labels: LabelChoice,
     /// How many training pictures `shapes` draws.
     pub shapes_train: usize,
     /// How many test pictures `shapes` draws.
@@ -45,6 +47,7 @@ impl Default for LoadOptions {
             test_limit: None,
             validation: None,
             held_out: 0.1,
+            labels: LabelChoice::Auto,
             shapes_train: 5000,
             shapes_test: 1000,
         }
@@ -142,7 +145,7 @@ fn open_place(
         FoundSet::ImageNet(folder) => imagenet::open(&folder)?,
         FoundSet::Cub(folder) => cub::open(&folder)?,
         FoundSet::Dogs(folder) => dogs::open(&folder)?,
-        FoundSet::Folder(folder) => folder::list(&folder)?,
+        FoundSet::Folder(folder) => folder::list(&folder, options.labels)?,
     };
     files::open(listing, options, progress)
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::DataError;
 use crate::store::{ChecksumOf, Store};
+use crate::{DataError, FolderReport};
 
 /// Pictures of one size, RGB u8, NHWC. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -295,6 +295,8 @@ pub struct Dataset {
     pub std: [f32; 3],
     /// Files that could not be read, each with the reason.
     pub skipped: Vec<(String, String)>,
+    /// What else was found in its folder, and decided about it.
+    pub report: FolderReport,
 }
 
 #[cfg(test)]

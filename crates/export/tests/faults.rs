@@ -55,6 +55,7 @@ impl Lab {
         FolderJob {
             model: &self.model,
             folder: &self.pictures,
+            labels: anchorhood_data::LabelChoice::Auto,
             journal: Journal::place(output),
             layer: None,
             batch: 8,

@@ -65,7 +65,11 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
     page.push_str(&top(&name, &summary));
     page.push_str("<main>");
     if let Some(left_out) = &record.left_out {
-        let _ = write!(page, "<p class=\"note\">{}.</p>", escape(&left_out.to_string()));
+        let _ = write!(
+            page,
+            "<p class=\"note\">{}.</p>",
+            escape(&left_out.to_string())
+        );
     }
     if let Err(why) = &pictures {
         let _ = write!(

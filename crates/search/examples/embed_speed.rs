@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anchorhood_data::find_pictures;
+use anchorhood_data::{LabelChoice, find_pictures};
 use anchorhood_engine::Device;
 use anchorhood_search::{EmbedOptions, Journal, JournalHeader, Model, embed_files};
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::cpu(threads);
     let model = Model::load(&checkpoint)?;
     let mut embedder = model.embedder(&device, BATCH, None)?;
-    let files = find_pictures(&folder)?.files;
+    let files = find_pictures(&folder, LabelChoice::Auto)?.files;
 
     let squares = vec![128; BATCH * embedder.size() * embedder.size() * 3];
     let mut vectors = vec![];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anchorhood_data::{PictureFile, find_pictures};
+use anchorhood_data::{FolderReport, LabelChoice, PictureFile, find_pictures};
 use anchorhood_engine::Device;
 use anchorhood_files::FileSystem;
 
@@ -18,6 +18,8 @@ pub struct FolderJob<'a> {
     pub model: &'a Model,
     /// The folder of pictures.
     pub folder: &'a Path,
+    /// Whether its sub-folders are classes.
+    pub labels: LabelChoice,
     /// Where what is done so far is kept.
     pub journal: PathBuf,
     /// Which layer's vectors; none for the last one's.
@@ -37,6 +39,11 @@ pub struct FolderJob<'a> {
 /// What happens meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FolderEvent<'a> {
+    /// The folder was looked through.
+    Looked {
+        /// What was found beside pictures, and decided.
+        report: &'a FolderReport,
+    },
     /// A folder inside cannot be looked into.
     FolderPassedOver {
         /// Its name.
@@ -107,7 +114,10 @@ impl FolderJob<'_> {
         tell: &mut dyn FnMut(FolderEvent),
         stop: &AtomicBool,
     ) -> Result<FolderOutcome, SearchError> {
-        let found = find_pictures(self.folder)?;
+        let found = find_pictures(self.folder, self.labels)?;
+        tell(FolderEvent::Looked {
+            report: &found.report,
+        });
         for (name, why) in &found.unreadable {
             tell(FolderEvent::FolderPassedOver { name, why });
         }

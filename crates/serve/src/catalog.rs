@@ -419,7 +419,9 @@ mod tests {
                 return;
             }
         }
-        let found = anchorhood_data::find_pictures(folder.path()).unwrap();
+        let found =
+            anchorhood_data::find_pictures(folder.path(), anchorhood_data::LabelChoice::None)
+                .unwrap();
         let names: Vec<&str> = found.files.iter().map(|f| f.name.as_str()).collect();
         let shelf = index(folder.path(), &names);
         let sides = (0..2).map(|i| image::load_from_memory(&whole(&shelf, i)).unwrap().width());

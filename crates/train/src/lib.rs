@@ -43,9 +43,9 @@ pub use checkpoint::{
 };
 pub use config::{
     AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
-    DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, MachineConfig, MethodChoice,
-    MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
-    SETTINGS, ScheduleChoice, Setting, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, LabelsChoice, MachineConfig,
+    MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range,
+    RunConfig, SETTINGS, ScheduleChoice, Setting, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

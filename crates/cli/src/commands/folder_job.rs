@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anchorhood::engine::Device;
 use anchorhood::files::Disk;
 use anchorhood::search::{FolderEvent, FolderJob, FolderOutcome, FolderVectors, Model};
+use anchorhood::train::LabelsChoice;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
+use crate::terminal::folder_report;
 use crate::terminal::output::{duration, grouped};
 
 /// Failures shown one by one before the rest is only counted.
@@ -25,12 +28,19 @@ pub struct JobArgs {
     /// Pictures at a time.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub batch: u16,
+    /// Whether sub-folders are classes: auto (where they look like it), folders or none.
+    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(LabelsChoice::NAMES).map(|s| labels(&s)))]
+    pub labels: LabelsChoice,
     /// Begin again instead of going on with an interrupted job.
     #[arg(long)]
     pub restart: bool,
     /// No bar, no lines; warnings only.
     #[arg(long)]
     pub quiet: bool,
+}
+
+fn labels(name: &str) -> LabelsChoice {
+    name.parse().expect("the parser allows only these")
 }
 
 impl JobArgs {
@@ -45,6 +55,7 @@ impl JobArgs {
         FolderJob {
             model,
             folder,
+            labels: self.labels.into(),
             journal,
             layer: self.layer.as_deref(),
             batch: self.batch.into(),
@@ -100,6 +111,15 @@ struct Drawn<'a> {
 impl Drawn<'_> {
     fn event(&mut self, event: FolderEvent) {
         match event {
+            FolderEvent::Looked { report } => {
+                let told = folder_report::told(report);
+                let warnings = told.warnings.iter();
+                warnings.for_each(|warning| eprintln!("warning: {warning}"));
+                told.notes
+                    .iter()
+                    .filter(|_| !self.quiet)
+                    .for_each(|note| eprintln!("{note}"));
+            }
             FolderEvent::FolderPassedOver { name, why } => {
                 eprintln!("warning: {name}: the folder was passed over: {why}");
             }

@@ -16,6 +16,7 @@ use crate::args::run_data;
 use crate::commands::tensorboard::Follower;
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
+use crate::terminal::folder_report;
 use crate::terminal::output;
 
 /// Runs the command.
@@ -155,6 +156,11 @@ fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset
             Plan::Resume(_, config) => run_data::open_with_progress(config, moved, &progress)?,
         }
     };
+    let told = folder_report::told(&data.report);
+    for message in told.warnings {
+        drawer.event(&Event::Warning { message });
+    }
+    told.notes.iter().for_each(|note| drawer.note(note));
     for (path, why) in &data.skipped {
         drawer.event(&Event::Warning {
             message: format!("{path}: skipped: {why}"),
@@ -298,6 +304,7 @@ mod tests {
                 mean: [0.0; 3],
                 std: [1.0; 3],
                 skipped: vec![],
+                report: Default::default(),
             })
         };
         assert_eq!(epochs(20, 32), 100);

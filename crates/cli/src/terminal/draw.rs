@@ -80,6 +80,13 @@ impl Drawer {
         }
     }
 
+    /// Says what is good to know, to people alone.
+    pub fn note(&self, text: &str) {
+        if self.style == Style::Human {
+            self.say(text);
+        }
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -4,4 +4,5 @@ pub mod advice;
 pub mod bar;
 pub mod draw;
 pub mod failure;
+pub mod folder_report;
 pub mod output;

@@ -19,7 +19,7 @@ use source::Source;
 
 use crate::sets::SetFacts;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, Labels, Pictures, Split};
+use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split};
 
 /// Side of a CIFAR picture.
 const SIDE: usize = 32;
@@ -130,6 +130,7 @@ fn load(mut source: Source, records: Records) -> Result<Dataset, DataError> {
         mean: form.kind.facts.mean,
         std: form.kind.facts.std,
         skipped: Vec::new(),
+        report: FolderReport::default(),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Part;
-use crate::{DataError, folder};
+use super::{FolderReport, Part};
+use crate::{DataError, LabelChoice, folder};
 
 /// A file that should be a picture; whether it is, reading will tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,30 +23,31 @@ pub struct PictureFiles {
     pub files: Vec<PictureFile>,
     /// Folders that could not be read, each with the reason.
     pub unreadable: Vec<(String, String)>,
+    /// What else was found and decided.
+    pub report: FolderReport,
 }
 
 /// Every picture under `root`, found as for training (`train/` and `test/` together), without reading one. A folder
 /// without pictures is an error.
-pub fn find_pictures(root: &Path) -> Result<PictureFiles, DataError> {
+pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, DataError> {
     if !root.exists() {
         return Err(DataError::NotFound { path: root.into() });
     }
-    let listing = folder::list(root)?;
-    let mut files: Vec<PictureFile> = std::iter::once(listing.train)
-        .chain(listing.test)
-        .flat_map(|part| files_of(part, root))
-        .collect();
+    let listing = folder::list(root, labels)?;
+    let parts = listing.parts().map(|(_, part)| part);
+    let mut files: Vec<PictureFile> = parts.flat_map(|part| files_of(part, root)).collect();
     if files.is_empty() {
-        return Err(DataError::EmptyFolder { path: root.into() });
+        return Err(listing.empty());
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(PictureFiles {
         files,
         unreadable: listing.unreadable,
+        report: listing.report,
     })
 }
 
-fn files_of(part: Part, root: &Path) -> Vec<PictureFile> {
+fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
     let class = |i: usize| {
         let number = *part.values.get(i)? as usize;
         part.classes.as_ref()?.get(number).cloned()
@@ -70,7 +71,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let files = find_pictures(dir.path()).unwrap().files;
+        let files = find_pictures(dir.path(), LabelChoice::Auto).unwrap().files;
         assert!(files.iter().all(|f| f.path == dir.path().join(&f.name)));
         files.into_iter().map(|f| (f.name, f.class)).collect()
     }
@@ -99,8 +100,13 @@ mod tests {
     #[test]
     fn nothing_and_nowhere_are_errors() {
         let dir = tempfile::tempdir().unwrap();
-        let message = |path: &Path| find_pictures(path).unwrap_err().to_string();
+        let message = |path: &Path| {
+            let found = find_pictures(path, LabelChoice::Auto);
+            found.unwrap_err().to_string()
+        };
         assert!(message(dir.path()).contains("no pictures here"));
+        std::fs::write(dir.path().join("a.cr2"), "").unwrap();
+        assert!(message(dir.path()).contains("(1 .cr2 skipped: a camera's raw data"));
         assert!(message(&dir.path().join("x")).contains("no such file or folder"));
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod choose;
 pub(crate) mod decode;
 mod find;
 mod jpeg;
+pub(crate) mod kinds;
 mod named;
 mod on_demand;
 mod read;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
+pub use kinds::PassedOver;
 pub use named::{picture_named, unseen};
 pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;
@@ -23,6 +25,8 @@ pub(crate) use read::open;
 pub(crate) use read::open_within;
 pub(crate) use scan::Candidate;
 
+use crate::DataError;
+use crate::folder::FolderLabels;
 use crate::sets::SetFacts;
 
 /// In how many of the smaller sizes a JPEG file can be read, whatever its size.
@@ -54,8 +58,19 @@ pub(crate) struct Listing {
     pub holds_out: bool,
     /// Folders that could not be entered.
     pub unreadable: Skipped,
+    /// What else was found and decided.
+    pub report: FolderReport,
     /// What is officially true of it, for a published set.
     pub facts: Option<&'static SetFacts>,
+}
+
+/// What was found in a folder beside pictures, and what was decided about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderReport {
+    /// Whether its sub-folders are classes; none for what is no folder of pictures.
+    pub labels: Option<FolderLabels>,
+    /// Files that are not read, by kind: first what may show something.
+    pub passed_over: Vec<PassedOver>,
 }
 
 /// Files of one split with their classes.
@@ -72,6 +87,14 @@ impl Listing {
     /// Side of the pictures unless another is asked for.
     pub fn default_size(&self) -> usize {
         self.facts.map_or(crate::folder::SIZE, |facts| facts.size)
+    }
+
+    /// Why there is nothing to read.
+    pub fn empty(self) -> DataError {
+        DataError::EmptyFolder {
+            path: self.root,
+            passed_over: self.report.passed_over,
+        }
     }
 
     /// Both parts by what they are called.

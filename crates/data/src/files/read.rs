@@ -33,7 +33,7 @@ pub(crate) fn open_within(
     most: u64,
 ) -> Result<Dataset, DataError> {
     if listing.train.files.is_empty() {
-        return Err(DataError::EmptyFolder { path: listing.root });
+        return Err(listing.empty());
     }
     let size = options.size.unwrap_or(listing.default_size());
     let (train, test) = chosen_parts(listing.train, listing.test, listing.holds_out, options);
@@ -70,6 +70,7 @@ pub(crate) fn open_within(
         mean,
         std,
         skipped,
+        report: listing.report,
     })
 }
 

@@ -1,14 +1,15 @@
 //! Which files of a folder are pictures, by their names, in one order on every machine.
 //!
-//! Hidden files and folders are passed over. Links are followed, but no folder is entered twice, so loops end.
+//! Hidden files and folders are passed over; other files that are not read are counted by the endings of their names. Links are
+//! followed, to files and to folders, but no folder is entered twice, so loops end.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::kinds::{Endings, is_read};
 use super::named::{name_of, picture_named};
 use crate::DataError;
 
-const EXTENSIONS: [&str; 6] = ["jpg", "jpeg", "png", "webp", "bmp", "gif"];
 /// Deeper than anyone sorts pictures.
 const DEEPEST: usize = 64;
 
@@ -48,6 +49,19 @@ pub(crate) struct Found {
     pub candidates: Vec<Candidate>,
     /// Folders that could not be read, each with the reason.
     pub unreadable: Vec<(String, String)>,
+    /// Files that are not read.
+    pub others: Endings,
+}
+
+impl Found {
+    /// Both together, but for the candidates.
+    pub fn counted_with(mut self, other: &Found) -> Found {
+        self.unreadable.extend(other.unreadable.iter().cloned());
+        for (ending, files) in &other.others {
+            *self.others.entry(ending.clone()).or_default() += files;
+        }
+        self
+    }
 }
 
 /// Every picture under `root`.
@@ -71,7 +85,11 @@ struct Scanner {
 
 impl Scanner {
     fn enter(&mut self, folder: &Path, prefix: String, depth: usize) -> std::io::Result<()> {
-        if depth > DEEPEST || !self.entered.insert(folder.canonicalize()?) {
+        if depth > DEEPEST {
+            let why = format!("it lies more than {DEEPEST} folders deep");
+            return Err(std::io::Error::other(why));
+        }
+        if !self.entered.insert(folder.canonicalize()?) {
             return Ok(());
         }
         let mut entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
@@ -92,21 +110,22 @@ impl Scanner {
                 if let Err(e) = self.enter(&path, format!("{name}/"), depth + 1) {
                     self.found.unreadable.push((name, e.to_string()));
                 }
-            } else if is_picture(&path) {
-                self.found.candidates.push(Candidate::named(name));
+                continue;
+            }
+            let ending = ending_of(&file_name);
+            match is_read(&ending) {
+                true => self.found.candidates.push(Candidate::named(name)),
+                false => *self.found.others.entry(ending).or_default() += 1,
             }
         }
         Ok(())
     }
 }
 
-fn is_picture(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    EXTENSIONS.contains(&extension.as_str())
+/// What follows the last dot, in lower case.
+fn ending_of(name: &str) -> String {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    ending.to_lowercase()
 }
 
 #[cfg(test)]
@@ -149,6 +168,39 @@ mod tests {
             names(dir.path()),
             ["a.jpg", "b/c/d.WebP", "b/ü.PNG", "z.Jpeg", "日本.gif"]
         );
+    }
+
+    #[test]
+    fn what_is_not_read_is_counted() {
+        let dir = TempDir::new().unwrap();
+        for name in [
+            "a.HEIC",
+            "b/c.heic",
+            "b/d.jpg",
+            "notes.txt",
+            "README",
+            ".x.mp4",
+        ] {
+            touch(dir.path(), name);
+        }
+        let found = scan(dir.path()).unwrap().others;
+        let expected = [("", 1), ("heic", 2), ("txt", 1)];
+        assert_eq!(found, expected.map(|(e, n)| (e.to_string(), n)).into());
+    }
+
+    /// As in Hugging Face's caches and DVC's: names are links to files that are called by their checksums.
+    #[cfg(unix)]
+    #[test]
+    fn links_to_files_elsewhere_are_pictures_by_their_own_names() {
+        let (dir, blobs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        touch(blobs.path(), "3f9a");
+        touch(blobs.path(), "more/x.png");
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(blobs.path().join(to), dir.path().join(name)).unwrap();
+        };
+        link("3f9a", "a.jpg");
+        link("more", "folder");
+        assert_eq!(names(dir.path()), ["a.jpg", "folder/x.png"]);
     }
 
     #[cfg(unix)]

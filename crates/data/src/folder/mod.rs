@@ -1,32 +1,49 @@
 //! A folder of pictures: someone's own photographs, flat or nested, with or without classes.
 //!
-//! * Classes are the first-level sub-folders, if there are at least two with pictures and none lie beside them.
+//! * Classes are the first-level sub-folders, if they [look like classes](labels): at least two with pictures, none beside them, and
+//!   neither dates nor places.
 //! * `train/` with `test/` or `val/` gives the two parts; otherwise, where there are classes, a share is held out.
-//! * Files that cannot be read are skipped and named; more than a tenth of them is an error.
+//! * Files that cannot be read are skipped and named; more than a tenth of them is an error. Files of kinds that are not read are
+//!   counted.
 
+mod labels;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+pub use labels::{FolderLabels, LabelChoice};
+
 use crate::DataError;
+use crate::files::kinds::passed_over;
 use crate::files::scan::{Found, scan};
-use crate::files::{Candidate, Listing, Part, Skipped};
+use crate::files::{Candidate, FolderReport, Listing, Part};
 
 /// Side of the pictures unless another is asked for.
 pub const SIZE: usize = 32;
 
 /// The pictures under `root`.
-pub(crate) fn list(root: &Path) -> Result<Listing, DataError> {
-    let (train, test, unreadable) = parts(root)?;
+pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataError> {
+    let name = name_of(root);
+    let (train, test, found, decided) = parts(root, &name, labels)?;
+    if labels == LabelChoice::Folders && !matches!(decided, FolderLabels::Classes(_)) {
+        return Err(DataError::BadOption {
+            option: "labels",
+            why: format!("{}: {decided}", root.display()),
+        });
+    }
     Ok(Listing {
-        name: name_of(root),
+        name,
         root: root.into(),
         holds_out: test.is_none(),
         train,
         test,
-        unreadable,
+        unreadable: found.unreadable,
+        report: FolderReport {
+            labels: Some(decided),
+            passed_over: passed_over(&found.others),
+        },
         facts: None,
     })
 }
@@ -38,26 +55,35 @@ fn name_of(root: &Path) -> String {
         .map_or_else(|| "pictures".into(), |n| n.to_string_lossy().into_owned())
 }
 
-/// The files to train on, those to test on, and folders that could not be read.
-fn parts(root: &Path) -> Result<(Part, Option<Part>, Skipped), DataError> {
+/// The files to train on, those to test on, what else was found, and whether there are classes.
+fn parts(
+    root: &Path,
+    name: &str,
+    labels: LabelChoice,
+) -> Result<(Part, Option<Part>, Found, FolderLabels), DataError> {
     for test in ["test", "val"] {
         if !(root.join("train").is_dir() && root.join(test).is_dir()) {
             continue;
         }
         let (a, b) = (scan(&root.join("train"))?, scan(&root.join(test))?);
         if !a.candidates.is_empty() && !b.candidates.is_empty() {
-            return Ok(given_parts(a, b, test));
+            return Ok(given_parts(a, b, test, labels));
         }
     }
-    let found = scan(root)?;
-    let classes = classes_of(&found.candidates, 2);
-    let whole = part(found.candidates, None, classes);
-    Ok((whole, None, found.unreadable))
+    let mut found = scan(root)?;
+    let (classes, decided) = labels::decide(&found.candidates, name, labels);
+    let whole = part(std::mem::take(&mut found.candidates), None, classes);
+    Ok((whole, None, found, decided))
 }
 
 /// Both parts number their classes alike: by the names of either, sorted.
-fn given_parts(train: Found, test: Found, test_name: &str) -> (Part, Option<Part>, Skipped) {
-    let classes = classes_of(&train.candidates, 2);
+fn given_parts(
+    mut train: Found,
+    mut test: Found,
+    test_name: &str,
+    labels: LabelChoice,
+) -> (Part, Option<Part>, Found, FolderLabels) {
+    let (classes, decided) = labels::decide(&train.candidates, "train", labels);
     let others = classes_of(&test.candidates, 1);
     let union = |a: &Vec<String>, b: Option<&Vec<String>>| {
         let all: BTreeSet<&String> = a.iter().chain(b.into_iter().flatten()).collect();
@@ -66,15 +92,19 @@ fn given_parts(train: Found, test: Found, test_name: &str) -> (Part, Option<Part
     let both = classes
         .as_ref()
         .map(|classes| union(classes, others.as_ref()));
-    let unreadable = train
-        .unreadable
-        .into_iter()
-        .chain(test.unreadable)
-        .collect();
     let of_test = both.clone().filter(|_| others.is_some());
-    let train = part(train.candidates, Some("train"), both);
-    let test = part(test.candidates, Some(test_name), of_test);
-    (train, Some(test), unreadable)
+    let train_part = part(std::mem::take(&mut train.candidates), Some("train"), both);
+    let test_part = part(
+        std::mem::take(&mut test.candidates),
+        Some(test_name),
+        of_test,
+    );
+    (
+        train_part,
+        Some(test_part),
+        train.counted_with(&test),
+        decided,
+    )
 }
 
 /// The first-level folders, if every picture lies in one and there are at least `least`.

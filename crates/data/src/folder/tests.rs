@@ -16,7 +16,7 @@ use crate::{Dataset, LoadOptions, Progress};
 const QUIET: &Progress = &|_, _| {};
 
 fn open(root: &Path, options: &LoadOptions, progress: &Progress) -> Result<Dataset, DataError> {
-    crate::files::open(list(root)?, options, progress)
+    crate::files::open(list(root, options.labels)?, options, progress)
 }
 
 fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -244,6 +244,32 @@ fn classes_are_first_level_folders() {
 }
 
 #[test]
+fn folders_by_date_are_no_classes_unless_somebody_says_so() {
+    let dir = TempDir::new().unwrap();
+    for name in ["2018/05/a.png", "2018/06/b.png", "2019/05/a.png"] {
+        png(dir.path(), name);
+    }
+    put(dir.path(), "2019/05/b.heic", b"");
+    let opened = |labels| {
+        let options = LoadOptions {
+            labels,
+            ..LoadOptions::default()
+        };
+        open(dir.path(), &options, QUIET)
+    };
+    let data = opened(LabelChoice::Auto).unwrap();
+    assert!(data.train.labels.is_none() && data.test.is_none());
+    let expected = FolderLabels::Dates("2018".into());
+    assert_eq!(data.report.labels, Some(expected));
+    assert_eq!(data.report.passed_over.len(), 1);
+    let data = opened(LabelChoice::Folders).unwrap();
+    assert_eq!(data.train.labels.unwrap().classes(), ["2018", "2019"]);
+    png(dir.path(), "loose.png");
+    let message = opened(LabelChoice::Folders).unwrap_err().to_string();
+    assert!(message.contains("1 pictures lie beside"), "{message}");
+}
+
+#[test]
 fn one_folder_or_loose_pictures_are_no_classes() {
     let dir = TempDir::new().unwrap();
     png(dir.path(), "cat/a.png");
@@ -441,7 +467,15 @@ fn on_demand_gives_what_memory_gives() {
         seed: 5,
         ..LoadOptions::default()
     };
-    let load = |most| open_within(list(dir.path()).unwrap(), &options, QUIET, most).unwrap();
+    let load = |most| {
+        open_within(
+            list(dir.path(), LabelChoice::Auto).unwrap(),
+            &options,
+            QUIET,
+            most,
+        )
+        .unwrap()
+    };
     let (memory, disk) = (load(u64::MAX), load(1000));
     assert!(memory.train.pictures.is_resident() && !disk.train.pictures.is_resident());
     assert_eq!((memory.mean, memory.std), (disk.mean, disk.std));
@@ -476,7 +510,7 @@ fn a_picture_that_vanishes_becomes_grey_and_is_named() {
     for i in 0..4 {
         png(dir.path(), &format!("{i}.png"));
     }
-    let listing = list(dir.path()).unwrap();
+    let listing = list(dir.path(), LabelChoice::Auto).unwrap();
     let data = open_within(listing, &LoadOptions::default(), QUIET, 0).unwrap();
     let pictures = data.train.pictures;
     fs::remove_file(dir.path().join("2.png")).unwrap();

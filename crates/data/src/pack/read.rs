@@ -12,7 +12,7 @@ use crate::files::choose::Offer;
 use crate::sets::{SetFacts, facts_of};
 use crate::statistics::Sums;
 use crate::store::Store;
-use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Split};
+use crate::{DataError, Dataset, FolderReport, Labels, LoadOptions, Pictures, Split};
 
 /// An opened pack.
 pub(crate) struct Pack {
@@ -91,6 +91,7 @@ impl Pack {
             mean,
             std,
             skipped,
+            report: FolderReport::default(),
         })
     }
 

@@ -18,7 +18,7 @@ use crate::recognise::FoundSet;
 use crate::resize::to_square;
 use crate::sets::{cub, dogs, imagenet};
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, Progress, Split, folder};
+use crate::{DataError, Dataset, LabelChoice, Progress, Split, folder};
 
 /// Pixels decoded before they are written.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -141,10 +141,10 @@ impl Source {
             FoundSet::ImageNet(folder) => imagenet::open(folder)?,
             FoundSet::Cub(folder) => cub::open(folder)?,
             FoundSet::Dogs(folder) => dogs::open(folder)?,
-            FoundSet::Folder(folder) => folder::list(folder)?,
+            FoundSet::Folder(folder) => folder::list(folder, LabelChoice::Auto)?,
         };
         if listing.train.files.is_empty() {
-            return Err(DataError::EmptyFolder { path: listing.root });
+            return Err(listing.empty());
         }
         Ok(Source {
             name: listing.name.clone(),

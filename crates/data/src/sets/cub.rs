@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::CUB200;
 use super::lists::{check_there, inside};
 use crate::DataError;
-use crate::files::{Candidate, Listing, Part};
+use crate::files::{Candidate, FolderReport, Listing, Part};
 
 /// Longer than any list of the set.
 const MOST_BYTES: u64 = 64 << 20;
@@ -74,6 +74,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
         test: Some(test),
         holds_out: false,
         unreadable: Vec::new(),
+        report: FolderReport::default(),
         facts: Some(&CUB200),
     })
 }

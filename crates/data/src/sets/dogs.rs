@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::DOGS;
 use super::lists::{check_there, inside};
 use crate::DataError;
-use crate::files::{Candidate, Listing, Part};
+use crate::files::{Candidate, FolderReport, Listing, Part};
 use crate::mat::{self, Value};
 
 /// More than any variable of the lists.
@@ -55,6 +55,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
         test: Some(part(test)),
         holds_out: false,
         unreadable: Vec::new(),
+        report: FolderReport::default(),
         facts: Some(&DOGS),
     })
 }

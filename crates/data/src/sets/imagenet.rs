@@ -9,7 +9,7 @@ use super::IMAGENET;
 use super::lists::read_text;
 use crate::DataError;
 use crate::files::scan::scan;
-use crate::files::{Candidate, Listing, Part};
+use crate::files::{Candidate, FolderReport, Listing, Part};
 use crate::folder::{classes_of, part};
 use crate::mat;
 
@@ -87,6 +87,7 @@ pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
         test: Some(test),
         holds_out: false,
         unreadable: [train.unreadable, val.unreadable].concat(),
+        report: FolderReport::default(),
         facts: Some(&IMAGENET),
     };
     Ok((listing, missing))

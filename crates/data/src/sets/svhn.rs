@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::SVHN;
 use crate::mat::{self, Value};
-use crate::{DataError, Dataset, Labels, Pictures, Split};
+use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split};
 
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE * 3;
@@ -62,6 +62,7 @@ pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
         mean: SVHN.mean,
         std: SVHN.std,
         skipped: Vec::new(),
+        report: FolderReport::default(),
     })
 }
 

@@ -13,7 +13,7 @@ pub use outline::Outline;
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
-use crate::{DataError, Dataset, Labels, Pictures, Split, resize};
+use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split, resize};
 use scene::Scene;
 
 /// Side of the pictures unless another is asked for.
@@ -38,6 +38,7 @@ pub fn dataset(seed: u64, size: usize, train: usize, test: usize) -> Result<Data
         mean: MEAN,
         std: STD,
         skipped: Vec::new(),
+        report: FolderReport::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
 use anchorhood_files::Disk;
 
@@ -26,6 +27,7 @@ impl PictureIndex {
         let job = FolderJob {
             model,
             folder: folder.as_ref(),
+            labels: LabelChoice::Auto,
             journal: Journal::place(path),
             layer: None,
             batch: BATCH,

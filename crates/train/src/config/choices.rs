@@ -1,5 +1,6 @@
 //! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
 
+use anchorhood_data::LabelChoice;
 use anchorhood_discover::Curriculum;
 use anchorhood_methods::ViewStatistics;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -93,6 +94,16 @@ choices! {
         Supervised = "supervised",
     }
 
+    /// Whether sub-folders of a folder are classes.
+    LabelsChoice {
+        /// Where they look like it.
+        Auto = "auto",
+        /// They are.
+        Folders = "folders",
+        /// They are not.
+        None = "none",
+    }
+
     /// Over which rows batch norm takes its statistics, where a step sees several views.
     ViewStatisticsChoice {
         /// Each view's own.
@@ -180,6 +191,16 @@ impl From<ViewStatisticsChoice> for ViewStatistics {
         match choice {
             ViewStatisticsChoice::Each => ViewStatistics::Each,
             ViewStatisticsChoice::All => ViewStatistics::All,
+        }
+    }
+}
+
+impl From<LabelsChoice> for LabelChoice {
+    fn from(choice: LabelsChoice) -> Self {
+        match choice {
+            LabelsChoice::Auto => LabelChoice::Auto,
+            LabelsChoice::Folders => LabelChoice::Folders,
+            LabelsChoice::None => LabelChoice::None,
         }
     }
 }

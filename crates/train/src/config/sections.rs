@@ -20,6 +20,7 @@ impl DataConfig {
             test_limit: self.test_limit,
             validation: self.validate_on.held_out(),
             held_out: self.held_out as f32,
+            labels: self.labels.into(),
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
         }

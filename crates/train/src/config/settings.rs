@@ -15,8 +15,8 @@ use super::preset::Start;
 use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
-    CurriculumChoice, DeviceChoice, FeatureSource, MethodChoice, OptimiserChoice, PrecisionChoice,
-    ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
+    CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice, OptimiserChoice,
+    PrecisionChoice, ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -84,6 +84,8 @@ settings! {
             [AtLeastOne], flag long("validate-on").value("PICTURES"), unwritten ValidateOn::Test;
         /// Share of a labelled folder held out for evaluation.
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
+        /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or none.
+        labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels"), unwritten LabelsChoice::Auto;
         /// Training pictures drawn for `shapes`.
         shapes_train: usize = 50_000, quick 2_000; [AtLeastOne], flag long("shapes-train").value("N");
         /// Test pictures drawn for `shapes`.

@@ -586,8 +586,8 @@ mod tests {
         assert!(read(cmyk, Shrink::Eighth).is_none());
         let mut refused = 0;
         for (_, bytes) in FILES {
-            for at in (2..bytes.len()).step_by(7) {
-                for bit in [0, 3, 7] {
+            for at in (2..bytes.len()).step_by(29) {
+                for bit in [0, 7] {
                     let mut damaged = bytes.to_vec();
                     damaged[at] ^= 1 << bit;
                     refused += Shrink::ALL
@@ -597,7 +597,7 @@ mod tests {
                 }
             }
         }
-        assert!(refused > 1000, "{refused}");
+        assert!(refused > 200, "{refused}");
     }
 
     /// `ANCHORHOOD_JPEG=file cargo test -p anchorhood-data --release --lib shrunk -- --ignored --nocapture`

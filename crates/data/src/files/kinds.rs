@@ -1,0 +1,119 @@
+//! Which files are read, by the endings of their names, and why others that show something are not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Endings of pictures that are read.
+const READ: [&str; 6] = ["jpg", "jpeg", "png", "webp", "bmp", "gif"];
+
+/// Endings of what shows something and is not read, with the reason.
+const NOT_READ: [(&[&str], &str); 6] = [
+    (
+        &["heic", "heif", "hif", "avif"],
+        "HEIF and AVIF pictures are not read; convert them to JPEG or PNG",
+    ),
+    (
+        &[
+            "arw", "cr2", "cr3", "dng", "nef", "orf", "pef", "raf", "raw", "rw2", "srw",
+        ],
+        "a camera's raw data are not read; export them as JPEG or PNG",
+    ),
+    (
+        &[
+            "dds", "exr", "ff", "hdr", "ico", "j2k", "jp2", "jpx", "jxl", "jxr", "pbm", "pcx",
+            "pgm", "pnm", "ppm", "psd", "qoi", "tga", "tif", "tiff", "xcf",
+        ],
+        "pictures of this kind are not read; convert them to JPEG or PNG",
+    ),
+    (
+        &["ai", "eps", "pdf", "svg", "svgz"],
+        "drawings and documents are not read; export them as PNG",
+    ),
+    (
+        &[
+            "3gp", "avi", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "mts", "webm", "wmv",
+        ],
+        "videos are not read",
+    ),
+    (
+        &[
+            "7z", "bz2", "gz", "rar", "tar", "tgz", "txz", "xz", "zip", "zst",
+        ],
+        "archives in a folder are not read; unpack them",
+    ),
+];
+
+/// Files of one kind that were passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The ending of their names, with its dot; empty for files without one.
+    pub ending: String,
+    /// How many there are.
+    pub files: usize,
+    /// Why they are not read, where they may show something; none for what is no picture.
+    pub why: Option<&'static str>,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let why = self.why.unwrap_or("no picture");
+        write!(f, "{} {} skipped: {why}", self.files, self.ending)
+    }
+}
+
+/// How many files of each kind were passed over, by the lower-case endings of their names.
+pub(crate) type Endings = BTreeMap<String, usize>;
+
+/// Whether files with this ending, in lower case, are read.
+pub(crate) fn is_read(ending: &str) -> bool {
+    READ.contains(&ending)
+}
+
+/// What was passed over: first what may show something.
+pub(crate) fn passed_over(endings: &Endings) -> Vec<PassedOver> {
+    let kind = |(ending, files): (&String, &usize)| PassedOver {
+        ending: match ending.is_empty() {
+            true => String::new(),
+            false => format!(".{ending}"),
+        },
+        files: *files,
+        why: why(ending),
+    };
+    let mut kinds: Vec<PassedOver> = endings.iter().map(kind).collect();
+    kinds.sort_by_key(|kind| (kind.why.is_none(), std::cmp::Reverse(kind.files)));
+    kinds
+}
+
+fn why(ending: &str) -> Option<&'static str> {
+    let of = |(endings, _): &&(&[&str], &'static str)| endings.contains(&ending);
+    NOT_READ.iter().find(of).map(|(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_counted_with_the_reason() {
+        let endings = [("txt", 9), ("heic", 312), ("", 1), ("mp4", 400)];
+        let endings = endings.map(|(e, n)| (e.to_string(), n));
+        let kinds = passed_over(&Endings::from(endings));
+        let counted: Vec<_> = kinds.iter().map(|k| (k.ending.as_str(), k.files)).collect();
+        assert_eq!(
+            counted,
+            [(".mp4", 400), (".heic", 312), (".txt", 9), ("", 1)]
+        );
+        assert!(kinds[1].to_string().starts_with("312 .heic skipped: "));
+        assert!(kinds[2].why.is_none() && kinds[3].why.is_none());
+    }
+
+    #[test]
+    fn every_ending_is_of_one_kind() {
+        let mut all: Vec<&str> = NOT_READ.iter().flat_map(|(e, _)| *e).copied().collect();
+        all.extend(READ);
+        let many = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), many);
+    }
+}
