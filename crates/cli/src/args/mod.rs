@@ -98,8 +98,8 @@ pub struct TrainArgs {
     /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
     /// .tar.gz; or a folder of pictures [default: shapes].
     pub data: Option<String>,
-    /// Settings to begin from: quick (minutes on two cores, the default) or paper.
-    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "paper"]).map(|s| preset(&s)))]
+    /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU) or paper.
+    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
     pub preset: Option<Preset>,
     /// A configuration file, whole or in part, such as a run's config.toml.
     #[arg(long, value_name = "FILE")]

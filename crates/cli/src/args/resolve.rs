@@ -78,7 +78,9 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
         Ok::<RunConfig, Failure>(config)
     };
     // Which method it is to be is known from file and flags; what it begins with is then its own.
-    let method = begun_with(MethodChoice::And)?.method.name;
+    let method = begun_with(args.preset.unwrap_or(Preset::Quick).method(set))?
+        .method
+        .name;
     let mut config = begun_with(method)?;
     if let Some(set) = &args.data {
         config.data.set = set.clone();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anchorhood::data::{self, Dataset};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
-use anchorhood::train::{Event, Outcome, Preset, RunDir, RunEnded, train};
+use anchorhood::train::{Event, Outcome, Preset, RunConfig, RunDir, RunEnded, train};
 
 use crate::args::TrainArgs;
 use crate::args::device;
@@ -31,7 +31,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     let mut drawer = Drawer::new(style, stop.clone());
     let data = open(&plan, args.moved.as_deref(), &mut drawer)?;
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
-        config.training.epochs = enough_epochs(&data);
+        config.training.epochs = enough_epochs(config, &data);
     }
     if let Plan::New(config) = &mut plan {
         **config = config.fitted(&data)?;
@@ -64,9 +64,9 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     }
 }
 
-/// Pixels that a round looks at where nobody says how long it is to be: 110,000 pictures of 32×32, two minutes on two cores at
-/// the quick preset's width.
-const A_ROUND: usize = 110_000 * 32 * 32;
+/// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, five minutes on two cores at the
+/// quick preset's width.
+const A_RUN: usize = 330_000 * 32 * 32;
 
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
 fn epochs_are_open(args: &TrainArgs) -> bool {
@@ -75,12 +75,18 @@ fn epochs_are_open(args: &TrainArgs) -> bool {
     quick && !shapes && args.config.is_none() && !args.settings.has("training.epochs")
 }
 
-/// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs a
-/// network does not pass raw pixels, with 3 × 30 it does.
-fn enough_epochs(data: &Dataset) -> usize {
+/// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs AND
+/// does not pass raw pixels, with 3 × 30 it does.
+fn enough_epochs(config: &RunConfig, data: &Dataset) -> usize {
     let pictures = &data.train.pictures;
-    let pixels = pictures.len() * pictures.height() * pictures.width();
-    (A_ROUND / pixels.max(1)).clamp(10, 100)
+    let views = match config.method.name.compares_views() {
+        true => config.method.views,
+        false => 1,
+    };
+    let pixels = pictures.len() * pictures.height() * pictures.width() * views;
+    let rounds = config.training.rounds + 1;
+    let least = (30 / rounds / views).max(1);
+    (A_RUN / (pixels * rounds).max(1)).clamp(least, 100)
 }
 
 /// Training, once there are pictures and a device: a run that cannot begin leaves no folder behind.
@@ -258,6 +264,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command};
     use anchorhood::data::{Pictures, Split};
+    use anchorhood::train::MethodChoice;
     use clap::Parser;
 
     #[test]
@@ -291,9 +298,10 @@ mod tests {
 
     #[test]
     fn few_small_pictures_are_looked_at_more_often() {
-        let epochs = |n: usize, side: usize| {
+        let of = |method, n: usize, side: usize| {
+            let config = Preset::Quick.config_for("photos", method);
             let pictures = Pictures::new(side, side, vec![0; n * side * side * 3]).unwrap();
-            enough_epochs(&Dataset {
+            let data = Dataset {
                 name: "a test".into(),
                 train: Split {
                     pictures,
@@ -305,11 +313,19 @@ mod tests {
                 std: [1.0; 3],
                 skipped: vec![],
                 report: Default::default(),
-            })
+            };
+            enough_epochs(&config, &data)
         };
-        assert_eq!(epochs(20, 32), 100);
-        assert_eq!(epochs(3600, 32), 30);
-        assert_eq!(epochs(900, 64), 30);
-        assert_eq!(epochs(20_000, 32), 10);
+        let by_and = |n, side| of(MethodChoice::And, n, side);
+        assert_eq!(by_and(20, 32), 100);
+        assert_eq!(by_and(3600, 32), 30);
+        assert_eq!(by_and(900, 64), 30);
+        assert_eq!(by_and(20_000, 32), 10);
+        // Five rounds, and two views of each picture in a step.
+        let by_views = |n, side| of(MethodChoice::Anchorhood, n, side);
+        assert_eq!(by_views(20, 32), 100);
+        assert_eq!(by_views(4400, 32), 7);
+        assert_eq!(by_views(1100, 64), 7);
+        assert_eq!(by_views(20_000, 32), 3);
     }
 }

@@ -21,18 +21,26 @@ const VIEWS: Recipe = &[
 const ANCHORHOOD: Recipe = &[
     ("training.rounds", "9"),
     ("training.one_schedule", "true"),
-    ("training.batch", "512"),
-    ("training.learning_rate", "0.12"),
+    ("training.batch", "256"),
+    ("training.learning_rate", "0.24"),
     ("training.warm_up", "5"),
     ("augmentation.grey", "0.1"),
     ("method.view_statistics", "all"),
-    ("method.temperature", "0.5"),
-    ("method.projector_width", "1024"),
-    ("method.projector_norm", "false"),
+    ("method.temperature", "0.2"),
+    ("method.memory_weight", "0.25"),
+    ("discovery.temperature", "0.2"),
+    ("discovery.neighbours", "5"),
+    ("discovery.each", "true"),
     ("discovery.begin", "0.5"),
     ("discovery.discover_from", "recomputed"),
     ("discovery.memory_rate", "1"),
 ];
+
+/// Ten rounds of 50 epochs: 500 epochs of two views.
+const STRONG_ANCHORHOOD: Recipe = &[("training.epochs", "50"), ("evaluation.every", "25")];
+
+/// Rounds that are not shorter than an epoch where there are many pictures.
+const QUICK_ANCHORHOOD: Recipe = &[("training.rounds", "4")];
 
 const SIMCLR: Recipe = &[
     ("training.batch", "512"),
@@ -101,7 +109,7 @@ const QUICK_NNCLR: Recipe = &[("training.learning_rate", "0.1")];
 
 impl MethodChoice {
     fn recipe(self, start: Start) -> Vec<Recipe> {
-        let (own, quick) = match self {
+        let (own, strong, quick) = match self {
             MethodChoice::And => return vec![],
             MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
             MethodChoice::Supervised => {
@@ -110,14 +118,15 @@ impl MethodChoice {
                     ("evaluation.features", "recomputed"),
                 ]];
             }
-            MethodChoice::Anchorhood => (ANCHORHOOD, NOTHING),
-            MethodChoice::SimClr => (SIMCLR, NOTHING),
-            MethodChoice::SimSiam => (SIMSIAM, NOTHING),
-            MethodChoice::Byol => (BYOL, NOTHING),
-            MethodChoice::NnClr => (NNCLR, QUICK_NNCLR),
+            MethodChoice::Anchorhood => (ANCHORHOOD, STRONG_ANCHORHOOD, QUICK_ANCHORHOOD),
+            MethodChoice::SimClr => (SIMCLR, NOTHING, NOTHING),
+            MethodChoice::SimSiam => (SIMSIAM, NOTHING, NOTHING),
+            MethodChoice::Byol => (BYOL, NOTHING, NOTHING),
+            MethodChoice::NnClr => (NNCLR, NOTHING, QUICK_NNCLR),
         };
         match start {
             Start::Paper => vec![VIEWS, own],
+            Start::Strong => vec![VIEWS, own, strong],
             Start::Quick => vec![VIEWS, own, QUICK_VIEWS, quick],
             Start::Shapes => vec![VIEWS, own, QUICK_VIEWS, SHAPES_VIEWS, quick],
         }
@@ -160,6 +169,7 @@ mod tests {
         for preset in Preset::ALL {
             let by = preset.config_for("shapes", MethodChoice::And);
             assert_eq!(by, preset.config("shapes"));
+            assert_ne!(by, preset.config_for("shapes", MethodChoice::Anchorhood));
         }
     }
 }
