@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::Dataset;
 use crate::mat::{self, Value};
 use crate::sets::svhn;
 
@@ -20,6 +21,11 @@ pub fn mat(path: &Path) -> bool {
 /// A JPEG at a half, a quarter and an eighth of its size, which only large ones are otherwise read at; how many of them it has.
 pub fn shrunk_jpeg(bytes: &[u8]) -> usize {
     crate::files::shrunk_jpeg(bytes)
+}
+
+/// An archive of CIFAR with two pictures in each of its files.
+pub fn cifar(path: &Path) -> Option<Dataset> {
+    crate::cifar::open_small(path).ok()?
 }
 
 /// Everything that is ever asked of a pickle; whether it had any of it.

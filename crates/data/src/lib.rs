@@ -64,5 +64,5 @@ pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
 pub use pack::{Packed, pack, pack_on};
 pub use pictures::{Dataset, Labels, Pictures, Split};
 pub use recognise::{path_of, seen_from};
-pub use sets::{Archive, SETS, SetFacts, facts_of};
+pub use sets::{Archive, SETS, SetFacts, facts_of, unpack};
 pub use store::ChecksumOf;

@@ -58,6 +58,8 @@ pub use batch::{
 pub use buffer::Buffer;
 pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};
+#[doc(hidden)] // what crates/fuzzing attacks
+pub use cuda::reread_autotune_cache;
 pub use cuda::{Cuda, Found, Library};
 pub use device::{Backend, Device};
 pub use error::{Error, Fits, Result};

@@ -1,7 +1,7 @@
 //! Reading a file that somebody named: a regular one, and never more of it than is sensible. A device may have no end, and a
 //! pipe waits for somebody who writes.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
 use crate::{Disk, FileSystem, Kind};
@@ -22,13 +22,24 @@ pub fn read_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<
         }
     }
     match disk.length(path)? > most {
-        true => {
-            let why =
-                format!("has more than {most} bytes, which is too much for what it should be");
-            Err(Error::new(ErrorKind::FileTooLarge, why))
-        }
+        true => Err(too_long(most)),
         false => disk.read(path),
     }
+}
+
+/// All bytes of what has no length to ask for, such as a file of an archive, where they are at most `most`.
+pub fn take_at_most(from: impl Read, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![];
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(too_long(most)),
+        false => Ok(bytes),
+    }
+}
+
+fn too_long(most: u64) -> Error {
+    let why = format!("has more than {most} bytes, which is too much for what it should be");
+    Error::new(ErrorKind::FileTooLarge, why)
 }
 
 /// The same for a text.
@@ -60,6 +71,15 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         std::fs::write(&path, b"\xff").unwrap();
         assert!(read_text_at_most(&path, 4).is_err());
+    }
+
+    #[test]
+    fn streams_up_to_a_length() {
+        assert_eq!(take_at_most(&b"four"[..], 4).unwrap(), b"four");
+        for most in [3, 1 << 20] {
+            let error = take_at_most(std::io::repeat(0), most).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        }
     }
 
     #[cfg(unix)]

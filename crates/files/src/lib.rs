@@ -31,7 +31,9 @@ pub use atomic_file::AtomicFile;
 pub use atomic_folder::AtomicFolder;
 pub use attack::attack;
 pub use blocks::{BLOCK, BlockHasher, BlockSums, Checksum, checksum};
-pub use bounded::{read_at_most, read_at_most_on, read_text_at_most, read_text_at_most_on};
+pub use bounded::{
+    read_at_most, read_at_most_on, read_text_at_most, read_text_at_most_on, take_at_most,
+};
 pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
 pub use container::{Container, NamedTensor, read, write};

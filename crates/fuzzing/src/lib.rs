@@ -8,6 +8,8 @@
 //! The bodies are here once. `tests/mutations.rs` runs each over its seeds and [mutations](mutate) of them; the folder `fuzz/`
 //! runs the same under libFuzzer, where there is a nightly toolchain.
 
+#![forbid(unsafe_code)]
+
 pub mod mutate;
 pub mod repair;
 mod scratch;

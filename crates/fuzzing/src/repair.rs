@@ -3,6 +3,7 @@
 //! Each gives nothing where the bytes are so far from the format that there is nothing to repair. `docs/formats.md` has the
 //! layouts.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 
 use anchorhood_files::{BLOCK, checksum};
@@ -145,7 +146,33 @@ fn masked(bytes: &[u8]) -> [u8; 4] {
     crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
+/// An entry of the cache beside a GPU: the checksum before it.
+pub fn cache_entry(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (_, content) = bytes.split_at_checked(8)?;
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    Some([&hasher.finish().to_le_bytes(), content].concat())
+}
+
 // ---- others' formats ----
+
+/// A tar: the checksum of each header, as far as its lengths lead.
+pub fn tar(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let mut at = 0;
+    while let Some(header) = bytes.get_mut(at..at + 512) {
+        if header.iter().all(|b| *b == 0) {
+            break;
+        }
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|b| u32::from(*b)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        let digits = header[124..136].iter().take_while(|b| b.is_ascii_digit());
+        let length = digits.fold(0, |n: usize, b| n * 8 + usize::from(b - b'0') % 8);
+        at += 512 + length.next_multiple_of(512);
+    }
+    Some(bytes)
+}
 
 /// A PNG file: the CRC-32 of each chunk.
 pub fn png(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -31,6 +31,8 @@ mod embedder;
 mod error;
 mod exact;
 mod folder_job;
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph;
 mod index;
 mod ivf;

@@ -18,6 +18,8 @@ mod encoder;
 mod error;
 mod events;
 mod examiner;
+#[doc(hidden)]
+pub mod fuzzing;
 mod judge;
 mod judge_layers;
 mod metrics;

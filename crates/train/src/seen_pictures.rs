@@ -28,13 +28,13 @@ fn place(run: &Path) -> PathBuf {
 }
 
 /// Keeps what a run is begun on.
-pub(crate) fn keep(disk: &dyn FileSystem, run: &Path, train: &Split) -> Result<(), TrainError> {
+pub fn keep(disk: &dyn FileSystem, run: &Path, train: &Split) -> Result<(), TrainError> {
     let (of, sums) = train.pictures.checksums();
     write(disk, &place(run), &Seen { of, sums })
 }
 
 /// Refuses pictures that are not those the run was begun on; says so where that cannot be told, and keeps these.
-pub(crate) fn recognise(
+pub fn recognise(
     disk: &dyn FileSystem,
     run: &Path,
     train: &Split,

@@ -115,25 +115,6 @@ fn half_a_line_of_metrics_is_cut_and_told() {
     assert_eq!(warnings(&told), Vec::<&str>::new());
 }
 
-/// Nothing but the clock differs: no date, no name of a temporary file, no seconds elsewhere.
-#[test]
-fn identical_runs_write_identical_checkpoints_but_for_the_clock() {
-    let config = tiny();
-    let data = data(&config);
-    let files = |pause: bool| {
-        let runs = tempfile::tempdir().unwrap();
-        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-        if pause {
-            std::thread::sleep(std::time::Duration::from_millis(30));
-        }
-        go_on(&mut dir, &data).unwrap();
-        let paths = ["round-0", "round-1", "last"].map(|name| dir.checkpoint(name));
-        let config = fs::read(dir.path().join("config.toml")).unwrap();
-        (paths.map(|path| without_clock(&path)), config)
-    };
-    assert!(files(false) == files(true));
-}
-
 /// A file of 0.1 is taken up, and the user is told that nobody can vouch for it.
 #[test]
 fn a_checkpoint_of_0_1_is_taken_up_with_a_warning() {

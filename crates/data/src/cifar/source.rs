@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::{read_at_most, take_at_most};
 use flate2::read::GzDecoder;
 
 use super::kind::{FORMS, Form};
@@ -90,9 +91,8 @@ impl Source {
             return Err(missing());
         }
         let io = |e| DataError::io(&path, e);
-        let mut opened = File::open(&path).map_err(io)?;
-        check(opened.metadata().map_err(io)?.len())?;
-        read_at_most(&mut opened, MOST_FILE_BYTES).map_err(io)
+        check(path.metadata().map_err(io)?.len())?;
+        read_at_most(&path, MOST_FILE_BYTES).map_err(io)
     }
 }
 
@@ -103,15 +103,6 @@ pub(super) fn is_archive(path: &Path) -> bool {
         .to_string_lossy()
         .to_lowercase();
     name.ends_with(".tar.gz") || name.ends_with(".tgz")
-}
-
-fn read_at_most(from: &mut impl Read, most: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(std::io::Error::other(format!("longer than {most} bytes"))),
-        false => Ok(bytes),
-    }
 }
 
 /// Reads the files of the first wanted form in an archive; other members are passed over.
@@ -141,7 +132,7 @@ fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>
         };
         if entry.header().entry_type().is_file() && form.knows(&file) {
             found = Some(form);
-            let bytes = read_at_most(&mut entry, MOST_FILE_BYTES).map_err(bad)?;
+            let bytes = take_at_most(&mut entry, MOST_FILE_BYTES).map_err(bad)?;
             if (bytes.len() as u64) < entry.size() {
                 return Err(bad(std::io::Error::other(format!("it ends inside {file}"))));
             }

@@ -7,11 +7,12 @@
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
+use anchorhood_files::take_at_most;
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
@@ -187,7 +188,8 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
     match reader.format() {
         None => Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into()),
         Some(ImageFormat::Jpeg) => {
-            let bytes = at_most(reader.into_inner())?;
+            // Its decoder wants all bytes at once.
+            let bytes = take_at_most(reader.into_inner(), MOST_BYTES).map_err(|e| e.to_string())?;
             let frame = jpeg::check_whole(&bytes)?;
             if let (Some(frame), Some(side)) = (frame, side)
                 && let Some(held) = read_small(&bytes, &frame, side)?
@@ -199,23 +201,6 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
             decoded(reader, ImageFormat::Jpeg)
         }
         Some(format) => decoded(reader, format),
-    }
-}
-
-/// All bytes of a file whose decoder wants them at once.
-fn at_most(source: &mut dyn Source) -> Result<Vec<u8>, String> {
-    let length = source.seek(SeekFrom::End(0)).and_then(|n| {
-        source.rewind()?;
-        Ok(n.min(MOST_BYTES))
-    });
-    let mut bytes = vec![];
-    let room = bytes.try_reserve_exact(length.map_err(|e| e.to_string())? as usize);
-    room.map_err(|e| e.to_string())?;
-    let read = source.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|e| e.to_string())?;
-    match bytes.len() as u64 > MOST_BYTES {
-        true => Err("the file has more than a gigabyte".into()),
-        false => Ok(bytes),
     }
 }
 

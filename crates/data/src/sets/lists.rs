@@ -1,24 +1,15 @@
 //! What lists of pictures have in common: they are text or MATLAB files that a stranger wrote, and they name files.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+
+use anchorhood_files::read_at_most;
 
 use crate::DataError;
 use crate::files::{Listing, Part};
 
 /// The text of a file of at most `most` bytes.
 pub(super) fn read_text(path: &Path, most: u64) -> Result<String, DataError> {
-    let io = |e| DataError::io(path, e);
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(io)?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > most {
-        return Err(DataError::BadList {
-            path: path.into(),
-            reason: format!("longer than {most} bytes; this is no list of pictures"),
-        });
-    }
+    let bytes = read_at_most(path, most).map_err(|e| DataError::io(path, e))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -9,7 +9,9 @@ mod facts;
 pub(crate) mod imagenet;
 mod lists;
 pub(crate) mod svhn;
+mod unpack;
 
 pub use archives::Archive;
 pub(crate) use facts::{CIFAR10, CIFAR100, CUB200, DOGS, IMAGENET, SVHN};
 pub use facts::{SETS, SetFacts, facts_of};
+pub use unpack::unpack;

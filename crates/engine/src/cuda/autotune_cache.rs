@@ -2,6 +2,7 @@
 //! the same kind of GPU starts at once and computes the same bits.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::autotune::Task;
 use super::cache;
@@ -65,6 +66,12 @@ impl AutotuneCache {
         cache::write(&self.file, text.as_bytes());
         self.saved = true;
     }
+}
+
+/// A file of choices, read as a device would and written again; nothing where it is broken.
+pub fn reread(file: &Path) -> Option<String> {
+    let text = String::from_utf8(cache::read_file(file)?).ok()?;
+    Some(written(&parse(&text)))
 }
 
 fn words(task: &Task) -> String {

@@ -37,7 +37,7 @@ fn checksum(content: &[u8]) -> [u8; 8] {
     hasher.finish().to_le_bytes()
 }
 
-fn read_file(file: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_file(file: &Path) -> Option<Vec<u8>> {
     let mut bytes = Disk.read(file).ok()?;
     let content = bytes.split_off(8.min(bytes.len()));
     (bytes == checksum(&content)).then_some(content)

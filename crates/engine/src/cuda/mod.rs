@@ -36,6 +36,8 @@ use cudarc::driver::{
 };
 
 use autotune_cache::AutotuneCache;
+#[doc(hidden)] // what crates/fuzzing attacks
+pub use autotune_cache::reread as reread_autotune_cache;
 use batches::CudaBatches;
 use bound_stream::BoundStream;
 use launch::Pointer;

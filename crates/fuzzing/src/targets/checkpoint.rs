@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use anchorhood_files::Forgetful;
-use anchorhood_methods::{StateDict, Values};
-use anchorhood_train::{
-    Checked, Checkpoint, Head, InputForm, Position, Preset, Slot, Standing, Tensor,
-};
+use anchorhood_methods::StateDict;
+use anchorhood_train::Checkpoint;
+use anchorhood_train::fuzzing::small_checkpoint as small;
 use serde_json::json;
 
 use super::container::{bytes_of, disk_with, safetensors};
@@ -43,72 +42,6 @@ fn saved(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     let (path, disk) = (Path::new("b"), Forgetful::new());
     checkpoint.save_on(&disk, path).ok()?;
     Some(bytes_of(path, &disk))
-}
-
-fn tensor(name: &str, shape: &[usize], values: &[f32]) -> Tensor {
-    Tensor {
-        name: name.into(),
-        shape: shape.into(),
-        values: values.into(),
-    }
-}
-
-fn slot(name: &str, tensors: Vec<Tensor>) -> Slot {
-    Slot {
-        name: name.into(),
-        tensors,
-    }
-}
-
-fn state() -> StateDict {
-    let mut state = StateDict::default();
-    state.push("memory.bank", vec![3, 2], Values::F32(vec![0.5; 6]));
-    state.push("memory.entropy", vec![3], Values::F32(vec![0.25, 0.5, 1.0]));
-    state.push("memory.neighbours", vec![3, 1], Values::U32(vec![1, 2, 0]));
-    state.push("memory.anchors", vec![3], Values::U8(vec![1, 0, 1]));
-    state.push("queue", vec![2], Values::U32(vec![7, 8]));
-    state
-}
-
-pub fn small() -> Checkpoint {
-    let mut config = Preset::Quick.config("shapes");
-    config.network.features = 2;
-    Checkpoint {
-        config,
-        standing: Standing {
-            position: Position {
-                round: 1,
-                epoch: 2,
-                batch: 3,
-            },
-            loss_sum: 0.5,
-            seconds: 1.5,
-            metrics_bytes: 17,
-            ..Standing::default()
-        },
-        program: "0.1.0".into(),
-        method: "and".into(),
-        judged_layer: "normalise".into(),
-        input: Some(InputForm {
-            version: 1,
-            size: 32,
-            mean: [0.1, 0.2, 0.3],
-            std: [0.4, 0.5, 0.6],
-        }),
-        rows: [0, 3],
-        weights: vec![
-            tensor("z", &[2, 2], &[0.0, -0.0, 1e-30, 1e30]),
-            tensor("a", &[1], &[1.0]),
-        ],
-        slots: vec![slot("momentum", vec![tensor("z", &[2, 2], &[1.0; 4])])],
-        heads: vec![Head {
-            namespace: "projector".into(),
-            weights: vec![tensor("z", &[1], &[0.25])],
-            slots: vec![slot("momentum", vec![tensor("z", &[1], &[-0.25])])],
-        }],
-        state: state(),
-        checked: Checked::Verified,
-    }
 }
 
 fn seeds() -> Vec<Vec<u8>> {

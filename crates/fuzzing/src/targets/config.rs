@@ -1,6 +1,9 @@
 //! Settings.
 
-use anchorhood_train::{Preset, RunConfig};
+use anchorhood_discover::Curriculum;
+use anchorhood_engine::Precision;
+use anchorhood_train::config::MethodChoice;
+use anchorhood_train::{Kind, Preset, RunConfig, SETTINGS};
 
 use crate::{Target, repair};
 
@@ -11,7 +14,7 @@ pub const TARGET: Target = Target {
     seeds,
 };
 
-/// What can be used is written and read back the same.
+/// What can be used is written and read back the same, as a file and setting by setting.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let base = Preset::Quick.config("shapes");
@@ -22,16 +25,88 @@ fn read(bytes: &[u8]) {
             let written = config.to_toml();
             let again = RunConfig::from_toml(&written, "a file");
             assert_eq!(again.expect("what was written is read"), config);
+            assert_eq!(typed(&config), config);
+            used(&config);
         }
     }
 }
 
+/// The same configuration by what would be typed for each setting.
+fn typed(config: &RunConfig) -> RunConfig {
+    let mut typed = Preset::Paper.config("shapes");
+    for setting in SETTINGS {
+        let text = setting.text(config);
+        let understood = setting.understands(&text);
+        assert!(understood.is_ok(), "{}: {understood:?}", setting.name);
+        let set = typed.set(setting.name, &text);
+        set.expect("what is shown can be typed");
+        assert_eq!(typed.get(setting.name).ok(), Some(text));
+    }
+    // A folder called so cannot be typed, and nobody types it.
+    typed.data.seen_from.clone_from(&config.data.seen_from);
+    typed
+}
+
+/// What the parts of a run are told of it are numbers that they can compute with.
+fn used(config: &RunConfig) {
+    let (training, method) = (config.training.optimiser(), &config.method);
+    let numbers = format!(
+        "{training:?} {:?} {:?} {:?}",
+        config.augmentation.augmentation(),
+        config.evaluation.knn(),
+        config.data.load_options(config.seed),
+    );
+    assert!(
+        !numbers.contains("inf") && !numbers.contains("NaN"),
+        "{numbers}"
+    );
+    assert!(config.evaluation.knn().temperature > 0.0, "{numbers}");
+    assert!(method.passes().views >= 1 && config.machine.thread_count() >= 1);
+    assert_eq!(method.projector().features, method.predictor().features);
+    let curriculum = Curriculum::from(config.discovery.curriculum);
+    let precision = Precision::from(config.machine.precision);
+    let _ = (curriculum, precision, config.data.describe_place());
+}
+
+/// Every method in every preset, with every choice that a setting has.
+fn recipes() -> Vec<RunConfig> {
+    let methods = MethodChoice::NAMES.iter().zip(0..).flat_map(|(name, i)| {
+        let method = name.parse().expect("a name of a method");
+        Preset::ALL.map(|preset| (preset.config_for("shapes", method), i))
+    });
+    let with_choices = |(mut config, i): (RunConfig, usize)| {
+        let chosen = SETTINGS.iter().filter(|s| s.name != "method.name");
+        for setting in chosen {
+            if let Kind::Choice(names) = setting.kind {
+                let set = config.set(setting.name, names[i % names.len()]);
+                set.expect("one of its choices");
+            }
+        }
+        config
+    };
+    methods.map(with_choices).collect()
+}
+
 fn seeds() -> Vec<Vec<u8>> {
     let part = "seed = 7\n[training]\nepochs = 3\nrate = 0.03\n[network]\nwidth = 16\n";
-    let presets = Preset::ALL
-        .into_iter()
-        .map(|p| p.config("shapes").to_toml());
+    let devices = ["cpu", "cuda", "cuda:1", "cuda:x"];
+    let device = |name: &str| format!("[machine]\ndevice = \"{name}\"\n[data]\nlimit = 5\n");
     let wide = "seed = 18446744073709551615\n[discovery]\nneighbours = 9223372036854775808\n";
-    let all = presets.chain([part.into(), wide.into()]);
+    let wrong =
+        "[training]\noptimiser = \"adam\"\nmilestones = []\n[network]\narchitecture = \"vgg\"\n";
+    let whole = recipes().into_iter().map(|config| config.to_toml());
+    let parts = [part, wide, wrong].map(String::from);
+    let all = whole.chain(devices.map(device)).chain(parts);
     all.map(String::into_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_recipes_can_be() {
+        let can_be = recipes().iter().filter(|c| c.check().is_ok()).count();
+        assert!(can_be >= 12, "{can_be}");
+    }
 }

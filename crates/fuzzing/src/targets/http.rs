@@ -1,4 +1,4 @@
-//! Requests, over a connection to a server of three pictures; those that show a token go to one that asks for it.
+//! Requests, over a connection to a server of a few pictures, while newer checkpoints come.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anchorhood_data::{encode_jpeg, encode_png};
+use anchorhood_data::{Pictures, Split, encode_jpeg, encode_png};
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_report::RoundNeighbourhoods;
-use anchorhood_search::{IndexParts, PictureIndex};
+use anchorhood_search::{IndexParts, PictureIndex, Thumbnails};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 use socket2::SockRef;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ const HANGS: Duration = Duration::from_secs(20);
 /// request that failed inside the server.
 fn read(bytes: &[u8]) {
     let mut stream =
-        TcpStream::connect(server(shows_token(bytes))).expect("the server takes connections");
+        TcpStream::connect(server(Shows::by(bytes))).expect("the server takes connections");
     // A connection leaves nothing behind: there are more requests than ports.
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
     let _ = stream.set_nodelay(true);
@@ -47,6 +47,10 @@ fn read(bytes: &[u8]) {
             length.expect("the server neither answers nor closes the connection")
         }
     };
+    if length == answer.len() {
+        // There is more of it, which is taken slowly, or not at all.
+        let _ = received(&mut stream, &mut vec![0; 1 << 20], SOON);
+    }
     let answer = String::from_utf8_lossy(&answer[..length]);
     assert!(length == 0 || answer.starts_with("HTTP/1."), "{answer}");
     assert!(!answer.contains("failed inside the server"), "{answer}");
@@ -68,60 +72,146 @@ fn shows_token(request: &[u8]) -> bool {
     has("token=") || has("Authorization") || has("Cookie")
 }
 
-/// Where the server listens, with a token or without; it serves until the process ends.
-fn server(token: bool) -> SocketAddr {
-    static ADDRESSES: [OnceLock<SocketAddr>; 2] = [const { OnceLock::new() }; 2];
-    *ADDRESSES[usize::from(token)].get_or_init(|| {
+/// What a request is sent to: a server of an index, one of a run, and one of a run that asks for a token.
+#[derive(Clone, Copy)]
+enum Shows {
+    Index,
+    Run,
+    RunWithToken,
+}
+
+impl Shows {
+    fn by(request: &[u8]) -> Shows {
+        match (shows_token(request), request.len() % 2) {
+            (true, _) => Shows::RunWithToken,
+            (false, 0) => Shows::Index,
+            (false, _) => Shows::Run,
+        }
+    }
+}
+
+/// Where a server listens; it serves until the process ends, and what it shows is replaced again and again.
+fn server(shows: Shows) -> SocketAddr {
+    static ADDRESSES: [OnceLock<SocketAddr>; 3] = [const { OnceLock::new() }; 3];
+    *ADDRESSES[shows as usize].get_or_init(|| {
         // Kept for as long as the server reads there.
-        let folder = Box::leak(Box::new(TempDir::new().expect("a folder")));
+        let folder = Box::leak(Box::new(TempDir::new().expect("a folder"))).path();
+        fill(folder);
+        let (catalog, run, token): (fn(&Path) -> Catalog, _, _) = match shows {
+            Shows::Index => (of_index, None, None),
+            Shows::Run => (of_run, Some(folder.to_path_buf()), None),
+            Shows::RunWithToken => (of_run, Some(folder.to_path_buf()), Some(TOKEN.into())),
+        };
         let (asker, queue) = inference_queue(SIDE as usize);
         let options = ServeOptions {
             port: 0,
-            token: token.then(|| TOKEN.into()),
+            token,
             ..ServeOptions::default()
         };
-        let entropy = vec![0.5, 0.25, 1.0];
-        let anchors = vec![true, false, true];
-        let found = Neighbourhoods::from_parts(1, vec![1, 2, 0], anchors, entropy);
-        let found = found.expect("a neighbour of each");
-        let rounds = vec![RoundNeighbourhoods { round: 1, found }];
-        let run = Some(folder.path().to_path_buf());
-        let shelf = shelf(folder.path());
-        let server = Server::bind(&options, shelf, rounds, run, Some(asker), Stop::default());
+        let (catalog_now, stop) = (catalog(folder), Stop::default());
+        let server = Server::bind(&options, catalog_now, rounds(), run, Some(asker), stop);
         let server = server.expect("a free port");
-        let address = server.address();
+        let (address, renewer) = (server.address(), server.renewer());
         let square = (SIDE * SIDE * 3) as usize;
         std::thread::spawn(move || {
             let embed = |squares: &[u8]| Ok([1.0, 0.0].repeat(squares.len() / square));
             queue.answer(4, embed, |_| Err("there is no network".into()))
         });
         std::thread::spawn(move || server.run());
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(RENEWED);
+                let renewed = renewer.renew(catalog(folder), rounds());
+                renewed.expect("there are as many pictures");
+            }
+        });
         address
     })
+}
+
+/// How often a newer checkpoint comes.
+const RENEWED: Duration = Duration::from_millis(100);
+
+fn rounds() -> Vec<RoundNeighbourhoods> {
+    let entropy = vec![0.5, 0.25, 1.0];
+    let anchors = vec![true, false, true];
+    let found = Neighbourhoods::from_parts(1, vec![1, 2, 0], anchors, entropy);
+    let found = found.expect("a neighbour of each");
+    vec![RoundNeighbourhoods { round: 1, found }]
 }
 
 fn pixels() -> Vec<u8> {
     (0..SIDE * SIDE * 3).map(|p| p as u8).collect()
 }
 
-fn shelf(folder: &Path) -> Catalog {
+/// The pictures of an index, and a run's metrics.
+fn fill(folder: &Path) {
     let png = encode_png(SIDE, SIDE, &pixels()).expect("a picture");
     let jpeg = encode_jpeg(SIDE, SIDE, &pixels(), 90).expect("a picture");
-    for (name, bytes) in [("a.png", &png[..]), ("b.jpg", &jpeg), ("c.png", b"none")] {
+    // More than the system keeps for a client that does not read.
+    let long = [&png[..], &vec![0; 4 << 20]].concat();
+    let metrics = b"{\"event\":\"round_started\",\"round\":0,\"rounds\":2}\nno event\n";
+    for (name, bytes) in [
+        ("a.png", &png[..]),
+        ("b.jpg", &jpeg),
+        ("none.png", b"no picture"),
+        ("long.png", &long),
+        ("a.gif", b"GIF89a"),
+        ("a.bmp", b"BM"),
+        ("a.webp", b"RIFF\0\0\0\0WEBP"),
+        ("unlisted.png", &png),
+        ("metrics.jsonl", metrics),
+    ] {
         std::fs::write(folder.join(name), bytes).expect("a file");
     }
-    let metrics = "{\"event\":\"round_started\",\"round\":0,\"rounds\":2}\n";
-    std::fs::write(folder.join("metrics.jsonl"), metrics).expect("a file");
+    #[cfg(unix)]
+    for (to, link) in [("a.png", "link.png"), ("unlisted.png", "out.png")] {
+        std::os::unix::fs::symlink(to, folder.join(link)).expect("a link");
+    }
+}
+
+const NAMES: [&str; 11] = [
+    "a.png",
+    "b.jpg",
+    "none.png",
+    "long.png",
+    "a.gif",
+    "a.bmp",
+    "a.webp",
+    "link.png",
+    "out.png",
+    "../out.png",
+    "gone.png",
+];
+
+fn of_index(folder: &Path) -> Catalog {
+    let mut thumbnails = Thumbnails::default();
+    let jpeg = encode_jpeg(SIDE, SIDE, &pixels(), 90).expect("a picture");
+    let small = [&jpeg[..], b"", b"no picture"]
+        .into_iter()
+        .chain([&b""[..]; 8]);
+    small.for_each(|bytes| thumbnails.push(bytes));
+    let class = |i: usize| (i % 2 == 1).then(|| format!("class {i}"));
     let parts = IndexParts {
         folder: folder.into(),
-        names: ["a.png", "b.jpg", "c.png"].map(String::from).into(),
-        classes: vec![None, Some("x".into()), None],
+        names: NAMES.map(String::from).into(),
+        classes: (0..NAMES.len()).map(class).collect(),
         dim: 2,
-        vectors: vec![1.0, 0.0, 0.6, 0.8, 0.0, -1.0].into(),
+        vectors: [0.6, 0.8].repeat(NAMES.len()).into(),
+        thumbnails: Some(thumbnails),
         ..IndexParts::default()
     };
     let index = PictureIndex::from_parts(Path::new("a.index"), parts).expect("its parts fit");
-    Catalog::of_index("three".into(), index, None).expect("its pictures are there")
+    let folder = Some(folder); // as by `--folder`
+    Catalog::of_index("some".into(), index, folder).expect("its pictures are there")
+}
+
+fn of_run(_: &Path) -> Catalog {
+    let pictures = Pictures::new(SIDE as usize, SIDE as usize, pixels().repeat(3));
+    let split = Split::from(pictures.expect("three pictures"));
+    let vectors = [1.0, 0.0, 0.6, 0.8, 0.0, -1.0];
+    let catalog = Catalog::of_run("a run".into(), split, &vectors, 2, "model".into());
+    catalog.expect("a vector of each")
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -131,8 +221,6 @@ fn seeds() -> Vec<Vec<u8>> {
         "/api/openapi.json",
         "/api/run",
         "/api/pictures?from=1&count=2&step=1",
-        "/api/picture/0",
-        "/api/picture/2",
         "/api/picture/1/small?side=64",
         "/api/picture/1/attention",
         "/api/search?id=1&k=2",
@@ -141,18 +229,28 @@ fn seeds() -> Vec<Vec<u8>> {
         "/api/curves",
         "/api/events",
     ];
-    let get =
-        |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost:80\r\n\r\n").into_bytes();
-    let mut seeds: Vec<Vec<u8>> = asked.into_iter().map(get).collect();
-    seeds.push(upload(
-        "",
-        &encode_png(SIDE, SIDE, &pixels()).expect("a picture"),
-    ));
-    seeds.push(upload("Content-Type: multipart/form-data\r\n", b"--a"));
-    seeds.push(upload(
-        "Origin: http://elsewhere\r\nSec-Fetch-Site: cross-site\r\n",
-        b"x",
-    ));
+    let pictures = (0..NAMES.len()).flat_map(|i| {
+        let path = format!("/api/picture/{i}");
+        [format!("{path}/small?side=4"), path]
+    });
+    // Of both lengths, for both servers.
+    let get = |path: String| {
+        let to = |host: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+        [to("localhost:80"), to("localhost:808")]
+    };
+    let paths = asked.map(String::from).into_iter().chain(pictures);
+    let mut seeds: Vec<Vec<u8>> = paths.flat_map(get).collect();
+    let png = encode_png(SIDE, SIDE, &pixels()).expect("a picture");
+    for (headers, body) in [
+        ("", &png[..]),
+        ("Content-Type: multipart/form-data\r\n", b"--a"),
+        (
+            "Origin: http://elsewhere\r\nSec-Fetch-Site: cross-site\r\n",
+            b"x",
+        ),
+    ] {
+        seeds.push(upload(headers, body));
+    }
     let chunked = b"POST /api/search?k=2 HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     seeds.push(chunked.to_vec());
     let shown = [

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use anchorhood_search::{IndexParts, Lists, PictureIndex, Thumbnails};
-use anchorhood_train::InputForm;
+use anchorhood_files::Forgetful;
+use anchorhood_search::fuzzing::small_index;
+use anchorhood_search::{IndexParts, PictureIndex};
 
-use super::container::safetensors;
+use super::container::{bytes_of, safetensors};
 use super::fixture;
 use crate::scratch::with_file;
 use crate::{Target, repair};
@@ -21,8 +22,29 @@ fn read(bytes: &[u8]) {
     with_file("a.index", bytes, |path| {
         if let Ok(index) = PictureIndex::load(path) {
             search(&index);
+            save_again(&index);
         }
     });
+}
+
+/// What is whole is read back the same from what is written of it.
+fn save_again(index: &PictureIndex) {
+    let (disk, path) = (Forgetful::new(), Path::new("b.index"));
+    let parts = index.parts();
+    let saved =
+        PictureIndex::from_parts(path, parts.clone()).and_then(|index| index.save_on(&disk));
+    if saved.is_ok() {
+        with_file("b.index", &bytes_of(path, &disk), |path| {
+            let again = PictureIndex::load(path).expect("what was saved is read");
+            // One of 0.1 does not say that it is no shard.
+            let rows = parts.rows.or(Some([0, index.len() as u64]));
+            let parts = IndexParts {
+                rows,
+                ..parts.clone()
+            };
+            assert_eq!(*again.parts(), parts);
+        });
+    }
 }
 
 /// Everything in it is touched; what is damaged is an error, and what is found is there.
@@ -43,39 +65,6 @@ fn search(index: &PictureIndex) {
     let _ = index.recall();
 }
 
-fn parts() -> IndexParts {
-    let mut thumbnails = Thumbnails::default();
-    thumbnails.push(b"jpeg");
-    thumbnails.push(b"");
-    thumbnails.push(b"another");
-    IndexParts {
-        model: "0123".into(),
-        layer: Some("conv5".into()),
-        folder: "/somewhere/pictures".into(),
-        preprocessing: Some(InputForm {
-            version: 1,
-            size: 32,
-            mean: [0.1, 0.2, 0.3],
-            std: [0.4, 0.5, 0.6],
-        }),
-        rows: Some([2, 10]),
-        sizes: Some(vec![[600, 800], [0, 0], [1, 70_000]]),
-        names: ["a.png", "ü/b.jpg", "日本.gif"].map(String::from).into(),
-        classes: vec![Some("x".into()), None, Some("a".into())],
-        dim: 2,
-        vectors: vec![1.0, 0.0, 0.6, 0.8, 0.0, -1.0].into(),
-        thumbnails: Some(thumbnails),
-        lists: Some((
-            Lists {
-                centres: vec![1.0, 0.0, 0.0, -1.0],
-                starts: vec![0, 2, 3],
-                members: vec![0, 1, 2],
-            },
-            0.975,
-        )),
-    }
-}
-
 fn written(parts: IndexParts) -> Vec<u8> {
     with_file("seed.index", b"", |path: &Path| {
         let index = PictureIndex::from_parts(path, parts).expect("its parts fit");
@@ -93,10 +82,10 @@ fn seeds() -> Vec<Vec<u8>> {
         classes: vec![None; 3],
         thumbnails: None,
         lists: None,
-        ..parts()
+        ..small_index()
     };
     vec![
-        written(parts()),
+        written(small_index()),
         written(plain),
         fixture!("search/tests/golden/version-1.index"),
         empty([1 << 61, 0], 0),

@@ -1,19 +1,25 @@
 //! One file for each reader: what it is given, and what is done with the result.
 
+mod autotune;
 mod checkpoint;
+mod cifar;
 mod config;
 mod container;
+mod finished;
 mod http;
 mod index;
 mod journal;
 mod labels;
+mod lists;
 mod mat;
 mod metrics;
 mod pack;
 mod pickle;
 mod pictures;
 mod protobuf;
+mod seen;
 mod tensorboard;
+mod unpack;
 mod weights;
 
 use crate::Target;
@@ -26,11 +32,17 @@ pub const ALL: &[Target] = &[
     index::TARGET,
     journal::TARGET,
     labels::TARGET,
+    lists::TARGET,
     pack::TARGET,
+    cifar::TARGET,
+    unpack::TARGET,
     mat::TARGET,
     pickle::TARGET,
     pictures::TARGET,
     config::TARGET,
+    seen::TARGET,
+    finished::TARGET,
+    autotune::TARGET,
     metrics::TARGET,
     tensorboard::TARGET,
     protobuf::TARGET,

@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) {
 }
 
 /// Every picture has as many bytes as it should, and every label a class.
-fn look(split: &Split) {
+pub fn look(split: &Split) {
     let (pictures, mut scratch) = (&split.pictures, vec![]);
     for i in 0..pictures.len() {
         let one = pictures.picture_in(i, &mut scratch);

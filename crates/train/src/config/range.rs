@@ -61,13 +61,17 @@ impl Range {
 }
 
 impl Number {
-    /// Why config.toml cannot hold it, if it cannot: whole numbers have a sign there, and so 63 bits.
-    pub(super) fn cannot_be_written(self) -> Option<String> {
-        let most = i64::MAX;
+    /// Why it cannot be held, if it cannot: whole numbers have a sign in config.toml, and so 63 bits; real ones are computed
+    /// with in 32, where others would become infinity or 0.
+    pub(super) fn cannot_be_held(self) -> Option<String> {
+        let (most, least) = (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE));
         match self {
             Number::Whole(n) if i64::try_from(n).is_err() => {
-                Some(format!("may come to {most} at most, is {self}"))
+                Some(format!("may come to {} at most, is {self}", i64::MAX))
             }
+            Number::Real(x) if x != 0.0 && !(least..=most).contains(&x.abs()) => Some(format!(
+                "must be a number of 32 bits, of which {most:.1e} is the largest and {least:.1e} the smallest, is {self}"
+            )),
             Number::Whole(_) | Number::Real(_) => None,
         }
     }
@@ -119,6 +123,11 @@ mod tests {
             says(Range::Below(1.0, "or else"), 1.0),
             "must be below 1, or else"
         );
+        for x in [1e39, -1e300, 1e-40, f64::NAN] {
+            let said = Number::Real(x).cannot_be_held().unwrap();
+            assert!(said.starts_with("must be a number of 32 bits"), "{said}");
+        }
+        assert_eq!(Number::Real(0.0).cannot_be_held(), None);
         for range in [
             Range::Positive,
             Range::NotNegative,

@@ -100,7 +100,7 @@ impl Setting {
         let numbers = (self.numbers)(config);
         let refused = |n: &Number| {
             let range = self.ranges.iter().find_map(|r| r.refuses(*n));
-            range.or_else(|| n.cannot_be_written())
+            range.or_else(|| n.cannot_be_held())
         };
         match numbers.iter().find_map(refused) {
             Some(reason) => Err(ConfigError::Setting {

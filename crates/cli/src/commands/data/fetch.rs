@@ -1,13 +1,16 @@
 //! `anchorhood data fetch`: download, verify, unpack, so that `train NAME` finds the set.
 
+use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use anchorhood::data::{Archive, SETS, SetFacts, facts_of};
+use anchorhood::data::{Archive, SETS, SetFacts, facts_of, unpack};
 use anchorhood::files::{Disk, FileSystem};
+use flate2::read::GzDecoder;
 
 use super::FetchArgs;
 use super::download::Download;
-use super::unpack::unpack;
+use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -63,13 +66,45 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
     };
     download.run()?;
     if archive.creates.is_some() {
-        unpack(&to, folder, archive)?;
+        unpack_with_bar(&to, folder, archive)
+            .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         if !args.keep {
             Disk.remove(&to)
                 .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         }
     }
     Ok(())
+}
+
+fn unpack_with_bar(from: &Path, folder: &Path, archive: &Archive) -> io::Result<()> {
+    let file = File::open(from)?;
+    let length = file.metadata()?.len();
+    let bar = Bar::of_bytes(format!("unpacking {}", archive.file));
+    let counted = Counted {
+        inner: BufReader::new(file),
+        done: 0,
+        report: |done: u64| bar.at(done as usize, length as usize),
+    };
+    match archive.file.ends_with("gz") {
+        true => unpack(&Disk, GzDecoder::new(counted), folder, archive),
+        false => unpack(&Disk, counted, folder, archive),
+    }
+}
+
+/// Tells how much was read.
+struct Counted<R, F> {
+    inner: R,
+    done: u64,
+    report: F,
+}
+
+impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(out)?;
+        self.done += n as u64;
+        (self.report)(self.done);
+        Ok(n)
+    }
 }
 
 fn expected_sum<'a>(args: &'a FetchArgs, archive: &'a Archive) -> &'a str {

@@ -4,7 +4,6 @@ mod check;
 mod download;
 mod fetch;
 mod pack;
-mod unpack;
 
 use std::path::PathBuf;
 

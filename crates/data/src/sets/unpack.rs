@@ -1,50 +1,32 @@
-//! A tar, compressed or not, into a folder: beside it first, then each entry renamed into place.
+//! A tar into a folder: beside it first, then each entry renamed into place.
 //!
 //! Only files and folders below the place are made. An archive that names another place, or brings links, is refused.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use anchorhood::data::Archive;
-use anchorhood::files::{AtomicFolder, Disk, FileSystem, Kind, folder_of};
-use flate2::read::GzDecoder;
+use anchorhood_files::{AtomicFolder, FileSystem, Kind, folder_of};
 
-use crate::terminal::bar::Bar;
-use crate::terminal::failure::Failure;
+use super::Archive;
 
-/// Unpacks the archive at `from` into `folder`. What it creates last says that it is whole.
-pub fn unpack(from: &Path, folder: &Path, archive: &Archive) -> Result<(), Failure> {
-    let unpacked = AtomicFolder::create(&Disk, &folder.join(archive.file)).and_then(|aside| {
-        unpack_aside(from, aside.path())?;
-        into_place(aside.path(), folder, archive)
-    });
-    unpacked.map_err(|e| Failure::failed(format!("{}: {e}", from.display())))
-}
-
-fn unpack_aside(from: &Path, aside: &Path) -> io::Result<()> {
-    let file = File::open(from)?;
-    let length = file.metadata()?.len();
-    let name = from.file_name().unwrap_or_default().to_string_lossy();
-    let bar = Bar::of_bytes(format!("unpacking {name}"));
-    let counted = Counted {
-        inner: BufReader::new(file),
-        done: 0,
-        report: |done: u64| bar.at(done as usize, length as usize),
-    };
-    let files = match name.ends_with("gz") {
-        true => entries(GzDecoder::new(counted), aside),
-        false => entries(counted, aside),
-    }?;
-    sync(&files)
+/// Unpacks the bytes of `tar`, which is what `archive` should be, into `folder`. What it creates last says that it is whole.
+pub fn unpack(
+    disk: &dyn FileSystem,
+    tar: impl Read,
+    folder: &Path,
+    archive: &Archive,
+) -> io::Result<()> {
+    let aside = AtomicFolder::create(disk, &folder.join(archive.file))?;
+    sync(disk, &entries(disk, tar, aside.path())?)?;
+    into_place(disk, aside.path(), folder, archive)
 }
 
 /// Makes all files survive a power cut: several at a time, since a disk writes many together as quickly as one.
-fn sync(files: &[PathBuf]) -> io::Result<()> {
+fn sync(disk: &dyn FileSystem, files: &[PathBuf]) -> io::Result<()> {
     const AT_ONCE: usize = 16;
     let share = files.len().div_ceil(AT_ONCE).max(1);
-    let sync_all = |files: &[PathBuf]| files.iter().try_for_each(|f| Disk.append(f)?.sync());
+    let sync_all = |files: &[PathBuf]| files.iter().try_for_each(|f| disk.append(f)?.sync());
     std::thread::scope(|scope| {
         let shares = files.chunks(share);
         let threads: Vec<_> = shares.map(|f| scope.spawn(move || sync_all(f))).collect();
@@ -55,11 +37,11 @@ fn sync(files: &[PathBuf]) -> io::Result<()> {
         threads.into_iter().try_for_each(joined)
     })?;
     let folders: BTreeSet<&Path> = files.iter().map(|f| folder_of(f)).collect();
-    folders.iter().try_for_each(|f| Disk.sync_folder(f))
+    folders.iter().try_for_each(|f| disk.sync_folder(f))
 }
 
 /// Writes every entry; gives the files.
-fn entries(input: impl Read, aside: &Path) -> io::Result<Vec<PathBuf>> {
+fn entries(disk: &dyn FileSystem, input: impl Read, aside: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = vec![];
     let mut archive = tar::Archive::new(input);
     for entry in archive.entries()? {
@@ -69,13 +51,13 @@ fn entries(input: impl Read, aside: &Path) -> io::Result<Vec<PathBuf>> {
         };
         let kind = entry.header().entry_type();
         if kind.is_dir() {
-            Disk.create_folders(&to)?;
+            disk.create_folders(&to)?;
         } else if kind.is_file() {
-            Disk.create_folders(folder_of(&to))?;
-            if Disk.kind(&to)? == Kind::File {
-                Disk.remove(&to)?; // an archive may bring a file twice, and the last counts
+            disk.create_folders(folder_of(&to))?;
+            if disk.kind(&to)? == Kind::File {
+                disk.remove(&to)?; // an archive may bring a file twice, and the last counts
             }
-            let written = io::copy(&mut entry, &mut Disk.create_new(&to)?)?;
+            let written = io::copy(&mut entry, &mut disk.create_new(&to)?)?;
             if written != entry.size() {
                 let why = format!("it ends inside {}", to.display());
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
@@ -117,44 +99,33 @@ fn place(name: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Renames every entry into the folder, that which marks the end last.
-fn into_place(aside: &Path, folder: &Path, archive: &Archive) -> io::Result<()> {
+fn into_place(
+    disk: &dyn FileSystem,
+    aside: &Path,
+    folder: &Path,
+    archive: &Archive,
+) -> io::Result<()> {
     let mark = archive.creates.unwrap_or_default();
-    if !aside.join(mark).exists() {
+    if !disk.exists(&aside.join(mark)) {
         return Err(io::Error::other(format!(
             "expected {mark} in it; this is another archive"
         )));
     }
-    let mut all = Disk.list(aside)?;
+    let mut all = disk.list(aside)?;
     all.sort_by_key(|path| path.ends_with(mark));
     for from in all {
         let to = folder.join(from.file_name().unwrap_or_default());
-        if to.is_dir() {
+        if disk.kind(&to)? == Kind::Folder {
             return Err(io::Error::other(format!(
                 "{} is there already; move it away",
                 to.display()
             )));
         }
         // All before the mark: it says that they are there.
-        Disk.sync_folder(folder)?;
-        Disk.rename(&from, &to)?;
+        disk.sync_folder(folder)?;
+        disk.rename(&from, &to)?;
     }
-    Disk.sync_folder(folder)
-}
-
-/// Tells how much was read.
-struct Counted<R, F> {
-    inner: R,
-    done: u64,
-    report: F,
-}
-
-impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(out)?;
-        self.done += n as u64;
-        (self.report)(self.done);
-        Ok(n)
-    }
+    disk.sync_folder(folder)
 }
 
 #[cfg(test)]

@@ -1,0 +1,53 @@
+//! Which of cuDNN's ways was chosen for each convolution, as it is kept between runs.
+
+use anchorhood_engine::reread_autotune_cache;
+
+use crate::scratch::with_file;
+use crate::{Target, repair};
+
+pub const TARGET: Target = Target {
+    name: "autotune",
+    read,
+    repair: repair::cache_entry,
+    seeds,
+};
+
+/// What was read is written, and read again it is written the same.
+fn read(bytes: &[u8]) {
+    let Some(written) = with_file("choices", bytes, reread_autotune_cache) else {
+        return;
+    };
+    let again = with_file("choices", &entry(&written), reread_autotune_cache);
+    assert_eq!(again, Some(written));
+}
+
+fn entry(text: &str) -> Vec<u8> {
+    let unchecked = [&[0; 8], text.as_bytes()].concat();
+    repair::cache_entry(&unchecked).expect("it has a checksum")
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let task =
+        "bf16 batch 128 32×32×8 (3 used) to 32×32×64 kernel [3, 3] stride [1, 1] padding [1, 1]";
+    let choices = [
+        ("Forward", "algorithm 1 1 4096"),
+        ("Forward added", "algorithm 7 3 18446744073709551615"),
+        ("InputGradient", "none"),
+        ("InputGradient added", "plan 3"),
+        ("WeightGradient", "ours"),
+    ];
+    let line = |(direction, choice): (&str, &str)| format!("{direction} {task} = {choice}\n");
+    let whole: String = choices.map(line).concat();
+    vec![entry(&whole), entry("")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_of_the_seed_is_read() {
+        let read = with_file("choices", &seeds()[0], reread_autotune_cache);
+        assert_eq!(read.map(|text| text.lines().count()), Some(5));
+    }
+}
