@@ -168,7 +168,7 @@ pub enum DataError {
     },
     /// A folder without a single picture.
     #[error(
-        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP or GIF files, flat or in sub-folders",
+        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP, GIF or TIFF files, flat or in sub-folders",
         .path.display(), in_brackets(.passed_over)
     )]
     EmptyFolder {

@@ -16,6 +16,7 @@ use anchorhood_files::take_at_most;
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
+use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::semaphore::{Permit, Semaphore};
 use crate::memory;
@@ -167,8 +168,26 @@ fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
     if found.len() == 0 {
         return Err("the file is empty".into());
     }
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    caught(|| read_from(&mut BufReader::new(file), side))
+    let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
+    match heif::is_heif(file.fill_buf().map_err(|e| e.to_string())?) {
+        true => read_heif(&at_most(&mut file)?),
+        false => caught(|| read_from(&mut file, side)),
+    }
+}
+
+/// As its components, as RGB and as what it becomes.
+const BYTES_OF_HEIF: u64 = 12;
+
+fn read_heif(bytes: &[u8]) -> Result<Held, String> {
+    let (picture, permit) = heif::decode(bytes, |width, height| {
+        check_size([width, height])?;
+        let needed = u64::from(width) * u64::from(height) * BYTES_OF_HEIF;
+        let permit = semaphore().acquire(needed);
+        check_room(needed)?;
+        Ok(permit)
+    })?;
+    let orientation = Orientation::NoTransforms;
+    Ok((Picture::whole(over_white(picture), orientation), permit))
 }
 
 /// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
@@ -186,7 +205,9 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
     let reader = ImageReader::new(source).with_guessed_format();
     let reader = reader.map_err(|e| e.to_string())?;
     match reader.format() {
-        None => Err("it is not a JPEG, PNG, WebP, BMP or GIF picture".into()),
+        None => Err("it is not a JPEG, PNG, WebP, BMP, GIF or TIFF picture".into()),
+        // Only files are read by the library for them.
+        Some(ImageFormat::Avif) => Err("HEIC and AVIF pictures are read from files alone".into()),
         Some(ImageFormat::Jpeg) => {
             // Its decoder wants all bytes at once.
             let bytes = take_at_most(reader.into_inner(), MOST_BYTES).map_err(|e| e.to_string())?;
@@ -269,7 +290,7 @@ fn bytes_of_pixel(format: ImageFormat, colour: ColorType) -> u64 {
     let kept = match format {
         ImageFormat::Jpeg => 6,
         ImageFormat::WebP | ImageFormat::Gif => 4,
-        // PNG and BMP are read row by row, and nothing else is.
+        // PNG, BMP and TIFF are read row by row, and nothing else is.
         _ => 0,
     };
     let becomes = match colour {

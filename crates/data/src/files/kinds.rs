@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::heif;
+
 /// Endings of pictures that are read.
-const READ: [&str; 6] = ["jpg", "jpeg", "png", "webp", "bmp", "gif"];
+const READ: [&str; 8] = ["jpg", "jpeg", "png", "webp", "bmp", "gif", "tif", "tiff"];
+/// Endings of pictures that are read where there is a library for them.
+const HEIF: [&str; 4] = ["heic", "heif", "hif", "avif"];
+/// Where there is none.
+const NO_HEIF: &str =
+    "the library libheif, which reads them, is not here; install it (apt: libheif1, brew: libheif)";
 
 /// Endings of what shows something and is not read, with the reason.
 const NOT_READ: [(&[&str], &str); 6] = [
-    (
-        &["heic", "heif", "hif", "avif"],
-        "HEIF and AVIF pictures are not read; convert them to JPEG or PNG",
-    ),
+    (&HEIF, NO_HEIF),
     (
         &[
             "arw", "cr2", "cr3", "dng", "nef", "orf", "pef", "raf", "raw", "rw2", "srw",
@@ -21,7 +25,7 @@ const NOT_READ: [(&[&str], &str); 6] = [
     (
         &[
             "dds", "exr", "ff", "hdr", "ico", "j2k", "jp2", "jpx", "jxl", "jxr", "pbm", "pcx",
-            "pgm", "pnm", "ppm", "psd", "qoi", "tga", "tif", "tiff", "xcf",
+            "pgm", "pnm", "ppm", "psd", "qoi", "tga", "xcf",
         ],
         "pictures of this kind are not read; convert them to JPEG or PNG",
     ),
@@ -66,7 +70,7 @@ pub(crate) type Endings = BTreeMap<String, usize>;
 
 /// Whether files with this ending, in lower case, are read.
 pub(crate) fn is_read(ending: &str) -> bool {
-    READ.contains(&ending)
+    READ.contains(&ending) || (HEIF.contains(&ending) && heif::is_here())
 }
 
 /// What was passed over: first what may show something.
@@ -95,15 +99,15 @@ mod tests {
 
     #[test]
     fn kinds_are_counted_with_the_reason() {
-        let endings = [("txt", 9), ("heic", 312), ("", 1), ("mp4", 400)];
+        let endings = [("txt", 9), ("nef", 312), ("", 1), ("mp4", 400)];
         let endings = endings.map(|(e, n)| (e.to_string(), n));
         let kinds = passed_over(&Endings::from(endings));
         let counted: Vec<_> = kinds.iter().map(|k| (k.ending.as_str(), k.files)).collect();
         assert_eq!(
             counted,
-            [(".mp4", 400), (".heic", 312), (".txt", 9), ("", 1)]
+            [(".mp4", 400), (".nef", 312), (".txt", 9), ("", 1)]
         );
-        assert!(kinds[1].to_string().starts_with("312 .heic skipped: "));
+        assert!(kinds[1].to_string().starts_with("312 .nef skipped: "));
         assert!(kinds[2].why.is_none() && kinds[3].why.is_none());
     }
 

@@ -5,6 +5,7 @@
 pub(crate) mod choose;
 pub(crate) mod decode;
 mod find;
+mod heif;
 mod jpeg;
 pub(crate) mod kinds;
 mod named;

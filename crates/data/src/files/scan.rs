@@ -174,8 +174,8 @@ mod tests {
     fn what_is_not_read_is_counted() {
         let dir = TempDir::new().unwrap();
         for name in [
-            "a.HEIC",
-            "b/c.heic",
+            "a.CR2",
+            "b/c.cr2",
             "b/d.jpg",
             "notes.txt",
             "README",
@@ -184,7 +184,7 @@ mod tests {
             touch(dir.path(), name);
         }
         let found = scan(dir.path()).unwrap().others;
-        let expected = [("", 1), ("heic", 2), ("txt", 1)];
+        let expected = [("", 1), ("cr2", 2), ("txt", 1)];
         assert_eq!(found, expected.map(|(e, n)| (e.to_string(), n)).into());
     }
 

@@ -52,6 +52,8 @@ fn seeds() -> Vec<Vec<u8>> {
         palette_png(),
         written(&colour.to_rgb8().into(), ImageFormat::Bmp),
         written(&colour, ImageFormat::Bmp),
+        written(&colour, ImageFormat::Tiff),
+        written(&colour.to_luma16().into(), ImageFormat::Tiff),
         animated(&colour),
         lossless(&colour),
         LOSSY.to_vec(),
