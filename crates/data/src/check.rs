@@ -9,7 +9,7 @@ use md5::{Digest, Md5};
 use rayon::prelude::*;
 
 use crate::files::decode::decode;
-use crate::files::{Candidate, Listing};
+use crate::files::{Candidate, Listing, archive};
 use crate::open::find;
 use crate::pack::Pack;
 use crate::recognise::FoundSet;
@@ -288,7 +288,7 @@ fn check_files(
     for (name, part) in listing.parts() {
         let problem = |scratch: &mut Vec<u8>, file: &Candidate| {
             let path = file.path(&listing.root);
-            let what = match path.is_file() {
+            let what = match archive::about(&path).is_some() {
                 true => decode(&path, SMALL, scratch).err(),
                 false => Some("is missing".into()),
             };

@@ -195,7 +195,7 @@ pub enum DataError {
         why: String,
     },
     /// A file where a folder or an archive was needed.
-    #[error("{}: neither a folder, nor a packed set, nor a .tar.gz archive of CIFAR", .path.display())]
+    #[error("{}: neither a folder, nor a packed set, nor a .tar of pictures, nor a .txt that lists files, nor a .tar.gz archive of CIFAR", .path.display())]
     NotADataset {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::recognise::{FoundSet, Named, recognise};
+use crate::recognise::{FoundSet, Named, list_of, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
 use crate::{DataError, Dataset, LabelChoice, cifar, files, folder, pack, resize, shapes};
 
@@ -87,7 +87,8 @@ pub fn open(spec: &str, options: &LoadOptions) -> Result<Dataset, DataError> {
 ///
 /// `shapes`; the name of a published set (`cifar10`, `cifar100`, `svhn`, `svhn+extra`, `imagenet`, `cub200`, `dogs`),
 /// looked for in its environment variable and under `./data`; `NAME:PATH`; or a path: the folder of such a set (or its
-/// parent), a CIFAR archive, a packed set, or a folder of pictures.
+/// parent), a CIFAR archive, a packed set, a folder of pictures, a `.tar` of them, or a `.txt` that lists files (`files:PATH` for a
+/// list of another name).
 pub fn open_with_progress(
     spec: &str,
     options: &LoadOptions,
@@ -114,6 +115,13 @@ pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
     }
     if let Some(named) = Named::parse(spec) {
         return named.find();
+    }
+    if let Some(list) = list_of(spec) {
+        let path = list.to_path_buf();
+        return match list.is_file() {
+            true => Ok(FoundSet::Folder(path)),
+            false => Err(DataError::NotFound { path }),
+        };
     }
     let path = Path::new(spec);
     if !path.exists() {

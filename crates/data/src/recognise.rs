@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::archive;
 use crate::sets::{self, SetFacts, cub, dogs, imagenet, svhn};
 use crate::{DataError, cifar, pack};
 
@@ -23,7 +24,7 @@ pub(crate) enum FoundSet {
     Dogs(PathBuf),
     /// A packed set.
     Pack(PathBuf),
-    /// Any folder of pictures.
+    /// Any folder of pictures, archive of them, or list of files.
     Folder(PathBuf),
 }
 
@@ -119,8 +120,19 @@ impl<'a> Named<'a> {
     }
 }
 
+/// What stands before the path of a list of files.
+const LIST: &str = "files:";
+
+/// The list of files that `spec` names, where it says that it is one.
+pub(crate) fn list_of(spec: &str) -> Option<&Path> {
+    spec.strip_prefix(LIST).map(Path::new)
+}
+
 /// The path in what a user types for a data set; none in a name alone.
 pub fn path_of(spec: &str) -> Option<&Path> {
+    if let Some(list) = list_of(spec) {
+        return Some(list);
+    }
     match Named::parse(spec) {
         Some(named) => named.path,
         None => (spec != "shapes").then(|| Path::new(spec)),
@@ -139,6 +151,7 @@ pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
     let path = Path::new(folder).join(path);
     let text = path.to_str().filter(|_| path.exists())?;
     Some(match (named, spec.split_once(':')) {
+        (None, _) if list_of(spec).is_some() => format!("{LIST}{text}"),
         (None, _) => text.into(),
         (Some(_), typed) => format!("{}:{text}", typed.map_or(spec, |(name, _)| name)),
     })
@@ -153,7 +166,9 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<FoundSet>, DataError> {
         return Ok(Some(FoundSet::Cifar(path.into(), None)));
     }
     if !path.is_dir() {
-        return Ok(None);
+        let is_list = path.extension().is_some_and(|e| e == "txt");
+        let found = archive::is_archive(path) || is_list;
+        return Ok(found.then(|| FoundSet::Folder(path.into())));
     }
     let known = svhn::find(path)
         .map(|folder| FoundSet::Svhn(folder, false))
@@ -183,6 +198,7 @@ mod tests {
         );
         let whole = format!("{place}/pictures");
         assert_eq!(from(&whole), Some(whole.clone()), "it is absolute already");
+        assert_eq!(from("files:data"), Some(format!("files:{place}/data")));
         // Nothing to find.
         assert_eq!(
             (from("shapes"), from("gone"), from("dogs:gone")),

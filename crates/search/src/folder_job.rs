@@ -16,7 +16,7 @@ use crate::{EmbedOptions, Journal, JournalHeader, Model, PictureIndex, SearchErr
 pub struct FolderJob<'a> {
     /// The model.
     pub model: &'a Model,
-    /// The folder of pictures.
+    /// The folder of pictures, a tar archive of them, or a list of files.
     pub folder: &'a Path,
     /// Whether its sub-folders are classes.
     pub labels: LabelChoice,
@@ -78,6 +78,7 @@ pub enum FolderEvent<'a> {
 }
 
 /// How it ended.
+#[expect(clippy::large_enum_variant, reason = "there is one for a whole folder")]
 #[derive(Debug)]
 pub enum FolderOutcome {
     /// All files are done.
@@ -94,6 +95,8 @@ pub enum FolderOutcome {
 /// The files of a folder, and a journal that knows what became of each.
 #[derive(Debug)]
 pub struct FolderVectors {
+    /// What their names are relative to.
+    pub root: PathBuf,
     /// The files.
     pub files: Vec<PictureFile>,
     /// Their vectors, or why there is none.
@@ -155,6 +158,7 @@ impl FolderJob<'_> {
             return Err(self.nothing_readable(&files, &mut journal)?);
         }
         Ok(FolderOutcome::Finished(FolderVectors {
+            root: found.root,
             files,
             journal,
             dim,
@@ -212,7 +216,7 @@ impl FolderVectors {
             path,
             job.model,
             job.layer,
-            job.folder,
+            &self.root,
             self.dim,
             &self.files,
             &mut self.journal,

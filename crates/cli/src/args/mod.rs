@@ -96,8 +96,11 @@ Examples:
 A flag overrides the file given with --config, which overrides the preset.")]
 pub struct TrainArgs {
     /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
-    /// .tar.gz; or a folder of pictures [default: shapes].
+    /// .tar.gz; a folder of pictures, a .tar of them, or a .txt that lists files [default: shapes].
     pub data: Option<String>,
+    /// Learn from the files that this text names: one a line, seen from its folder, and after a tab the class if there is one.
+    #[arg(long, value_name = "LIST", conflicts_with = "data")]
+    pub files: Option<String>,
     /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU) or paper.
     #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
     pub preset: Option<Preset>,
@@ -128,6 +131,14 @@ pub struct TrainArgs {
     pub tensorboard: bool,
     #[command(flatten)]
     pub settings: SettingArgs,
+}
+
+impl TrainArgs {
+    /// The data set that was typed, if one was.
+    pub fn set(&self) -> Option<String> {
+        let list = self.files.as_ref().map(|list| format!("files:{list}"));
+        list.or_else(|| self.data.clone())
+    }
 }
 
 #[derive(Debug, Parser)]
@@ -341,5 +352,7 @@ mod tests {
         let both = train("train shapes --resume --name b");
         assert_eq!(both.resume.as_deref(), Some(""));
         assert_eq!(both.data.as_deref(), Some("shapes"));
+        let list = train("train --files a.txt");
+        assert_eq!(list.set().as_deref(), Some("files:a.txt"));
     }
 }

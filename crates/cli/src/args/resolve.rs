@@ -57,7 +57,8 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
 /// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
 fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
     let own = resumed.map(|run| run.data.set.as_str());
-    let set = args.data.as_deref().or(own).unwrap_or("shapes");
+    let typed = args.set();
+    let set = typed.as_deref().or(own).unwrap_or("shapes");
     let file = match &args.config {
         Some(file) => Some((read(file)?, file.display().to_string())),
         None => None,
@@ -82,7 +83,7 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
         .method
         .name;
     let mut config = begun_with(method)?;
-    if let Some(set) = &args.data {
+    if let Some(set) = &typed {
         config.data.set = set.clone();
         config.data.seen_from = None; // typed here, whatever the file says
     }

@@ -28,7 +28,7 @@ Interrupted, the same command goes on.")]
 pub struct EmbedArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// The folder of pictures.
+    /// The folder of pictures, a .tar of them, or a text that lists files.
     pub folder: PathBuf,
     /// The table to write; its ending says how: .parquet, .npy, .csv or .jsonl.
     #[arg(long, short, value_name = "FILE")]

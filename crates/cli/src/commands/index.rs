@@ -24,7 +24,7 @@ and a search looks at the nearest, and the share of true neighbours it finds is 
 pub struct IndexArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// The folder of pictures.
+    /// The folder of pictures, a .tar of them, or a text that lists files.
     pub folder: PathBuf,
     /// The index to write [default: the folder's name and .index, here].
     #[arg(long, short, value_name = "FILE")]

@@ -61,7 +61,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         };
         output::line(&format!("          {text}"))?;
     }
-    output::line("          or any folder of JPEG, PNG, WebP, BMP or GIF files")
+    output::line("          or any folder of JPEG, PNG, WebP, BMP, GIF or TIFF files")
 }
 
 /// The first GPU, or why there is none.

@@ -71,7 +71,7 @@ const A_RUN: usize = 330_000 * 32 * 32;
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
 fn epochs_are_open(args: &TrainArgs) -> bool {
     let quick = args.preset.is_none_or(|p| p == Preset::Quick);
-    let shapes = args.data.as_deref().is_none_or(|d| d == "shapes");
+    let shapes = args.set().is_none_or(|d| d == "shapes");
     quick && !shapes && args.config.is_none() && !args.settings.has("training.epochs")
 }
 

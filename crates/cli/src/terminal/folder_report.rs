@@ -48,8 +48,8 @@ fn labels(decided: &FolderLabels) -> Option<String> {
     use FolderLabels::*;
     match decided {
         NotWanted | TooFew => None,
-        Classes(_) => Some(format!("{decided} (not with --labels none)")),
-        LoosePictures(_) => Some(decided.to_string()),
+        Told(_) | Classes(_) => Some(format!("{decided} (not with --labels none)")),
+        ToldOfSome { .. } | Archives(_) | LoosePictures(_) => Some(decided.to_string()),
         Dates(_) | Camera(_) | Nested(_) | TooMany { .. } => {
             Some(format!("{decided}; --labels folders makes them classes"))
         }

@@ -7,7 +7,7 @@
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Seek};
+use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -16,6 +16,7 @@ use anchorhood_files::take_at_most;
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
+use super::archive;
 use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::semaphore::{Permit, Semaphore};
@@ -160,7 +161,10 @@ fn from_bytes(bytes: &[u8], side: Option<usize>) -> Result<Picture, String> {
 
 /// For squares of `side` pixels, or whole.
 fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
-    let found = path.metadata().map_err(|e| e.to_string())?;
+    let found = match path.metadata() {
+        Err(e) if e.kind() == ErrorKind::NotADirectory => return read_member(path, side, &e),
+        found => found.map_err(|e| e.to_string())?,
+    };
     if !found.is_file() {
         // Opening a pipe would wait for somebody to write to it.
         return Err("it is not a file".into());
@@ -170,8 +174,21 @@ fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
     }
     let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
     match heif::is_heif(file.fill_buf().map_err(|e| e.to_string())?) {
-        true => read_heif(&at_most(&mut file)?),
+        true => read_heif(&take_at_most(&mut file, MOST_BYTES).map_err(|e| e.to_string())?),
         false => caught(|| read_from(&mut file, side)),
+    }
+}
+
+/// A picture in an archive; `error` says what the system thinks of the path.
+fn read_member(path: &Path, side: Option<usize>, error: &Error) -> Result<Held, String> {
+    let (archive, member) = archive::find(path).ok_or_else(|| error.to_string())?;
+    let bytes = archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?;
+    if bytes.is_empty() {
+        return Err("the file is empty".into());
+    }
+    match heif::is_heif(&bytes) {
+        true => read_heif(&bytes),
+        false => caught(|| read_from(&mut Cursor::new(bytes), side)),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct PictureFile {
 /// What a folder holds.
 #[derive(Clone, Debug, Default)]
 pub struct PictureFiles {
+    /// Names are relative to this: the folder, the archive, or the folder of the list.
+    pub root: PathBuf,
     /// Sorted by name.
     pub files: Vec<PictureFile>,
     /// Folders that could not be read, each with the reason.
@@ -27,20 +29,23 @@ pub struct PictureFiles {
     pub report: FolderReport,
 }
 
-/// Every picture under `root`, found as for training (`train/` and `test/` together), without reading one. A folder
-/// without pictures is an error.
+/// Every picture under `root`, a folder or a tar archive, or of the list of files that `root` is, found as for training (`train/`
+/// and `test/` together), without reading one. A folder without pictures is an error.
 pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, DataError> {
     if !root.exists() {
         return Err(DataError::NotFound { path: root.into() });
     }
     let listing = folder::list(root, labels)?;
     let parts = listing.parts().map(|(_, part)| part);
-    let mut files: Vec<PictureFile> = parts.flat_map(|part| files_of(part, root)).collect();
+    let mut files: Vec<PictureFile> = parts
+        .flat_map(|part| files_of(part, &listing.root))
+        .collect();
     if files.is_empty() {
         return Err(listing.empty());
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(PictureFiles {
+        root: listing.root,
         files,
         unreadable: listing.unreadable,
         report: listing.report,

@@ -40,10 +40,8 @@ const NOT_READ: [(&[&str], &str); 6] = [
         "videos are not read",
     ),
     (
-        &[
-            "7z", "bz2", "gz", "rar", "tar", "tgz", "txz", "xz", "zip", "zst",
-        ],
-        "archives in a folder are not read; unpack them",
+        &["7z", "bz2", "gz", "rar", "tgz", "txz", "xz", "zip", "zst"],
+        "compressed archives are not read; unpack them, or make them .tar",
     ),
 ];
 

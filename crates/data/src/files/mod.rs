@@ -2,17 +2,20 @@
 //!
 //! Whoever knows a form on disk (a folder, ImageNet, CUB, Dogs) writes a [`Listing`]; the rest is the same for all.
 
+pub(crate) mod archive;
 pub(crate) mod choose;
 pub(crate) mod decode;
 mod find;
 mod heif;
 mod jpeg;
 pub(crate) mod kinds;
+pub(crate) mod list;
 mod named;
 mod on_demand;
 mod read;
 pub(crate) mod scan;
 mod semaphore;
+mod webdataset;
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::archive;
 use super::decode::decode;
 use super::scan::Candidate;
 
@@ -57,10 +58,7 @@ impl OnDemand {
     /// The same of its file's name and length.
     pub fn checksum_of_file(&self, i: usize) -> u32 {
         let file = &self.files[i];
-        let length = file
-            .path(&self.root)
-            .metadata()
-            .map_or(0, |about| about.len());
+        let length = archive::about(&file.path(&self.root)).map_or(0, |(length, _)| length);
         let mut sum = crc32fast::Hasher::new();
         sum.update(&length.to_le_bytes());
         sum.update(file.name.as_bytes());

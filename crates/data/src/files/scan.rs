@@ -1,13 +1,15 @@
 //! Which files of a folder are pictures, by their names, in one order on every machine.
 //!
 //! Hidden files and folders are passed over; other files that are not read are counted by the endings of their names. Links are
-//! followed, to files and to folders, but no folder is entered twice, so loops end.
+//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive is like a folder.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use super::archive::{self, Member};
 use super::kinds::{Endings, is_read};
 use super::named::{name_of, picture_named};
+use super::webdataset;
 use crate::DataError;
 
 /// Deeper than anyone sorts pictures.
@@ -51,6 +53,8 @@ pub(crate) struct Found {
     pub unreadable: Vec<(String, String)>,
     /// Files that are not read.
     pub others: Endings,
+    /// The classes of candidates, by name, where a file beside them or a list tells them.
+    pub told: BTreeMap<String, String>,
 }
 
 impl Found {
@@ -64,15 +68,17 @@ impl Found {
     }
 }
 
-/// Every picture under `root`.
+/// Every picture under `root`, a folder or an archive.
 pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
     let mut scanner = Scanner {
         found: Found::default(),
         entered: HashSet::new(),
     };
-    scanner
-        .enter(root, String::new(), 0)
-        .map_err(|e| DataError::io(root, e))?;
+    let entered = match root.is_file() {
+        true => scanner.enter_archive(root, ""),
+        false => scanner.enter(root, String::new(), 0),
+    };
+    entered.map_err(|e| DataError::io(root, e))?;
     let mut found = scanner.found;
     found.candidates.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
@@ -112,12 +118,43 @@ impl Scanner {
                 }
                 continue;
             }
+            if archive::is_archive(&path) {
+                if let Err(e) = self.enter_archive(&path, &format!("{name}/")) {
+                    self.found.unreadable.push((name, e.to_string()));
+                }
+                continue;
+            }
             let ending = ending_of(&file_name);
             match is_read(&ending) {
                 true => self.found.candidates.push(Candidate::named(name)),
                 false => *self.found.others.entry(ending).or_default() += 1,
             }
         }
+        Ok(())
+    }
+
+    fn enter_archive(&mut self, path: &Path, prefix: &str) -> std::io::Result<()> {
+        let members = archive::members(path)?;
+        let (mut pictures, mut beside): (Vec<&str>, Vec<&Member>) = (vec![], vec![]);
+        for member in members.iter() {
+            let ending = ending_of(&member.name);
+            if is_read(&ending) {
+                pictures.push(&member.name);
+            } else if webdataset::is_label(&ending) {
+                beside.push(member);
+            } else {
+                *self.found.others.entry(ending).or_default() += 1;
+            }
+        }
+        let told = webdataset::labels(path, pictures.iter().copied(), &beside);
+        let told = told
+            .into_iter()
+            .map(|(name, label)| (format!("{prefix}{name}"), label));
+        self.found.told.extend(told);
+        let named = |name: &str| Candidate::named(format!("{prefix}{name}"));
+        self.found
+            .candidates
+            .extend(pictures.into_iter().map(named));
         Ok(())
     }
 }

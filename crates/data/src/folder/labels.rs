@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::files::Candidate;
+use crate::files::scan::Found;
+use crate::files::{Candidate, archive};
 
 /// Whether sub-folders are taken for classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,17 @@ pub enum LabelChoice {
 pub enum FolderLabels {
     /// They are classes: so many.
     Classes(usize),
+    /// A list or files beside the pictures tell the classes: so many.
+    Told(usize),
+    /// They tell those of some pictures alone.
+    ToldOfSome {
+        /// How many.
+        told: usize,
+        /// All pictures.
+        pictures: usize,
+    },
+    /// They are archives, such as this one.
+    Archives(String),
     /// Labels are not wanted.
     NotWanted,
     /// There are fewer than two with pictures.
@@ -52,6 +64,12 @@ impl fmt::Display for FolderLabels {
         use FolderLabels::*;
         match self {
             Classes(n) => write!(f, "labels: the {n} sub-folders are taken for classes"),
+            Told(n) => write!(f, "labels: {n} classes, as is told beside the pictures"),
+            ToldOfSome { told, pictures } => write!(
+                f,
+                "no labels: only {told} of {pictures} pictures have one beside them"
+            ),
+            Archives(name) => write!(f, "no labels: sub-folders are archives ({name})"),
             NotWanted => write!(f, "no labels, as was asked for"),
             TooFew => write!(f, "no labels: there are no sub-folders to tell apart"),
             LoosePictures(n) => write!(f, "no labels: {n} pictures lie beside the sub-folders"),
@@ -69,30 +87,32 @@ impl fmt::Display for FolderLabels {
 /// More folders than this need three pictures each to be classes.
 const FEW: usize = 20;
 
-/// The classes among the first-level folders of `files`, which lie in a folder called `root`, where there are any; and what was
-/// decided.
-pub(super) fn decide(
-    files: &[Candidate],
-    root: &str,
-    choice: LabelChoice,
-) -> (Option<Vec<String>>, FolderLabels) {
+/// What is decided of the files found in a folder called `root`.
+pub(super) fn decide(found: &Found, root: &str, choice: LabelChoice) -> FolderLabels {
+    let (files, told) = (&found.candidates, &found.told);
+    match choice {
+        LabelChoice::None => return FolderLabels::NotWanted,
+        LabelChoice::Auto if !told.is_empty() => {
+            let classes: BTreeSet<&String> = told.values().collect();
+            return match told.len() == files.len() {
+                true => FolderLabels::Told(classes.len()),
+                false => FolderLabels::ToldOfSome {
+                    told: told.len(),
+                    pictures: files.len(),
+                },
+            };
+        }
+        LabelChoice::Auto | LabelChoice::Folders => {}
+    }
     let folders: BTreeSet<&str> = files.iter().filter_map(Candidate::first_folder).collect();
     let loose = files.iter().filter(|f| f.first_folder().is_none()).count();
     let against = match choice {
-        LabelChoice::None => Some(FolderLabels::NotWanted),
         _ if folders.len() < 2 => Some(FolderLabels::TooFew),
         _ if loose > 0 => Some(FolderLabels::LoosePictures(loose)),
-        LabelChoice::Folders => None,
         LabelChoice::Auto => against(files, &folders, root),
+        LabelChoice::Folders | LabelChoice::None => None,
     };
-    match against {
-        Some(against) => (None, against),
-        None => {
-            let classes: Vec<String> = folders.into_iter().map(str::to_owned).collect();
-            let decided = FolderLabels::Classes(classes.len());
-            (Some(classes), decided)
-        }
-    }
+    against.unwrap_or(FolderLabels::Classes(folders.len()))
 }
 
 /// What speaks against classes.
@@ -102,6 +122,9 @@ fn against(files: &[Candidate], folders: &BTreeSet<&str>, root: &str) -> Option<
         let example = folders.iter().find(|name| is(name))?;
         (of_kind * 4 >= folders.len() * 3).then(|| example.to_string())
     };
+    if let Some(name) = most(&|name| archive::is_archive(name.as_ref())) {
+        return Some(FolderLabels::Archives(name));
+    }
     if let Some(name) = most(&is_date) {
         return Some(FolderLabels::Dates(name));
     }
@@ -171,10 +194,16 @@ fn divided_again(files: &[Candidate], folders: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn decided(root: &str, names: &[&str]) -> FolderLabels {
+    fn found(names: &[&str]) -> Found {
         let named = |name: &&str| Candidate::named(name.to_string());
-        let files: Vec<Candidate> = names.iter().map(named).collect();
-        decide(&files, root, LabelChoice::Auto).1
+        Found {
+            candidates: names.iter().map(named).collect(),
+            ..Found::default()
+        }
+    }
+
+    fn decided(root: &str, names: &[&str]) -> FolderLabels {
+        decide(&found(names), root, LabelChoice::Auto)
     }
 
     #[test]
@@ -225,6 +254,11 @@ mod tests {
             decided("x", &["a/1.jpg", "b/2.jpg", "c.jpg"]),
             FolderLabels::LoosePictures(1)
         );
+        let shards = ["a.tar/1.jpg", "b.tar/2.jpg"];
+        assert_eq!(
+            decided("x", &shards),
+            FolderLabels::Archives("a.tar".into())
+        );
         let many: Vec<String> = (0..30).map(|i| format!("person {i}/1.jpg")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let (folders, pictures) = (30, 30);
@@ -236,9 +270,20 @@ mod tests {
 
     #[test]
     fn who_says_so_is_heeded() {
-        let files = ["2018/a.jpg", "2019/b.jpg"].map(|n| Candidate::named(n.into()));
-        let decide = |choice| decide(&files, "x", choice);
-        assert_eq!(decide(LabelChoice::Folders).1, FolderLabels::Classes(2));
-        assert_eq!(decide(LabelChoice::None), (None, FolderLabels::NotWanted));
+        let mut found = found(&["2018/a.jpg", "2019/b.jpg"]);
+        let folders = FolderLabels::Classes(2);
+        assert_eq!(decide(&found, "x", LabelChoice::Folders), folders);
+        let none = FolderLabels::NotWanted;
+        assert_eq!(decide(&found, "x", LabelChoice::None), none);
+        found.told.insert("2018/a.jpg".into(), "cat".into());
+        let (told, pictures) = (1, 2);
+        let some = FolderLabels::ToldOfSome { told, pictures };
+        assert_eq!(decide(&found, "x", LabelChoice::Auto), some);
+        found.told.insert("2019/b.jpg".into(), "dog".into());
+        assert_eq!(
+            decide(&found, "x", LabelChoice::Auto),
+            FolderLabels::Told(2)
+        );
+        assert_eq!(decide(&found, "x", LabelChoice::Folders), folders);
     }
 }

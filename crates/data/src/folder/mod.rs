@@ -1,5 +1,6 @@
 //! A folder of pictures: someone's own photographs, flat or nested, with or without classes.
 //!
+//! * A tar archive is like a folder, and a list of files names them itself.
 //! * Classes are the first-level sub-folders, if they [look like classes](labels): at least two with pictures, none beside them, and
 //!   neither dates nor places.
 //! * `train/` with `test/` or `val/` gives the two parts; otherwise, where there are classes, a share is held out.
@@ -18,15 +19,22 @@ pub use labels::{FolderLabels, LabelChoice};
 use crate::DataError;
 use crate::files::kinds::passed_over;
 use crate::files::scan::{Found, scan};
-use crate::files::{Candidate, FolderReport, Listing, Part};
+use crate::files::{Candidate, FolderReport, Listing, Part, archive, list};
 
 /// Side of the pictures unless another is asked for.
 pub const SIZE: usize = 32;
 
-/// The pictures under `root`.
+/// The pictures under `root`, a folder or an archive, or of the list that `root` is.
 pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataError> {
     let name = name_of(root);
-    let (train, test, found, decided) = parts(root, &name, labels)?;
+    let is_list = root.is_file() && !archive::is_archive(root);
+    let (folder, (train, test, found, decided)) = match is_list {
+        true => {
+            let (folder, found) = list::read(root)?;
+            (folder, one_part(found, &name, labels))
+        }
+        false => (root.into(), parts(root, &name, labels)?),
+    };
     if labels == LabelChoice::Folders && !matches!(decided, FolderLabels::Classes(_)) {
         return Err(DataError::BadOption {
             option: "labels",
@@ -35,7 +43,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
     }
     Ok(Listing {
         name,
-        root: root.into(),
+        root: folder,
         holds_out: test.is_none(),
         train,
         test,
@@ -51,16 +59,17 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
 /// The folder's own name, also when it was given as `.`.
 fn name_of(root: &Path) -> String {
     let full = root.canonicalize().unwrap_or_else(|_| root.into());
-    full.file_name()
-        .map_or_else(|| "pictures".into(), |n| n.to_string_lossy().into_owned())
+    let name = match full.is_dir() {
+        true => full.file_name(),
+        false => full.file_stem(),
+    };
+    name.map_or_else(|| "pictures".into(), |n| n.to_string_lossy().into_owned())
 }
 
 /// The files to train on, those to test on, what else was found, and whether there are classes.
-fn parts(
-    root: &Path,
-    name: &str,
-    labels: LabelChoice,
-) -> Result<(Part, Option<Part>, Found, FolderLabels), DataError> {
+type Parts = (Part, Option<Part>, Found, FolderLabels);
+
+fn parts(root: &Path, name: &str, labels: LabelChoice) -> Result<Parts, DataError> {
     for test in ["test", "val"] {
         if !(root.join("train").is_dir() && root.join(test).is_dir()) {
             continue;
@@ -70,41 +79,60 @@ fn parts(
             return Ok(given_parts(a, b, test, labels));
         }
     }
-    let mut found = scan(root)?;
-    let (classes, decided) = labels::decide(&found.candidates, name, labels);
-    let whole = part(std::mem::take(&mut found.candidates), None, classes);
-    Ok((whole, None, found, decided))
+    Ok(one_part(scan(root)?, name, labels))
+}
+
+fn one_part(mut found: Found, name: &str, labels: LabelChoice) -> Parts {
+    let decided = labels::decide(&found, name, labels);
+    let each = class_of_each(&found, &decided);
+    let classes = each.as_ref().map(|each| sorted(each.iter()));
+    let files = std::mem::take(&mut found.candidates);
+    let whole = classed(files, None, each.zip(classes));
+    (whole, None, found, decided)
 }
 
 /// Both parts number their classes alike: by the names of either, sorted.
-fn given_parts(
-    mut train: Found,
-    mut test: Found,
-    test_name: &str,
-    labels: LabelChoice,
-) -> (Part, Option<Part>, Found, FolderLabels) {
-    let (classes, decided) = labels::decide(&train.candidates, "train", labels);
-    let others = classes_of(&test.candidates, 1);
-    let union = |a: &Vec<String>, b: Option<&Vec<String>>| {
-        let all: BTreeSet<&String> = a.iter().chain(b.into_iter().flatten()).collect();
-        all.into_iter().cloned().collect::<Vec<String>>()
-    };
-    let both = classes
-        .as_ref()
-        .map(|classes| union(classes, others.as_ref()));
-    let of_test = both.clone().filter(|_| others.is_some());
-    let train_part = part(std::mem::take(&mut train.candidates), Some("train"), both);
-    let test_part = part(
-        std::mem::take(&mut test.candidates),
-        Some(test_name),
-        of_test,
+fn given_parts(mut train: Found, mut test: Found, test_name: &str, labels: LabelChoice) -> Parts {
+    let decided = labels::decide(&train, "train", labels);
+    let (of_train, of_test) = (
+        class_of_each(&train, &decided),
+        class_of_each(&test, &decided),
     );
+    let both = of_train.iter().flatten().chain(of_test.iter().flatten());
+    let both = sorted(both);
+    let (files, others) = (
+        std::mem::take(&mut train.candidates),
+        std::mem::take(&mut test.candidates),
+    );
+    // Without classes in train there is nothing to compare those of the test part with.
+    let of_test = of_test.filter(|_| of_train.is_some());
+    let test_part = classed(
+        others,
+        Some(test_name),
+        of_test.map(|of| (of, both.clone())),
+    );
+    let train_part = classed(files, Some("train"), of_train.map(|of| (of, both)));
     (
         train_part,
         Some(test_part),
         train.counted_with(&test),
         decided,
     )
+}
+
+/// The class of each candidate, where it was decided that there are classes and all have one.
+fn class_of_each(found: &Found, decided: &FolderLabels) -> Option<Vec<String>> {
+    let files = found.candidates.iter();
+    match decided {
+        FolderLabels::Classes(_) => files.map(|f| f.first_folder().map(str::to_owned)).collect(),
+        FolderLabels::Told(_) => files.map(|f| found.told.get(&f.name).cloned()).collect(),
+        _ => None,
+    }
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let all: BTreeSet<&String> = names.collect();
+    all.into_iter().cloned().collect()
 }
 
 /// The first-level folders, if every picture lies in one and there are at least `least`.
@@ -115,19 +143,26 @@ pub(crate) fn classes_of(candidates: &[Candidate], least: usize) -> Option<Vec<S
 }
 
 /// Files with the class that their first folder says, named from one folder further up.
-pub(crate) fn part(
+pub(crate) fn part(files: Vec<Candidate>, under: &str, classes: Vec<String>) -> Part {
+    let each = files
+        .iter()
+        .map(|f| f.first_folder().unwrap_or_default().to_owned());
+    let each = each.collect();
+    classed(files, Some(under), Some((each, classes)))
+}
+
+/// Files with the class of each and the sorted names of all, named from one folder further up.
+fn classed(
     files: Vec<Candidate>,
     under: Option<&str>,
-    classes: Option<Vec<String>>,
+    classes: Option<(Vec<String>, Vec<String>)>,
 ) -> Part {
-    let class = |file: &Candidate| {
-        let (classes, folder) = (classes.as_deref()?, file.first_folder()?);
-        let found = classes.binary_search_by(|c| c.as_str().cmp(folder));
-        Some(found.unwrap_or(0) as u32)
-    };
-    let values = match &classes {
-        Some(_) => files.iter().map(|f| class(f).unwrap_or(0)).collect(),
-        None => Vec::new(),
+    let (values, classes) = match classes {
+        Some((each, all)) => {
+            let number = |class: &String| all.binary_search(class).unwrap_or(0) as u32;
+            (each.iter().map(number).collect(), Some(all))
+        }
+        None => (Vec::new(), None),
     };
     let files = match under {
         Some(folder) => files.into_iter().map(|f| f.under(folder)).collect(),

@@ -278,6 +278,88 @@ fn folders_by_date_are_no_classes_unless_somebody_says_so() {
     assert!(message.contains("1 pictures lie beside"), "{message}");
 }
 
+/// Shards of WebDataset in a folder, one of them alone, and the same pictures packed and on demand.
+#[test]
+fn archives_are_read_like_folders() {
+    use crate::files::archive::tests::write;
+    let dir = TempDir::new().unwrap();
+    let colours = [[200, 0, 0], [0, 200, 0], [0, 0, 200], [9, 9, 9]];
+    let pictures = colours.map(|c| encoded(&plain(c), ImageFormat::Png));
+    let [a, b, c, d] = pictures.each_ref().map(Vec::as_slice);
+    let shard = dir.path().join("0.tar");
+    write(
+        &shard,
+        &[("a.png", a), ("a.cls", b"1"), ("b.png", b), ("b.cls", b"0")],
+    );
+    let json = br#"{"label": 1}"#;
+    write(
+        &dir.path().join("1.tar"),
+        &[("c.png", c), ("c.json", json), ("c.txt", b"x")],
+    );
+    let options = LoadOptions {
+        held_out: 0.0,
+        ..LoadOptions::default()
+    };
+    let load = |root: &Path, most| {
+        let listing = list(root, LabelChoice::Auto).unwrap();
+        open_within(listing, &options, QUIET, most).unwrap()
+    };
+    let data = load(dir.path(), u64::MAX);
+    assert_eq!(
+        data.train.names,
+        ["0.tar/a.png", "0.tar/b.png", "1.tar/c.png"]
+    );
+    assert_eq!(data.report.labels, Some(FolderLabels::Told(2)));
+    let labels = data.train.labels.as_ref().unwrap();
+    assert_eq!(
+        (labels.classes(), labels.values()),
+        (&["0".into(), "1".into()][..], &[1, 0, 1][..])
+    );
+    for (i, colour) in colours[..3].iter().enumerate() {
+        assert_eq!(quarters(data.train.pictures.picture(i)), [*colour; 4]);
+    }
+    assert_eq!(
+        load(dir.path(), 1).train.pictures.raw(),
+        data.train.pictures.raw()
+    );
+    let packed = dir.path().join("x.pack");
+    crate::pack(dir.path().to_str().unwrap(), &packed, None, false, QUIET).unwrap();
+    let packed = crate::open(packed.to_str().unwrap(), &options).unwrap();
+    assert_eq!(packed.train.pictures.raw(), data.train.pictures.raw());
+    assert_eq!(load(&shard, u64::MAX).train.names, ["a.png", "b.png"]);
+    // Without labels beside all of them there are none, and archives are no classes.
+    write(&dir.path().join("1.tar"), &[("d.png", d)]);
+    assert!(load(dir.path(), u64::MAX).train.labels.is_none());
+    fs::write(dir.path().join("2.tar"), b"no archive").unwrap();
+    let unreadable = list(dir.path(), LabelChoice::Auto).unwrap().unreadable;
+    assert_eq!(unreadable[0].0, "2.tar");
+}
+
+#[test]
+fn a_list_names_files_anywhere() {
+    let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    png(dir.path(), "sub/a.png");
+    png(elsewhere.path(), "b.png");
+    let list = dir.path().join("mine.txt");
+    let there = elsewhere.path().join("b.png");
+    let text = format!("sub/a.png\tx\n{}\ty\n", there.display());
+    fs::write(&list, text).unwrap();
+    let options = LoadOptions {
+        held_out: 0.0,
+        ..LoadOptions::default()
+    };
+    for spec in [
+        list.display().to_string(),
+        format!("files:{}", list.display()),
+    ] {
+        let data = crate::open(&spec, &options).unwrap();
+        assert_eq!(data.name, "mine");
+        assert_eq!(data.train.labels.unwrap().classes(), ["x", "y"]);
+        assert!(data.train.names.contains(&"sub/a.png".to_string()));
+        assert!(crate::check(&spec, QUIET).unwrap().is_whole());
+    }
+}
+
 #[test]
 fn one_folder_or_loose_pictures_are_no_classes() {
     let dir = TempDir::new().unwrap();

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::format::{Entry, Index, PIXELS_START, PREPROCESSING, PartIndex, header};
 use super::read::Pack;
-use crate::files::{Candidate, Listing, Picture};
+use crate::files::{Candidate, Listing, Picture, archive};
 use crate::open::{find, whole};
 use crate::recognise::FoundSet;
 use crate::resize::to_square;
@@ -195,9 +195,7 @@ impl Source {
 
 /// What tells one state of a file from another.
 fn mark(root: &Path, file: &Candidate) -> String {
-    let about = file.path(root).metadata().ok();
-    let length = about.as_ref().map_or(0, |m| m.len());
-    let time = about.and_then(|m| m.modified().ok());
+    let (length, time) = archive::about(&file.path(root)).unwrap_or_default();
     let time = time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
     format!(
         "{} {length} {}\n",

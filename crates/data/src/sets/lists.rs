@@ -8,7 +8,7 @@ use crate::DataError;
 use crate::files::{Listing, Part};
 
 /// The text of a file of at most `most` bytes.
-pub(super) fn read_text(path: &Path, most: u64) -> Result<String, DataError> {
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, DataError> {
     let bytes = read_at_most(path, most).map_err(|e| DataError::io(path, e))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

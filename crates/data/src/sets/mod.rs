@@ -7,7 +7,7 @@ pub(crate) mod cub;
 pub(crate) mod dogs;
 mod facts;
 pub(crate) mod imagenet;
-mod lists;
+pub(crate) mod lists;
 pub(crate) mod svhn;
 mod unpack;
 

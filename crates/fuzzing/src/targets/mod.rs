@@ -1,5 +1,6 @@
 //! One file for each reader: what it is given, and what is done with the result.
 
+mod archive;
 mod autotune;
 mod checkpoint;
 mod cifar;
@@ -10,6 +11,7 @@ mod http;
 mod index;
 mod journal;
 mod labels;
+mod list;
 mod lists;
 mod mat;
 mod metrics;
@@ -39,6 +41,8 @@ pub const ALL: &[Target] = &[
     mat::TARGET,
     pickle::TARGET,
     pictures::TARGET,
+    archive::TARGET,
+    list::TARGET,
     config::TARGET,
     seen::TARGET,
     finished::TARGET,
