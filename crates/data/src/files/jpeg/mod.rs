@@ -1,9 +1,11 @@
 //! What is done with JPEG files beside decoding them whole: is a file all there ([`whole`]), and how is a large one read that
 //! is to become small ([`shrunk`])?
 
+mod blocks;
 mod huffman;
 mod markers;
 mod means;
+mod plane;
 mod shrunk;
 mod whole;
 

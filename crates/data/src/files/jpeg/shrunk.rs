@@ -7,11 +7,13 @@
 //! Files of brightness alone, or of brightness and two colours, with Huffman codes, are read; a progressive one at an eighth
 //! alone. For all others, and for any damage, the answer is none: a whole decoder then says what it thinks of the file.
 
+use super::blocks::{ScanPart, Told};
 use super::huffman::{Bits, Huffman, Skipper};
 use super::markers::{
     BASELINE, Component, EOI, EXTENDED, Frame, PROGRESSIVE, SOI, SOS, Scan, Walk,
 };
 use super::means::Waves;
+use super::plane::Plane;
 
 /// How much smaller a picture is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,48 +103,6 @@ struct Reader<'a> {
     /// Units between two restarts; 0 where there are none.
     restart: usize,
     bits: Bits,
-}
-
-/// The values of a component.
-struct Plane {
-    component: Component,
-    /// Values a side of what becomes of a block: 1, 2, 4 or 8.
-    side: usize,
-    /// Values in a row, with those of blocks that reach over the edge.
-    stride: usize,
-    values: Vec<u8>,
-    /// A progressive file's first coefficients so far, block by block.
-    first: Vec<i32>,
-    /// Whether a scan had it.
-    seen: bool,
-}
-
-impl Plane {
-    fn new(frame: &Frame, component: Component, shrink: Shrink) -> Self {
-        let (across, down) = frame.most_sampled();
-        let less = (across / component.across).min(down / component.down);
-        let side = match (frame.progressive, less) {
-            // There is only one value of a block.
-            (true, _) => 1,
-            (false, 1) => 8 / shrink.by(),
-            (false, 2) => (16 / shrink.by()).min(8),
-            (false, _) => (32 / shrink.by()).min(8),
-        };
-        let (wide, high) = frame.units();
-        let (wide, high) = (wide * component.across, high * component.down);
-        let first = match frame.progressive {
-            true => vec![0; wide * high],
-            false => vec![],
-        };
-        Plane {
-            component,
-            side,
-            stride: wide * side,
-            values: vec![0; wide * high * side * side],
-            first,
-            seen: false,
-        }
-    }
 }
 
 impl<'a> Reader<'a> {
@@ -301,135 +261,6 @@ impl<'a> Reader<'a> {
             *pixel = to_rgb(light[x / each], blue[x / each_blue], red[x / each_red]);
         }
     }
-}
-
-/// Zero of a component, and a half for rounding.
-const MIDDLE: f32 = 128.5;
-
-/// What a scan has of one component.
-struct ScanPart<'a> {
-    plane: usize,
-    /// Codes of first coefficients; a scan that adds bits to them needs none.
-    first: Option<&'a Huffman>,
-    /// Codes of the others, where they are here.
-    others: Option<&'a Huffman>,
-    told: Told,
-    /// The first coefficient of the block before.
-    before: i32,
-}
-
-/// What is told of a block, and what becomes of it.
-enum Told {
-    /// Bits of its first coefficient: which of them were told before, and which are now.
-    First(Waves<1>, u8),
-    /// All, of which the mean is kept.
-    Mean(Waves<1>, Skipper),
-    /// All, of which means of parts are kept.
-    Means4(Box<Waves<4>>),
-    Means16(Box<Waves<16>>),
-    Means64(Box<Waves<64>>),
-}
-
-impl ScanPart<'_> {
-    #[inline(always)]
-    fn block(&mut self, bits: &mut Bits, plane: &mut Plane, y: usize, x: usize) -> Option<()> {
-        bits.refill();
-        let before = &mut self.before;
-        match &self.told {
-            Told::First(waves, approximation) => {
-                let (told, now) = (approximation >> 4, approximation & 15);
-                let first = plane.first.get_mut(y * plane.stride + x)?;
-                match told {
-                    0 => *first = next_first(self.first?, bits, before)? << now,
-                    _ => {
-                        *first |= (bits.peek(1) as i32) << now;
-                        bits.skip(1);
-                    }
-                }
-                let first = *first;
-                plane.put(y, x, waves, first, |_| Some(()))
-            }
-            Told::Mean(waves, skipper) => {
-                let first = next_first(self.first?, bits, before)?;
-                let others = self.others?;
-                plane.put(y, x, waves, first, |_| skipper.skip_block(others, bits))
-            }
-            Told::Means4(waves) => {
-                let first = next_first(self.first?, bits, before)?;
-                let others = self.others?;
-                plane.put(y, x, waves, first, |m| add_others(waves, others, bits, m))
-            }
-            Told::Means16(waves) => {
-                let first = next_first(self.first?, bits, before)?;
-                let others = self.others?;
-                plane.put(y, x, waves, first, |m| add_others(waves, others, bits, m))
-            }
-            Told::Means64(waves) => {
-                let first = next_first(self.first?, bits, before)?;
-                let others = self.others?;
-                plane.put(y, x, waves, first, |m| add_others(waves, others, bits, m))
-            }
-        }
-    }
-}
-
-impl Plane {
-    /// The values of a block: from its first coefficient, and from what `add` adds.
-    #[inline(always)]
-    fn put<const A: usize>(
-        &mut self,
-        y: usize,
-        x: usize,
-        waves: &Waves<A>,
-        first: i32,
-        add: impl FnOnce(&mut [f32; A]) -> Option<()>,
-    ) -> Option<()> {
-        let mut means = [MIDDLE; A];
-        waves.add(0, first, &mut means);
-        add(&mut means)?;
-        let side = const { A.isqrt() };
-        for (row, means) in means.chunks_exact(side).enumerate() {
-            let at = (y * side + row) * self.stride + x * side;
-            for (value, mean) in self.values.get_mut(at..at + side)?.iter_mut().zip(means) {
-                *value = *mean as u8;
-            }
-        }
-        Some(())
-    }
-}
-
-/// A block's first coefficient, which is told as its difference from the one before.
-#[inline(always)]
-fn next_first(codes: &Huffman, bits: &mut Bits, before: &mut i32) -> Option<i32> {
-    let size = codes.symbol(bits).filter(|size| *size < 16)?;
-    *before = before.wrapping_add(bits.value(size.into()));
-    Some(*before)
-}
-
-#[inline(always)]
-fn add_others<const A: usize>(
-    waves: &Waves<A>,
-    codes: &Huffman,
-    bits: &mut Bits,
-    means: &mut [f32; A],
-) -> Option<()> {
-    let mut k = 1;
-    while k < 64 {
-        bits.refill();
-        let symbol = codes.symbol(bits)?;
-        let (run, size) = (usize::from(symbol >> 4), u32::from(symbol & 15));
-        match (run, size) {
-            (0..15, 0) => return Some(()),
-            (_, 0) => k += 16,
-            (run, size) => {
-                k += run;
-                (k < 64).then_some(())?;
-                waves.add(k, bits.value(size), means);
-                k += 1;
-            }
-        }
-    }
-    (k == 64).then_some(())
 }
 
 /// The bytes of a scan between restarts.
