@@ -94,6 +94,7 @@ fn words(case: &Case) -> Vec<u8> {
         channels: case.channels,
         bf16: false,
         ring: 0,
+        slot: 0,
         seed: 0x1234_5678_9abc_def0,
         mean: MEAN,
         std: STD,
@@ -130,7 +131,16 @@ fn words(case: &Case) -> Vec<u8> {
         out.extend([p.order, p.grey, p.flip, p.blur.to_bits(), p.solarise]);
         let mut seen = vec![0.0; h * w * 3];
         let picture = &bytes[*index as usize * h * w * 3..][..h * w * 3];
-        augment(picture, h, w, &case.how, &draws, MEAN, STD, &mut seen);
+        augment(
+            picture,
+            [h, w],
+            [h, w],
+            &case.how,
+            &draws,
+            MEAN,
+            STD,
+            &mut seen,
+        );
         for pixel in seen.chunks_exact(3) {
             values.extend(pixel);
             values.extend(std::iter::repeat_n(0.0, case.channels as usize - 3));

@@ -17,7 +17,9 @@ fn main() {
             let start = Instant::now();
             for item in 0..1000 {
                 let draws = Draws::new(0, Stream::Augment, round, item);
-                augment(&picture, 32, 32, &how, &draws, [0.5; 3], [0.2; 3], &mut out);
+                augment(
+                    &picture, [32; 2], [32; 2], &how, &draws, [0.5; 3], [0.2; 3], &mut out,
+                );
             }
             start.elapsed().as_secs_f64() * 1e6 / 1000.0
         })

@@ -28,6 +28,7 @@
 pub mod augment;
 mod check;
 mod cifar;
+mod crops;
 mod encode;
 mod error;
 mod files;
@@ -51,6 +52,7 @@ mod validation;
 
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
+pub use crops::CropsFrom;
 pub use encode::{encode_jpeg, encode_png};
 pub use error::DataError;
 pub use files::{

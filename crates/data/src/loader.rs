@@ -270,52 +270,59 @@ impl Work {
         batch
             .indices
             .extend_from_slice(&order[start..start + self.feed.batch]);
-        let one = self.feed.pictures.picture_len();
+        let (one, item) = (
+            self.feed.pictures.picture_len(),
+            self.feed.pictures.item_len(),
+        );
         let views = self.feed.views.count();
         batch.pixels.resize(views * self.feed.batch * one, 0.0);
         if self.feed.pictures.is_resident() {
             self.see_resident(batch, one);
         } else {
-            self.decode(&batch.indices, one, bytes);
-            self.see_decoded(batch, one, bytes);
+            self.decode(&batch.indices, item, bytes);
+            self.see_decoded(batch, one, item, bytes);
         }
     }
 
     fn see_resident(&self, batch: &mut Batch, one: usize) {
         let (pictures, epoch) = (&self.feed.pictures, batch.epoch);
         let views = batch.pixels.chunks_exact_mut(self.feed.batch * one);
+        let mut unused = vec![];
         for (view, outs) in views.enumerate() {
             for (&i, out) in batch.indices.iter().zip(outs.chunks_exact_mut(one)) {
-                self.see(epoch, i, view, pictures.picture(i as usize), out);
+                let item = pictures.item_in(i as usize, &mut unused);
+                self.see(epoch, i, view, item, out);
             }
         }
     }
 
     /// Decoding takes many times as long as augmenting, and batches wait for each other: every core helps with each.
-    fn decode(&self, indices: &[u32], one: usize, bytes: &mut Vec<u8>) {
-        bytes.resize(indices.len() * one, 0);
-        let outs = bytes.par_chunks_exact_mut(one);
+    fn decode(&self, indices: &[u32], item: usize, bytes: &mut Vec<u8>) {
+        bytes.resize(indices.len() * item, 0);
+        let outs = bytes.par_chunks_exact_mut(item);
         let pairs = indices.par_iter().zip(outs);
         pairs.for_each_init(Vec::new, |scratch, (&i, out)| {
-            out.copy_from_slice(self.feed.pictures.picture_in(i as usize, scratch));
+            out.copy_from_slice(self.feed.pictures.item_in(i as usize, scratch));
         });
     }
 
-    fn see_decoded(&self, batch: &mut Batch, one: usize, bytes: &[u8]) {
+    fn see_decoded(&self, batch: &mut Batch, one: usize, item: usize, bytes: &[u8]) {
         let (epoch, indices) = (batch.epoch, &batch.indices);
         let outs = batch.pixels.par_chunks_exact_mut(one).enumerate();
         outs.for_each(|(k, out)| {
             let (view, b) = (k / indices.len(), k % indices.len());
-            self.see(epoch, indices[b], view, &bytes[b * one..][..one], out);
+            self.see(epoch, indices[b], view, &bytes[b * item..][..item], out);
         });
     }
 
-    /// A view of picture `i` in an epoch.
-    fn see(&self, epoch: u64, i: u32, view: usize, picture: &[u8], out: &mut [f32]) {
+    /// A view of item `i` in an epoch.
+    fn see(&self, epoch: u64, i: u32, view: usize, item: &[u8], out: &mut [f32]) {
+        let pictures = &self.feed.pictures;
+        let (from, pixels) = pictures.seen_of(item);
         augment(
-            picture,
-            self.feed.pictures.height(),
-            self.feed.pictures.width(),
+            pixels,
+            from,
+            [pictures.height(), pictures.width()],
             &self.feed.views.settings()[view],
             &view_draws(self.feed.seed, epoch, i, view as u32),
             self.feed.mean,
@@ -387,8 +394,8 @@ mod tests {
                 let how = Augmentation::default();
                 augment(
                     pictures.picture(i as usize),
-                    8,
-                    8,
+                    [8; 2],
+                    [8; 2],
                     &how,
                     &draws,
                     MEAN,
@@ -427,7 +434,7 @@ mod tests {
                 for (&i, got) in three.indices.iter().zip(pixels.chunks_exact(192)) {
                     let draws = view_draws(7, three.epoch, i, v as u32);
                     let picture = pictures.picture(i as usize);
-                    augment(picture, 8, 8, how, &draws, MEAN, STD, &mut seen);
+                    augment(picture, [8; 2], [8; 2], how, &draws, MEAN, STD, &mut seen);
                     assert_eq!(got, seen);
                 }
             }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::recognise::{FoundSet, Named, list_of, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
-use crate::{DataError, Dataset, LabelChoice, cifar, files, folder, pack, resize, shapes};
+use crate::{
+    CropsFrom, DataError, Dataset, LabelChoice, cifar, files, folder, pack, resize, shapes,
+};
 
 /// Names of the data sets that need no path.
 pub const NAMES: [&str; 7] = [
@@ -32,6 +34,8 @@ pub struct LoadOptions {
     pub held_out: f32,
     /// Whether sub-folders of a folder are classes.
     pub labels: LabelChoice,
+    /// What crops of a folder's pictures are cut from.
+    pub crops: CropsFrom,
     /// How many training pictures `shapes` draws.
     pub shapes_train: usize,
     /// How many test pictures `shapes` draws.
@@ -48,6 +52,7 @@ impl Default for LoadOptions {
             validation: None,
             held_out: 0.1,
             labels: LabelChoice::Auto,
+            crops: CropsFrom::Picture,
             shapes_train: 5000,
             shapes_test: 1000,
         }

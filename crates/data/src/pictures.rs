@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
+use crate::crops::{self, Crops};
 use crate::store::{ChecksumOf, Store};
 use crate::{DataError, FolderReport};
 
@@ -23,6 +24,8 @@ pub struct Pictures {
     chosen: Option<Arc<Vec<u32>>>,
     /// All of them side by side, made when first asked for.
     gathered: Arc<OnceLock<Vec<u8>>>,
+    /// What crops are cut from, where it is more than the pictures.
+    crops: Option<Arc<Crops>>,
 }
 
 impl Pictures {
@@ -55,7 +58,14 @@ impl Pictures {
             start: 0,
             chosen: None,
             gathered: Arc::default(),
+            crops: None,
         }
+    }
+
+    /// With what crops are cut from, for every picture of the store. They are squares.
+    pub(crate) fn with_crops(mut self, crops: Option<Crops>) -> Self {
+        self.crops = crops.map(Arc::new);
+        self
     }
 
     /// How many pictures.
@@ -81,6 +91,42 @@ impl Pictures {
     /// Bytes of one picture.
     pub fn picture_len(&self) -> usize {
         self.height * self.width * 3
+    }
+
+    /// Whether crops are cut from more than the pictures: an item, what a crop is cut from, is then a slot that begins with its
+    /// rows and columns, u32 each; otherwise it is the picture.
+    pub fn items_are_slots(&self) -> bool {
+        self.crops.is_some()
+    }
+
+    /// Bytes of an item.
+    pub fn item_len(&self) -> usize {
+        match self.crops {
+            Some(_) => crops::slot_len(self.height),
+            None => self.picture_len(),
+        }
+    }
+
+    /// The bytes of item `i`: where they lie, or decoded into `scratch`. Panics if there is no such item.
+    pub fn item_in<'a>(&'a self, i: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let one = self.item_len();
+        match self.crops.as_deref() {
+            None => self.picture_in(i, scratch),
+            Some(Crops::Slots(slots)) => &slots[self.place(i) * one..][..one],
+            Some(Crops::OnDemand) => {
+                scratch.resize(one, 0);
+                self.store.fill_slot(self.place(i), scratch);
+                scratch
+            }
+        }
+    }
+
+    /// Rows, columns and pixels of an item.
+    pub(crate) fn seen_of<'a>(&self, item: &'a [u8]) -> ([usize; 2], &'a [u8]) {
+        match self.crops {
+            Some(_) => crops::parse(item),
+            None => ([self.height, self.width], item),
+        }
     }
 
     /// Whether every picture's bytes are there already, in memory or in a mapped file. Otherwise each is decoded from its

@@ -34,37 +34,41 @@ pub(crate) fn to_square(
     size: usize,
     out: &mut [u8],
 ) -> Result<(), String> {
-    square(rgb, width.into(), height.into(), size, out)
+    to_rectangle(rgb, width.into(), height.into(), [size, size], out)
 }
 
-fn square(
+/// Fills `out` (`to[0]` rows, `to[1]` columns) from the largest part around the picture's centre that has this shape.
+pub(crate) fn to_rectangle(
     rgb: &[u8],
     columns: Extent,
     rows: Extent,
-    size: usize,
+    to: [usize; 2],
     out: &mut [u8],
 ) -> Result<(), String> {
     let (width, height) = (columns.pixels, rows.pixels);
-    let side = width.min(height);
-    if side == 0 || size == 0 || rgb.len() != width * height * 3 || out.len() != size * size * 3 {
+    let [to_rows, to_columns] = to;
+    let nothing = width.min(height).min(to_rows).min(to_columns) == 0;
+    if nothing || rgb.len() != width * height * 3 || out.len() != to_rows * to_columns * 3 {
         return Err(format!(
             "{} bytes do not make a picture of {width}×{height}×3",
             rgb.len()
         ));
     }
-    if width == height && side == size {
+    if [height, width] == to {
         out.copy_from_slice(rgb);
         return Ok(());
     }
-    let side = columns.seen.min(rows.seen);
-    let (mut across, down) = (Axis::new(columns, side, size), Axis::new(rows, side, size));
+    let ratio = to_columns as f64 / to_rows as f64;
+    let wide = columns.seen.min(rows.seen * ratio);
+    let mut across = Axis::new(columns, wide, to_columns);
+    let down = Axis::new(rows, wide / ratio, to_rows);
     // Only the columns that some output pixel sees.
-    let (first, last) = (across.taps[0].start, across.taps[size - 1].end());
-    let mut columns = vec![0; size * (last - first) * 3];
-    down.apply(&rgb[first * 3..], width * 3, &mut columns);
+    let (first, last) = (across.taps[0].start, across.taps[to_columns - 1].end());
+    let mut seen = vec![0; to_rows * (last - first) * 3];
+    down.apply(&rgb[first * 3..], width * 3, &mut seen);
     across.taps.iter_mut().for_each(|taps| taps.start -= first);
-    across.apply(&transposed(&columns, last - first), size * 3, out);
-    let turned = transposed(out, size);
+    across.apply(&transposed(&seen, last - first), to_rows * 3, out);
+    let turned = transposed(out, to_rows);
     out.copy_from_slice(&turned);
     Ok(())
 }
@@ -228,11 +232,13 @@ pub(crate) fn split(split: Split, size: usize) -> Result<Split, DataError> {
 
 /// Room for `n` pictures, or an error where there is none.
 pub(crate) fn memory(n: usize, size: usize) -> Result<Vec<u8>, DataError> {
-    let bytes = size
-        .checked_mul(size * 3)
-        .and_then(|one| one.checked_mul(n));
+    room(n, size.saturating_mul(size * 3), size)
+}
+
+/// Room for `one` byte of each of `n` pictures of that size.
+pub(crate) fn room(n: usize, one: usize, size: usize) -> Result<Vec<u8>, DataError> {
     let mut pixels = Vec::new();
-    match bytes {
+    match one.checked_mul(n) {
         Some(bytes) if pixels.try_reserve_exact(bytes).is_ok() => {
             pixels.extend(std::iter::repeat_n(0, bytes));
             Ok(pixels)

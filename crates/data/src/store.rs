@@ -71,6 +71,16 @@ impl Store {
         }
     }
 
+    /// Fills a slot with what crops of picture `i` are cut from; only files have more than the picture.
+    pub fn fill_slot(&self, i: usize, slot: &mut [u8]) {
+        match self {
+            Store::Files(files) => files.fill_slot(i, slot),
+            Store::Memory(_) | Store::Pack(_) | Store::Made(_) => {
+                unreachable!("slots are filled from files alone")
+            }
+        }
+    }
+
     /// Picture `i`, for as long as the store lives. A decoded picture is kept for that long.
     pub fn keep(&self, i: usize, one: usize) -> &[u8] {
         match self {

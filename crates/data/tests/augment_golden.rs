@@ -62,8 +62,9 @@ fn both_agree_with_torchvision() {
         let mut fast = vec![0.0; case.expected.len()];
         let mut slow = fast.clone();
         let (mean, std) = (golden.mean, golden.std);
-        apply(&case.picture, case.h, case.w, &params, mean, std, &mut fast);
-        naive::apply(&case.picture, case.h, case.w, &params, mean, std, &mut slow);
+        let size = [case.h, case.w];
+        apply(&case.picture, size, size, &params, mean, std, &mut fast);
+        naive::apply(&case.picture, size, size, &params, mean, std, &mut slow);
         for ((fast, slow), expected) in fast.iter().zip(&slow).zip(&case.expected) {
             let error = (fast - expected).abs().max((slow - expected).abs());
             assert!(

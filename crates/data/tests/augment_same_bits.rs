@@ -16,7 +16,7 @@ fn hash(how: &Augmentation, h: usize, w: usize) -> u64 {
         let noise = Draws::new(11, Stream::Test, 0, item);
         let picture: Vec<u8> = (0..h * w * 3).map(|i| noise.word(i as u64) as u8).collect();
         let draws = Draws::new(5 << 32 | 3, Stream::Augment, 1000 + item / 20, item);
-        augment(&picture, h, w, how, &draws, MEAN, STD, &mut out);
+        augment(&picture, [h, w], [h, w], how, &draws, MEAN, STD, &mut out);
         for byte in out.iter().flat_map(|v| v.to_bits().to_le_bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -73,6 +73,11 @@ pub trait BatchMaker: Send + Sync {
     /// Bytes of an item.
     fn item_bytes(&self) -> usize;
 
+    /// Values of one view of an item: as many as it has bytes, unless views are cut from more.
+    fn view_values(&self) -> usize {
+        self.item_bytes()
+    }
+
     /// Copies the bytes of some items, one after the other.
     fn fetch(&self, items: &[u32], bytes: &mut [u8]);
 

@@ -40,6 +40,10 @@ impl BatchMaker for PictureBatches {
     }
 
     fn item_bytes(&self) -> usize {
+        self.feed.pictures.item_len()
+    }
+
+    fn view_values(&self) -> usize {
         self.feed.pictures.picture_len()
     }
 
@@ -60,6 +64,10 @@ impl BatchMaker for PictureBatches {
             channels: form.channels as u32,
             bf16: form.bf16,
             ring: form.ring as u32,
+            slot: match feed.pictures.items_are_slots() {
+                true => feed.pictures.item_len() as u32,
+                false => 0,
+            },
             seed: feed.seed,
             mean: feed.mean,
             std: feed.std,
@@ -115,17 +123,17 @@ pub(crate) fn augmentation_kernel() -> BatchKernel {
     }
 }
 
-/// The bytes of some pictures, one after the other.
+/// The bytes of some items, one after the other.
 fn fetch(pictures: &Pictures, which: &[u32], bytes: &mut [u8]) {
     use rayon::prelude::*;
-    let one = pictures.picture_len();
+    let one = pictures.item_len();
     // A few at a time: a small picture is not worth a task.
     let run = (64_usize << 10).div_ceil(one.max(1));
     let runs = bytes.par_chunks_mut(run * one).zip(which.par_chunks(run));
     runs.for_each(|(bytes, which)| {
         let mut scratch = vec![];
         for (to, i) in bytes.chunks_exact_mut(one).zip(which) {
-            to.copy_from_slice(pictures.picture_in(*i as usize, &mut scratch));
+            to.copy_from_slice(pictures.item_in(*i as usize, &mut scratch));
         }
     });
 }

@@ -44,10 +44,11 @@ pub use checkpoint::{
     write_weights,
 };
 pub use config::{
-    AugmentationConfig, ConfigError, CurriculumChoice, DataConfig, DeviceChoice, Difference,
-    DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, LabelsChoice, MachineConfig,
-    MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range,
-    RunConfig, SETTINGS, ScheduleChoice, Setting, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    AugmentationConfig, ConfigError, CropsChoice, CurriculumChoice, DataConfig, DeviceChoice,
+    Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind, LabelsChoice,
+    MachineConfig, MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice,
+    Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting, TrainingConfig, ValidateOn,
+    ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

@@ -1,6 +1,6 @@
 //! A device that makes its batches and launches recorded steps trains as the host would have it, wherever the pictures lie.
 
-use anchorhood_data::{LoadOptions, open};
+use anchorhood_data::{LoadOptions, encode_png, open};
 use anchorhood_engine::{Device, Precision};
 use anchorhood_train::{Placement, Position, Preset, RunConfig, Trainer, TrainingSet};
 
@@ -24,10 +24,34 @@ fn set(config: &RunConfig) -> TrainingSet {
     TrainingSet::of(&open("shapes", &options).unwrap())
 }
 
+/// Pictures of several shapes, larger than what the network sees: crops are cut from the whole of them.
+fn photographs() -> TrainingSet {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..70_u32 {
+        let (width, height) = [(90, 60), (60, 100), (40, 40), (200, 64)][i as usize % 4];
+        let value = |p: u32| ((p * 7919 + i * 104_729) >> 4) as u8;
+        let rgb: Vec<u8> = (0..width * height * 3).map(value).collect();
+        let png = encode_png(width, height, &rgb).unwrap();
+        std::fs::write(folder.path().join(format!("{i}.png")), png).unwrap();
+    }
+    let data = open(folder.path().to_str().unwrap(), &LoadOptions::default()).unwrap();
+    assert!(data.train.pictures.items_are_slots());
+    TrainingSet::of(&data)
+}
+
 /// The losses of three epochs, a discovery before the last, and the memory after.
 fn losses(device: &Device, placement: Placement, at_once: usize) -> (Vec<f64>, Vec<f32>) {
+    losses_of(set(&config()), device, placement, at_once)
+}
+
+fn losses_of(
+    set: TrainingSet,
+    device: &Device,
+    placement: Placement,
+    at_once: usize,
+) -> (Vec<f64>, Vec<f32>) {
     let config = config();
-    let mut trainer = Trainer::new(device, &config, set(&config)).unwrap();
+    let mut trainer = Trainer::new(device, &config, set).unwrap();
     trainer.begin_at(placement).unwrap();
     let batches = trainer.batches();
     let mut all = vec![];
@@ -70,6 +94,29 @@ fn cuda_leads_as_the_host_does() {
         }
         assert!(memory == host_memory, "{precision}: the memory differs");
     }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn crops_of_whole_pictures_are_the_same_on_cuda() {
+    let cuda = gpu(Precision::F32);
+    let (by_host, expected) = losses_of(photographs(), &cuda, Placement::Host, 1);
+    assert_eq!(by_host.len(), 6);
+    for placement in [Placement::Any, Placement::Within(1 << 20)] {
+        let (led, memory) = losses_of(photographs(), &cuda, placement, 2);
+        for (step, (a, b)) in led.iter().zip(&by_host).enumerate() {
+            let near = (a - b).abs() <= 1e-6 * b.abs();
+            assert!(near, "{placement:?}, step {step}: {a}, {b}");
+        }
+        assert!(memory == expected, "{placement:?}: the memory differs");
+    }
+}
+
+#[test]
+fn crops_of_whole_pictures_are_trained_on() {
+    let (losses, _) = losses_of(photographs(), &Device::cpu(1), Placement::Any, 1);
+    assert_eq!(losses.len(), 6);
+    assert!(losses.iter().all(|loss| loss.is_finite()));
 }
 
 #[test]

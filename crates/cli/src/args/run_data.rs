@@ -1,16 +1,18 @@
 //! The pictures a run was trained on, opened from any folder, or the way to say where they are now.
 
 use anchorhood::data::{self, DataError, Dataset, Progress};
-use anchorhood::train::RunConfig;
+use anchorhood::train::{CropsChoice, RunConfig};
 
 use crate::terminal::failure::Failure;
 
-/// The pictures of a run: where `given`, its `--data`, says; else where they were when it was trained.
+/// The pictures of a run, to look at: where `given`, its `--data`, says; else where they were when it was trained.
 pub fn open(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Failure> {
-    open_with_progress(config, given, &|_, _| {})
+    let mut config = config.clone();
+    config.data.crops = CropsChoice::Square; // nobody cuts any
+    open_with_progress(&config, given, &|_, _| {})
 }
 
-/// The same, telling about every picture that is decoded.
+/// The same to train on, telling about every picture that is decoded.
 pub fn open_with_progress(
     config: &RunConfig,
     given: Option<&str>,

@@ -45,23 +45,25 @@ thread_local! {
     static SCRATCH: RefCell<AugmentBuffers> = RefCell::default();
 }
 
-/// Crops, colours, blurs, solarises and normalises one `h`×`w` RGB picture into `out` (`h`×`w`×3, HWC), as `params` say.
+/// Crops, colours, blurs, solarises and normalises one RGB picture of `from[0]` rows and `from[1]` columns into `out` (`to[0]` rows
+/// and `to[1]` columns, HWC), as `params` say.
 ///
 /// Mirroring comes last. Panics if a slice has the wrong length or the crop leaves the picture.
 pub fn apply(
     picture: &[u8],
-    h: usize,
-    w: usize,
+    from: [usize; 2],
+    to: [usize; 2],
     params: &AugmentParams,
     mean: [f32; 3],
     std: [f32; 3],
     out: &mut [f32],
 ) {
-    assert_eq!(picture.len(), h * w * 3, "bytes of the picture");
+    let [h, w] = to;
+    assert_eq!(picture.len(), from[0] * from[1] * 3, "bytes of the picture");
     assert_eq!(out.len(), h * w * 3, "values of the output");
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.fit(h, w);
-        resized_crop(picture, h, w, params, scratch);
+        resized_crop(picture, from, to, params, scratch);
         let [r, g, b] = &mut scratch.planes;
         colour(params, r, g, b);
         if params.blur > 0.0 {
@@ -112,15 +114,18 @@ fn place(i: usize, scale: f32, from: usize) -> (usize, usize, f32) {
 /// Bilinear, rows stretched first and then blended in pairs. A stretched row serves every output row that touches it.
 fn resized_crop(
     picture: &[u8],
-    h: usize,
-    w: usize,
+    [rows, columns]: [usize; 2],
+    [h, w]: [usize; 2],
     p: &AugmentParams,
     scratch: &mut AugmentBuffers,
 ) {
     let (crop_h, crop_w) = (p.height as usize, p.width as usize);
     let (top, left) = (p.top as usize, p.left as usize);
-    assert!(crop_h >= 1 && top + crop_h <= h, "rows of the crop");
-    assert!(crop_w >= 1 && left + crop_w <= w, "columns of the crop");
+    assert!(crop_h >= 1 && top + crop_h <= rows, "rows of the crop");
+    assert!(
+        crop_w >= 1 && left + crop_w <= columns,
+        "columns of the crop"
+    );
     let scale = crop_w as f32 / w as f32;
     for (x, column) in scratch.columns.iter_mut().enumerate() {
         let (first, second, weight) = place(x, scale, crop_w);
@@ -138,9 +143,9 @@ fn resized_crop(
         for source in [first, second] {
             let slot = source % 2;
             if held[slot] != source {
-                let row = (top + source) * w * 3;
+                let row = (top + source) * columns * 3;
                 stretch(
-                    &picture[row..row + w * 3],
+                    &picture[row..row + columns * 3],
                     &scratch.columns,
                     &mut scratch.rows[slot],
                 );
@@ -326,10 +331,11 @@ mod tests {
         noise(h, w, item).iter().map(|v| v / 86 * 127).collect()
     }
 
-    fn difference(picture: &[u8], h: usize, w: usize, params: &AugmentParams) -> f32 {
-        let (mut fast, mut slow) = (vec![0.0; h * w * 3], vec![1.0; h * w * 3]);
-        apply(picture, h, w, params, MEAN, STD, &mut fast);
-        naive::apply(picture, h, w, params, MEAN, STD, &mut slow);
+    fn difference(picture: &[u8], from: [usize; 2], to: [usize; 2], params: &AugmentParams) -> f32 {
+        let values = to[0] * to[1] * 3;
+        let (mut fast, mut slow) = (vec![0.0; values], vec![1.0; values]);
+        apply(picture, from, to, params, MEAN, STD, &mut fast);
+        naive::apply(picture, from, to, params, MEAN, STD, &mut slow);
         let pairs = fast.iter().zip(&slow);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
     }
@@ -343,13 +349,22 @@ mod tests {
             flip: 0.5,
             ..Augmentation::default()
         };
-        for (h, w) in [(32, 32), (5, 7), (1, 1), (40, 24), (70, 61)] {
+        let own = [(32, 32), (5, 7), (1, 1), (40, 24), (70, 61)].map(|(h, w)| [[h, w]; 2]);
+        let other = [
+            [[48, 70], [32, 32]],
+            [[33, 90], [32, 32]],
+            [[9, 8], [16, 15]],
+        ];
+        for [[h, w], to] in own.into_iter().chain(other) {
             for item in 0..200 {
                 let draws = Draws::new(9, Stream::Augment, 1, item);
                 let params = AugmentParams::draw(&how, h, w, &draws);
                 for picture in [noise(h, w, item), coarse(h, w, item)] {
-                    let worst = difference(&picture, h, w, &params);
-                    assert!(worst < 2e-5, "{h}×{w}, {item}: {worst} {params:?}");
+                    let worst = difference(&picture, [h, w], to, &params);
+                    assert!(
+                        worst < 2e-5,
+                        "{h}×{w} to {to:?}, {item}: {worst} {params:?}"
+                    );
                 }
             }
         }
@@ -362,8 +377,18 @@ mod tests {
         let solarise = 1;
         let params = AugmentParams { solarise, ..plain };
         let (mut before, mut after) = (vec![0.0; 768], vec![0.0; 768]);
-        apply(&picture, 16, 16, &plain, [0.0; 3], [1.0; 3], &mut before);
-        apply(&picture, 16, 16, &params, [0.0; 3], [1.0; 3], &mut after);
+        apply(
+            &picture,
+            [16; 2],
+            [16; 2],
+            &plain,
+            [0.0; 3],
+            [1.0; 3],
+            &mut before,
+        );
+        apply(
+            &picture, [16; 2], [16; 2], &params, [0.0; 3], [1.0; 3], &mut after,
+        );
         for (before, after) in before.iter().zip(after) {
             let negative = 1.0 - before;
             assert_eq!(after, if *before >= 0.5 { negative } else { *before });
@@ -376,8 +401,8 @@ mod tests {
         let (mut seen, mut plain) = (vec![0.0; 3072], vec![1.0; 3072]);
         apply(
             &picture,
-            32,
-            32,
+            [32; 2],
+            [32; 2],
             &AugmentParams::identity(32, 32),
             MEAN,
             STD,
@@ -393,11 +418,11 @@ mod tests {
         let picture = noise(4, 6, 0);
         let params = AugmentParams::identity(4, 6);
         let (mut plain, mut flipped) = (vec![0.0; 72], vec![0.0; 72]);
-        apply(&picture, 4, 6, &params, MEAN, STD, &mut plain);
+        apply(&picture, [4, 6], [4, 6], &params, MEAN, STD, &mut plain);
         apply(
             &picture,
-            4,
-            6,
+            [4, 6],
+            [4, 6],
             &AugmentParams { flip: 1, ..params },
             MEAN,
             STD,

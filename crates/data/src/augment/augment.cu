@@ -8,7 +8,7 @@
 //
 // Reads indices, epoch and step from device memory, so that one captured launch serves every step:
 //   words:    what kernel.rs writes of the view's settings (see `Word`)
-//   pictures: count x height x width x 3 bytes; with a ring of r, the batches of r steps in turn, each in its order
+//   pictures: count x height x width x 3 bytes, or slots of so many bytes, each with its own rows and columns first; with a ring of r, the batches of r steps in turn, each in its order
 //   indices:  the items of this batch; block b makes item indices[b]
 //   current:  step in the epoch (for the ring alone), epoch
 //   view:     which view of the items this is; it has draws of its own
@@ -22,7 +22,7 @@ typedef unsigned short u16;
 
 // The words of the first argument, as kernel.rs numbers them.
 enum Word {
-    HEIGHT, WIDTH, CHANNELS, BF16, RING, SEED_LOW, SEED_HIGH, BLUR_RADIUS,
+    HEIGHT, WIDTH, CHANNELS, BF16, RING, SEED_LOW, SEED_HIGH, BLUR_RADIUS, SLOT,
     SCALE_LOW, SCALE_HIGH, RATIO_LOW, RATIO_HIGH, LOG_RATIO_LOW, LOG_RATIO_HIGH,
     BRIGHTNESS, CONTRAST, SATURATION, HUE, GREY, FLIP, JITTER, BLUR, SIGMA_LOW, SIGMA_HIGH, SOLARISE,
     MEAN, STD = MEAN + 3
@@ -92,8 +92,7 @@ __device__ float exponential(float x) {
 
 __device__ __forceinline__ float real(const u32* words, int word) { return __uint_as_float(words[word]); }
 
-__device__ void centre(const u32* words, Params& p) {
-    const u32 h = words[HEIGHT], w = words[WIDTH];
+__device__ void centre(const u32* words, u32 h, u32 w, Params& p) {
     float ratio = over((float)w, (float)h);
     p.height = h;
     p.width = w;
@@ -105,10 +104,9 @@ __device__ void centre(const u32* words, Params& p) {
     p.left = (w - p.width) / 2;
 }
 
-// One warp draws for one picture: lane t makes try t of the crop, and the lanes of the other blocks theirs.
-__device__ void draw(const u32* words, u64 epoch, u64 item, u32 view, Params* to) {
+// One warp draws for one h x w picture: lane t makes try t of the crop, and the lanes of the other blocks theirs.
+__device__ void draw(const u32* words, u32 h, u32 w, u64 epoch, u64 item, u32 view, Params* to) {
     const int lane = threadIdx.x;
-    const u32 h = words[HEIGHT], w = words[WIDTH];
     uint4 counter = make_uint4(view * VIEW_BLOCKS + lane, (u32)item, (u32)(item >> 32) | (u32)epoch << 8,
                                STREAM_AUGMENT << 8 | (u32)(epoch >> 24));
     uint4 word = philox(counter, words[SEED_LOW], words[SEED_HIGH]);
@@ -125,7 +123,7 @@ __device__ void draw(const u32* words, u64 epoch, u64 item, u32 view, Params* to
             to->height = height;
             to->width = width;
         } else {
-            centre(words, *to);
+            centre(words, h, w, *to);
         }
     }
     const u32 jitter = __shfl_sync(0xffffffffu, word.x, SOMETIMES_BLOCK);
@@ -413,17 +411,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __shared__ float mean;
     const u32 h = words[HEIGHT], w = words[WIDTH], pixels = h * w;
     const u32 index = indices[blockIdx.x];
-    if (threadIdx.x < 32) draw(words, current[1], index, view, &p);
+    const u32 ring = words[RING], slot = words[SLOT];
+    const size_t position = ring ? current[0] % ring * gridDim.x + blockIdx.x : index;
+    // What crops are cut from: a picture of the view's own size, or what a slot holds, whose rows and columns come first.
+    const u8* item = pictures + position * (slot ? slot : pixels * 3);
+    const u32 rows = slot ? ((const u32*)item)[0] : h, columns = slot ? ((const u32*)item)[1] : w;
+    if (threadIdx.x < 32) draw(words, rows, columns, current[1], index, view, &p);
     if (threadIdx.x < 256) units[threadIdx.x] = over((float)threadIdx.x, 255.f);
     __syncthreads();
     if (threadIdx.x < 4) operations[threadIdx.x] = operation(p.order, threadIdx.x);
     if (chosen && threadIdx.x == 0) chosen[blockIdx.x] = p;
     __syncthreads();
 
-    const u32 ring = words[RING];
-    const size_t position = ring ? current[0] % ring * gridDim.x + blockIdx.x : index;
-    const Source source = {pictures + position * pixels * 3, units, w, over((float)p.width, (float)w),
-                       over((float)p.height, (float)h)};
+    const Source source = {slot ? item + 8 : item, units, columns, over((float)p.width, (float)w),
+                           over((float)p.height, (float)h)};
     int contrast = 0;
     while (operations[contrast] != 1) contrast++;
     if (p.contrast != 1.f) {

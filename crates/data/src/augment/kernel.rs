@@ -7,7 +7,7 @@
 //! | argument | what |
 //! |---|---|
 //! | words | [`AugmentKernel::words`] of the view's settings, uploaded once |
-//! | pictures | the data set's bytes (N×h×w×3), or with [`AugmentKernel::ring`] some batches' |
+//! | pictures | the data set's bytes (N×h×w×3, or N slots), or with [`AugmentKernel::ring`] some batches' |
 //! | indices | u32: which item each block makes |
 //! | current | two u64: the step in the epoch (read only with a ring), the epoch |
 //! | view | the view's number, from 0 |
@@ -26,7 +26,7 @@ pub const NAME: &str = "augment";
 /// Threads of a block.
 pub const THREADS: u32 = 512;
 /// How many words the kernel reads.
-pub const WORDS: usize = 31;
+pub const WORDS: usize = 32;
 
 /// What does not change during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +44,9 @@ pub struct AugmentKernel {
     /// 0 where `pictures` is the whole data set. Else so many batches take turns in it, each in its order: that of step s
     /// is at place s modulo this.
     pub ring: u32,
+    /// 0 where items are pictures of that height and width. Else bytes of a slot, which begins with the rows and columns of what
+    /// crops are cut from, u32 each.
+    pub slot: u32,
     /// The run's seed.
     pub seed: u64,
     /// Subtracted from each channel.
@@ -65,6 +68,7 @@ impl AugmentKernel {
             self.seed as u32,
             (self.seed >> 32) as u32,
             blur::radius(self.height as usize, self.width as usize) as u32,
+            self.slot,
         ];
         let real = [
             how.crop_scale.0,
@@ -114,6 +118,7 @@ mod tests {
             channels: 4,
             bf16: true,
             ring: 0,
+            slot: 20,
             seed: 7 << 32 | 9,
             mean: [0.5, 0.6, 0.7],
             std: [0.1, 0.2, 0.3],
@@ -124,6 +129,7 @@ mod tests {
         assert_eq!(words[place("WIDTH")], 90);
         assert_eq!(words[place("BLUR_RADIUS")], 3);
         assert_eq!(words[place("BF16")], 1);
+        assert_eq!(words[place("SLOT")], 20);
         assert_eq!(
             (words[place("SEED_LOW")], words[place("SEED_HIGH")]),
             (9, 7)

@@ -140,21 +140,22 @@ impl Augmentation {
     }
 }
 
-/// Augments one `h`×`w` RGB picture with what `draws` give, and normalises it into `out` (`h`×`w`×3, HWC).
+/// Augments one RGB picture of `from[0]` rows and `from[1]` columns with what `draws` give, and normalises it into `out` (`to[0]` rows
+/// and `to[1]` columns, HWC).
 ///
 /// Allocates nothing after a thread's first call for a size.
 pub fn augment(
     picture: &[u8],
-    h: usize,
-    w: usize,
+    from: [usize; 2],
+    to: [usize; 2],
     how: &Augmentation,
     draws: &Draws,
     mean: [f32; 3],
     std: [f32; 3],
     out: &mut [f32],
 ) {
-    let params = AugmentParams::draw(how, h, w, draws);
-    apply(picture, h, w, &params, mean, std, out);
+    let params = AugmentParams::draw(how, from[0], from[1], draws);
+    apply(picture, from, to, &params, mean, std, out);
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ type Picture = Vec<[f32; 3]>;
 /// As [`apply`](super::apply).
 pub fn apply(
     picture: &[u8],
-    h: usize,
-    w: usize,
+    [_, columns]: [usize; 2],
+    [h, w]: [usize; 2],
     params: &AugmentParams,
     mean: [f32; 3],
     std: [f32; 3],
     out: &mut [f32],
 ) {
-    let mut seen = resized_crop(picture, h, w, params);
+    let mut seen = resized_crop(picture, columns, [h, w], params);
     for op in params.ops() {
         seen = match op {
             Op::Brightness => blend(&seen, |_| 0.0, params.brightness),
@@ -51,11 +51,11 @@ pub fn apply(
     }
 }
 
-/// `F.resized_crop` with bilinear interpolation, back to the picture's own size.
-fn resized_crop(picture: &[u8], h: usize, w: usize, p: &AugmentParams) -> Picture {
+/// `F.resized_crop` with bilinear interpolation, of a picture of so many columns.
+fn resized_crop(picture: &[u8], columns: usize, [h, w]: [usize; 2], p: &AugmentParams) -> Picture {
     let at = |y: usize, x: usize, c: usize| {
         let (y, x) = (y + p.top as usize, x + p.left as usize);
-        f32::from(picture[(y * w + x) * 3 + c]) / 255.0
+        f32::from(picture[(y * columns + x) * 3 + c]) / 255.0
     };
     let mut result = Vec::new();
     for y in 0..h {

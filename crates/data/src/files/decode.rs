@@ -21,7 +21,7 @@ use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::semaphore::{Permit, Semaphore};
 use crate::memory;
-use crate::resize::{Extent, to_square};
+use crate::resize::{Extent, to_rectangle};
 
 /// Larger pictures are skipped: 100 megapixels.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -115,15 +115,9 @@ impl Picture {
     /// Rows and columns of the whole picture, the right way up.
     pub fn height_and_width(&self) -> [u32; 2] {
         let [width, height] = self.whole;
-        match self.orientation {
-            Orientation::NoTransforms
-            | Orientation::Rotate180
-            | Orientation::FlipHorizontal
-            | Orientation::FlipVertical => [height, width],
-            Orientation::Rotate90
-            | Orientation::Rotate270
-            | Orientation::Rotate90FlipH
-            | Orientation::Rotate270FlipH => [width, height],
+        match self.lies_on_its_side() {
+            true => [width, height],
+            false => [height, width],
         }
     }
 
@@ -136,6 +130,11 @@ impl Picture {
     /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a
     /// network of that size sees.
     pub fn square(&self, size: usize, out: &mut [u8]) -> Result<(), String> {
+        self.shrunk([size, size], out)
+    }
+
+    /// Fills `out` with so many rows and columns of the largest part around the centre that has this shape, the right way up.
+    pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
         let extent = |pixels: u32, whole: u32| Extent {
             pixels: pixels as usize,
             seen: f64::from(whole) / f64::from(self.shrunk_by),
@@ -143,9 +142,27 @@ impl Picture {
         let [width, height] = self.whole;
         let width = extent(self.rgb.width(), width);
         let height = extent(self.rgb.height(), height);
-        to_square(self.rgb.as_raw(), width, height, size, out)?;
-        turn(size, self.orientation, out);
+        let [rows, columns] = to;
+        let as_it_lies = match self.lies_on_its_side() {
+            true => [columns, rows],
+            false => to,
+        };
+        to_rectangle(self.rgb.as_raw(), width, height, as_it_lies, out)?;
+        turn(as_it_lies, self.orientation, out);
         Ok(())
+    }
+
+    fn lies_on_its_side(&self) -> bool {
+        match self.orientation {
+            Orientation::NoTransforms
+            | Orientation::Rotate180
+            | Orientation::FlipHorizontal
+            | Orientation::FlipVertical => false,
+            Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH => true,
+        }
     }
 }
 
@@ -346,14 +363,14 @@ fn over_white(picture: DynamicImage) -> RgbImage {
     rgb
 }
 
-/// The square's centre is the picture's, so turning it after resizing is the same as before, and cheap.
-fn turn(size: usize, orientation: Orientation, out: &mut [u8]) {
+/// The part's centre is the picture's, so turning it after resizing is the same as before, and cheap.
+fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
     if orientation == Orientation::NoTransforms {
         return;
     }
-    if let Some(square) = RgbImage::from_raw(size as u32, size as u32, out.to_vec()) {
-        let mut square = DynamicImage::ImageRgb8(square);
-        square.apply_orientation(orientation);
-        out.copy_from_slice(square.as_bytes());
+    if let Some(part) = RgbImage::from_raw(columns as u32, rows as u32, out.to_vec()) {
+        let mut part = DynamicImage::ImageRgb8(part);
+        part.apply_orientation(orientation);
+        out.copy_from_slice(part.as_bytes());
     }
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::archive;
-use super::decode::decode;
+use super::decode::{Picture, decode};
 use super::scan::Candidate;
+use crate::crops;
 
 /// What stands for a picture whose file can no longer be read.
 pub(crate) const GREY: u8 = 128;
@@ -39,14 +40,28 @@ impl OnDemand {
     /// Decodes picture `i`. One that cannot be read becomes plain grey and is noted: a run of weeks must not end because
     /// a file vanished.
     pub fn decode(&self, i: usize, out: &mut [u8]) {
-        let file = &self.files[i];
-        if let Err(why) = decode(&file.path(&self.root), self.size, out) {
+        if let Err(why) = decode(&self.files[i].path(&self.root), self.size, out) {
             out.fill(GREY);
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = failures.iter().any(|(name, _)| *name == file.name);
-            if failures.len() < MOST_NOTED && !known {
-                failures.push((file.name.clone(), why));
-            }
+            self.note(i, why);
+        }
+    }
+
+    /// Fills the slot of picture `i`, likewise.
+    pub fn fill_slot(&self, i: usize, slot: &mut [u8]) {
+        let path = self.files[i].path(&self.root);
+        let filled = Picture::read_for(path, self.size, |p| crops::fill(p, self.size, slot));
+        if let Err(why) = filled {
+            crops::fill_plain(GREY, self.size, slot);
+            self.note(i, why);
+        }
+    }
+
+    fn note(&self, i: usize, why: String) {
+        let file = &self.files[i];
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = failures.iter().any(|(name, _)| *name == file.name);
+        if failures.len() < MOST_NOTED && !known {
+            failures.push((file.name.clone(), why));
         }
     }
 

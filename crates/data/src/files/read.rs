@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::choose::Offer;
-use super::decode::decode;
-use super::{Listing, OnDemand, Part, Skipped};
+use super::{Candidate, Listing, OnDemand, Part, Picture, Skipped};
+use crate::crops::{Crops, fill, shape, slot_len};
 use crate::statistics::Sums;
 use crate::store::Store;
-use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Progress, Split, memory, resize};
+use crate::{
+    CropsFrom, DataError, Dataset, Labels, LoadOptions, Pictures, Progress, Split, memory, resize,
+};
 
 /// Reads what the options choose of a listing.
 pub(crate) fn open(
@@ -38,17 +40,27 @@ pub(crate) fn open_within(
     let size = options.size.unwrap_or(listing.default_size());
     let (train, test) = chosen_parts(listing.train, listing.test, listing.holds_out, options);
     let total = train.files.len() + test.as_ref().map_or(0, |t| t.files.len());
+    let crops = options.crops == CropsFrom::Picture
+        && listing.facts.is_none()
+        && some_are_large(&train, &listing.root, size);
+    let slots = if crops { train.files.len() } else { 0 };
+    let needed = (total * size * size * 3).saturating_add(slots.saturating_mul(slot_len(size)));
     let done = AtomicUsize::new(0);
     let reader = Reader {
         root: &listing.root,
         size,
-        in_memory: (total as u64).saturating_mul((size * size * 3) as u64) <= most,
+        in_memory: needed as u64 <= most,
+        crops,
         surveyed: listing.facts.is_none(),
         step: &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, total),
     };
     let mut skipped = listing.unreadable;
     let (train, sums) = reader.read(train, &mut skipped)?;
-    let test = test.map(|t| reader.read(t, &mut skipped)).transpose()?;
+    let judged = Reader {
+        crops: false,
+        ..reader
+    };
+    let test = test.map(|t| judged.read(t, &mut skipped)).transpose()?;
     if skipped.len() * 10 > total || train.pictures.is_empty() {
         let (first, why) = skipped.first().cloned().unwrap_or_default();
         return Err(DataError::TooManyUnreadable {
@@ -71,6 +83,18 @@ pub(crate) fn open_within(
         std,
         skipped,
         report: listing.report,
+    })
+}
+
+/// Pictures that are looked at to know whether crops can be cut from more than squares.
+const SAMPLE: usize = 16;
+
+fn some_are_large(part: &Part, root: &Path, size: usize) -> bool {
+    let step = part.files.len().div_ceil(SAMPLE).max(1);
+    let sample: Vec<&Candidate> = part.files.iter().step_by(step).collect();
+    sample.par_iter().any(|file| {
+        let sides = Picture::read_for(file.path(root), size, |p| Ok(p.height_and_width()));
+        sides.is_ok_and(|sides| shape(sides, size).is_some())
     })
 }
 
@@ -142,10 +166,13 @@ impl Part {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Reader<'a> {
     root: &'a Path,
     size: usize,
     in_memory: bool,
+    /// Whether crops are cut from more than squares.
+    crops: bool,
     /// Whether files that stay on disk are decoded once to judge them.
     surveyed: bool,
     step: &'a (dyn Fn() + Sync),
@@ -162,23 +189,26 @@ impl Reader<'_> {
 
     fn at_once(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
         let one = self.size * self.size * 3;
+        let slot = if self.crops { slot_len(self.size) } else { 0 };
         let mut pixels = resize::memory(part.files.len(), self.size)?;
+        let mut slots = resize::room(part.files.len(), slot, self.size)?;
+        // Where there are no slots, each is empty.
+        let each: Vec<&mut [u8]> = match self.crops {
+            true => slots.chunks_exact_mut(slot).collect(),
+            false => part.files.iter().map(|_| &mut [][..]).collect(),
+        };
         let results: Vec<Result<Sums, String>> = pixels
             .par_chunks_exact_mut(one)
+            .zip(each)
             .zip(&part.files)
-            .map(|(out, file)| self.one(&file.path(self.root), out))
+            .map(|((out, slot), file)| self.one(&file.path(self.root), out, slot))
             .collect();
-        let mut kept = 0;
-        for (i, result) in results.iter().enumerate() {
-            if result.is_ok() {
-                pixels.copy_within(i * one..(i + 1) * one, kept * one);
-                kept += 1;
-            }
-        }
-        pixels.truncate(kept * one);
+        keep_those(&results, one, &mut pixels);
+        keep_those(&results, slot, &mut slots);
         let (part, sums) = part.without(results, skipped);
         let pictures = Pictures::new(self.size, self.size, pixels)?;
-        Ok((part.split(pictures), sums))
+        let crops = self.crops.then_some(Crops::Slots(slots));
+        Ok((part.split(pictures.with_crops(crops)), sums))
     }
 
     fn on_demand(&self, part: Part, skipped: &mut Skipped) -> (Split, Sums) {
@@ -189,7 +219,7 @@ impl Reader<'_> {
                 let survey = part.files.par_iter();
                 let survey: Vec<Result<(Sums, u32), String>> = survey
                     .map_init(scratch, |out, file| {
-                        let sums = self.one(&file.path(self.root), out)?;
+                        let sums = self.one(&file.path(self.root), out, &mut [])?;
                         Ok((sums, crc32fast::hash(out)))
                     })
                     .collect();
@@ -202,12 +232,30 @@ impl Reader<'_> {
         let files = OnDemand::new(self.root.into(), part.files.clone(), self.size, checksums);
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
-        (part.split(pictures), sums)
+        let crops = self.crops.then_some(Crops::OnDemand);
+        (part.split(pictures.with_crops(crops)), sums)
     }
 
-    fn one(&self, path: &Path, out: &mut [u8]) -> Result<Sums, String> {
-        let result = decode(path, self.size, out).map(|()| Sums::of(out));
+    /// The square of a file, and what crops are cut from, where there is a slot for it.
+    fn one(&self, path: &Path, out: &mut [u8], slot: &mut [u8]) -> Result<Sums, String> {
+        let read = Picture::read_for(path, self.size, |picture| {
+            picture.square(self.size, out)?;
+            match slot.is_empty() {
+                true => Ok(()),
+                false => fill(picture, self.size, slot),
+            }
+        });
         (self.step)();
-        result
+        read.map(|()| Sums::of(out))
     }
+}
+
+/// Moves the pieces of `one` byte together whose pictures could be read.
+fn keep_those(results: &[Result<Sums, String>], one: usize, bytes: &mut Vec<u8>) {
+    let mut kept = 0;
+    for (i, _) in results.iter().enumerate().filter(|(_, r)| r.is_ok()) {
+        bytes.copy_within(i * one..(i + 1) * one, kept * one);
+        kept += 1;
+    }
+    bytes.truncate(kept * one);
 }

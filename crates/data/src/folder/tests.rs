@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::files::{decode, open_within};
-use crate::{Dataset, LoadOptions, Progress};
+use crate::{CropsFrom, Dataset, LoadOptions, Progress};
 
 const QUIET: &Progress = &|_, _| {};
 
@@ -581,19 +581,78 @@ fn on_demand_gives_what_memory_gives() {
         let last = a.pictures.len() - 1;
         assert_eq!(a.pictures.picture(last), b.pictures.picture(last));
     }
-    let batches = |data: &Dataset| {
-        let feed = crate::Feed {
-            pictures: data.train.pictures.clone(),
-            views: crate::Views::same(crate::Augmentation::default(), 2).unwrap(),
-            mean: data.mean,
-            std: data.std,
-            seed: 1,
-            batch: 6,
-        };
-        let loader = crate::Loader::start(feed, 1, 2).unwrap();
-        loader.take(7).collect::<Vec<_>>()
-    };
     assert!(batches(&memory) == batches(&disk));
+}
+
+fn batches(data: &Dataset) -> Vec<crate::Batch> {
+    let feed = crate::Feed {
+        pictures: data.train.pictures.clone(),
+        views: crate::Views::same(crate::Augmentation::default(), 2).unwrap(),
+        mean: data.mean,
+        std: data.std,
+        seed: 1,
+        batch: 6,
+    };
+    let loader = crate::Loader::start(feed, 1, 2).unwrap();
+    loader.take(7).collect()
+}
+
+/// Squares stay what they are; what crops are cut from is more, in memory and on demand alike, after some pictures were chosen and
+/// others could not be read.
+#[test]
+fn crops_are_cut_from_whole_pictures() {
+    let dir = TempDir::new().unwrap();
+    for i in 0..14_u32 {
+        let (width, height) = [(90, 60), (60, 100), (40, 40)][i as usize % 3];
+        let noise =
+            |x: u32, y: u32| Rgb([x * 3 + i, y * 2, ((x * y * 7919) >> 3) + i].map(|v| v as u8));
+        let picture = RgbImage::from_fn(width, height, noise).into();
+        put(
+            dir.path(),
+            &format!("{i:02}.png"),
+            &encoded(&picture, ImageFormat::Png),
+        );
+    }
+    put(dir.path(), "03 broken.png", b"no picture");
+    let load = |crops, most| {
+        let options = LoadOptions {
+            crops,
+            limit: Some(14),
+            ..LoadOptions::default()
+        };
+        open_within(
+            list(dir.path(), LabelChoice::Auto).unwrap(),
+            &options,
+            QUIET,
+            most,
+        )
+        .unwrap()
+    };
+    let squares = load(CropsFrom::Square, u64::MAX);
+    let (memory, disk) = (
+        load(CropsFrom::Picture, u64::MAX),
+        load(CropsFrom::Picture, 0),
+    );
+    assert!(!squares.train.pictures.items_are_slots());
+    for whole in [&memory, &disk] {
+        assert!(whole.train.pictures.items_are_slots());
+        assert_eq!(whole.train.pictures.raw(), squares.train.pictures.raw());
+    }
+    assert!(memory.train.pictures.is_resident() && !disk.train.pictures.is_resident());
+    let seen = batches(&memory);
+    assert!(seen == batches(&disk) && seen != batches(&squares));
+    assert_eq!(seen[0].pixels.len(), 2 * 6 * 32 * 32 * 3);
+    // A subset finds its own, and pictures that are all too small have nothing but squares.
+    let (mut a, mut b) = (vec![], vec![]);
+    let chosen = memory.train.pictures.subset(&[9, 1]);
+    assert_eq!(
+        chosen.item_in(1, &mut a),
+        disk.train.pictures.item_in(1, &mut b)
+    );
+    let small = TempDir::new().unwrap();
+    png(small.path(), "a.png");
+    let small = open(small.path(), &LoadOptions::default(), QUIET).unwrap();
+    assert!(!small.train.pictures.items_are_slots());
 }
 
 #[test]

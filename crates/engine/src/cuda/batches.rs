@@ -67,7 +67,7 @@ impl CudaBatches {
         let (batch, views, items) = (maker.batch(), maker.views(), maker.items());
         let kind = match maker.on_host() {
             true => {
-                let len = batch * views * maker.item_bytes();
+                let len = batch * views * maker.view_values();
                 Kind::Loaded(Loaded {
                     pixels: Staging::new(cuda, len)?,
                     loader: HostLoader::new(maker),

@@ -1,6 +1,6 @@
 //! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
 
-use anchorhood_data::LabelChoice;
+use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_discover::Curriculum;
 use anchorhood_methods::ViewStatistics;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -104,6 +104,14 @@ choices! {
         None = "none",
     }
 
+    /// What crops of a folder's pictures are cut from.
+    CropsChoice {
+        /// The whole picture, where it is larger than what the network sees.
+        Picture = "picture",
+        /// Its centre square, shrunk to what the network sees.
+        Square = "square",
+    }
+
     /// Over which rows batch norm takes its statistics, where a step sees several views.
     ViewStatisticsChoice {
         /// Each view's own.
@@ -201,6 +209,15 @@ impl From<LabelsChoice> for LabelChoice {
             LabelsChoice::Auto => LabelChoice::Auto,
             LabelsChoice::Folders => LabelChoice::Folders,
             LabelsChoice::None => LabelChoice::None,
+        }
+    }
+}
+
+impl From<CropsChoice> for CropsFrom {
+    fn from(choice: CropsChoice) -> Self {
+        match choice {
+            CropsChoice::Picture => CropsFrom::Picture,
+            CropsChoice::Square => CropsFrom::Square,
         }
     }
 }

@@ -19,8 +19,8 @@ mod value;
 
 pub use check::Difference;
 pub use choices::{
-    CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice, OptimiserChoice,
-    PrecisionChoice, ScheduleChoice, ViewStatisticsChoice,
+    CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
+    OptimiserChoice, PrecisionChoice, ScheduleChoice, ViewStatisticsChoice,
 };
 pub use preset::Preset;
 pub use range::Range;

@@ -21,6 +21,7 @@ impl DataConfig {
             validation: self.validate_on.held_out(),
             held_out: self.held_out as f32,
             labels: self.labels.into(),
+            crops: self.crops.into(),
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
         }

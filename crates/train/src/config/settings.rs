@@ -15,8 +15,8 @@ use super::preset::Start;
 use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
-    CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice, OptimiserChoice,
-    PrecisionChoice, ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
+    CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
+    OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -86,6 +86,8 @@ settings! {
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
         /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or none.
         labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels"), unwritten LabelsChoice::Auto;
+        /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger), or square (the shrunk centre).
+        crops: CropsChoice = CropsChoice::Picture; [Any], flag long("crops"), absent CropsChoice::Square;
         /// Training pictures drawn for `shapes`.
         shapes_train: usize = 50_000, quick 2_000; [AtLeastOne], flag long("shapes-train").value("N");
         /// Test pictures drawn for `shapes`.

@@ -23,7 +23,7 @@ pub fn run(args: &BenchAugmentArgs) -> Result<(), Failure> {
     let mut one = |i: usize| {
         let draws = Draws::new(0, Stream::Augment, 0, i as u64);
         augment(
-            &picture, size, size, &how, &draws, [0.5; 3], [0.25; 3], &mut out,
+            &picture, [size; 2], [size; 2], &how, &draws, [0.5; 3], [0.25; 3], &mut out,
         );
     };
     (0..(args.n / 10).max(1)).for_each(&mut one);
