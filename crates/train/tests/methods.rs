@@ -148,28 +148,28 @@ fn advance(trainer: &mut Trainer, config: &RunConfig, from: Position, until: Pos
     }
 }
 
-fn resumes_to_the_bit(device: &Device, method: MethodChoice) {
-    let config = tiny(method);
+fn resumes_to_the_bit(device: &Device, config: &RunConfig) {
+    let method = config.method.name;
     let at = |round, epoch, batch| Position {
         round,
         epoch,
         batch,
     };
     let end = at(2, 0, 0);
-    let mut whole = fresh(device, &config);
-    advance(&mut whole, &config, Position::default(), end);
+    let mut whole = fresh(device, config);
+    advance(&mut whole, config, Position::default(), end);
     let expected = whole.checkpoint(Standing::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.safetensors");
     for cut in [at(0, 1, 2), at(1, 0, 0)] {
-        let mut first = fresh(device, &config);
-        advance(&mut first, &config, Position::default(), cut);
+        let mut first = fresh(device, config);
+        advance(&mut first, config, Position::default(), cut);
         let saved = first.checkpoint(Standing::default()).unwrap();
         saved.save(&path).unwrap();
-        let mut second = fresh(device, &config);
+        let mut second = fresh(device, config);
         let loaded = Checkpoint::load(&path).unwrap();
         second.restore(loaded, Path::new(&path)).unwrap();
-        advance(&mut second, &config, cut, end);
+        advance(&mut second, config, cut, end);
         let got = second.checkpoint(Standing::default()).unwrap();
         assert!(got == expected, "{method}: cut at {cut}");
     }
@@ -177,18 +177,29 @@ fn resumes_to_the_bit(device: &Device, method: MethodChoice) {
 
 #[test]
 fn every_method_resumes_to_the_bit() {
+    every_method_resumes_on(&Device::cpu(1));
+}
+
+fn every_method_resumes_on(device: &Device) {
     for name in MethodChoice::NAMES {
-        resumes_to_the_bit(&Device::cpu(1), name.parse().unwrap());
+        resumes_to_the_bit(device, &tiny(name.parse().unwrap()));
     }
+    resumes_to_the_bit(device, &with_all_parts());
+}
+
+/// Anchorhood with a momentum encoder, a predictor and a memory that is filled first.
+fn with_all_parts() -> RunConfig {
+    let mut config = tiny(MethodChoice::Anchorhood);
+    config.method.momentum_rows = true;
+    config.method.predictor = true;
+    config.discovery.fill = true;
+    config
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn every_method_resumes_to_the_bit_on_cuda() {
-    let device = Device::cuda(0, Precision::Bf16).unwrap();
-    for name in MethodChoice::NAMES {
-        resumes_to_the_bit(&device, name.parse().unwrap());
-    }
+    every_method_resumes_on(&Device::cuda(0, Precision::Bf16).unwrap());
 }
 
 /// Every weight of a network and its gradient.
@@ -202,8 +213,7 @@ fn weights(network: &Network) -> Vec<(usize, Vec<f32>, Vec<f32>)> {
 
 /// How far a loss goes along its own gradient, over what the gradient says: 1. `part` is the network whose weights move, of
 /// those that no target is made with.
-fn slope_of_the_loss(method: MethodChoice, part: &str) -> f64 {
-    let mut config = tiny(method);
+fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     config.training.batch = 24;
     // Nothing moves by itself.
     config.training.learning_rate = 1e-30;
@@ -212,9 +222,15 @@ fn slope_of_the_loss(method: MethodChoice, part: &str) -> f64 {
     config.method.momentum = 1.0;
     config.discovery.memory_rate = 1e-30;
     let mut trainer = fresh(&Device::cpu(1), &config);
+    // In a round with neighbours, for those who look for any.
+    let at = Position {
+        round: 1,
+        ..Position::default()
+    };
+    trainer.before_round(at.round, &|_| {}).unwrap();
     let loss = |trainer: &mut Trainer| {
         trainer.begin().unwrap();
-        trainer.advance(Position::default(), 1).unwrap()[0]
+        trainer.advance(at, 1).unwrap()[0]
     };
     // Once for what a step remembers, once for its gradients.
     loss(&mut trainer);
@@ -242,6 +258,11 @@ fn slope_of_the_loss(method: MethodChoice, part: &str) -> f64 {
 /// networks are moved that it does not come from.
 #[test]
 fn steps_have_the_gradients_of_their_losses() {
+    for part in ["", "projector", "predictor"] {
+        let slope = slope_of_the_loss(with_all_parts(), part);
+        println!("anchorhood with all parts, {part}: {slope}");
+        assert!((slope - 1.0).abs() < 0.05, "{part}: {slope}");
+    }
     for (method, part) in [
         (MethodChoice::Anchorhood, ""),
         (MethodChoice::Anchorhood, "projector"),
@@ -253,7 +274,7 @@ fn steps_have_the_gradients_of_their_losses() {
         (MethodChoice::Byol, "predictor"),
         (MethodChoice::NnClr, "predictor"),
     ] {
-        let slope = slope_of_the_loss(method, part);
+        let slope = slope_of_the_loss(tiny(method), part);
         println!("{method} {part}: {slope}");
         assert!((slope - 1.0).abs() < 0.05, "{method} {part}: {slope}");
     }
