@@ -23,6 +23,7 @@ mod forgetful;
 mod header;
 mod leftovers;
 mod open;
+pub mod pickle;
 pub mod protobuf;
 mod varint;
 

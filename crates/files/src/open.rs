@@ -8,7 +8,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensors};
 
 use crate::header::{self, Beginning};
-use crate::{BLOCK, BlockSums, Bytes, FileError, FileSystem};
+use crate::{BLOCK, BlockSums, Bytes, Disk, FileError, FileSystem};
 
 /// Whether what was read is known to be what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Checked {
         match self {
             Checked::Verified => None,
             Checked::CannotBeChecked => Some(format!(
-                "{}: written by version 0.1, without checksums: it cannot be checked for damage",
+                "{}: written by version 0.1 or another program, without checksums: it cannot be checked for damage",
                 path.display()
             )),
         }
@@ -66,6 +66,14 @@ pub struct Tensor<'a> {
 }
 
 impl OpenContainer {
+    /// Whether a file was written with this program's checksums, damaged or not.
+    pub fn is_ours(path: &Path) -> bool {
+        match OpenContainer::open(path, &Disk) {
+            Ok(open) => open.checked() == Checked::Verified,
+            Err(error) => matches!(error, FileError::Damaged { .. }),
+        }
+    }
+
     /// Opens a file and checks its header; of the data nothing is read.
     pub fn open(path: &Path, disk: &dyn FileSystem) -> Result<OpenContainer, FileError> {
         let bytes = disk.map(path).map_err(FileError::io(path))?;

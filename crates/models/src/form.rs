@@ -14,6 +14,14 @@ impl Form {
     /// 4×4 places, as that of a small one has at 32.
     pub const LARGE_FROM: usize = 128;
 
+    /// The size of pictures that weights of this form were most likely learnt on.
+    pub fn usual_size(self) -> usize {
+        match self {
+            Form::Small => 32,
+            Form::Large => 224,
+        }
+    }
+
     /// The form for pictures of `size` pixels a side.
     pub fn for_size(size: usize) -> Form {
         match size >= Form::LARGE_FROM {

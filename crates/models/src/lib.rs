@@ -9,11 +9,13 @@
 mod alexnet;
 mod architecture;
 mod form;
+mod raw_tensor;
 mod resnet;
+mod torch_file;
 mod weights;
 
 pub use alexnet::alexnet;
 pub use architecture::{Architecture, UnknownArchitecture};
 pub use form::Form;
 pub use resnet::{Stages, resnet, resnet18};
-pub use weights::{Loaded, Weights, WeightsError};
+pub use weights::{Loaded, Recognised, Weights, WeightsError};

@@ -1,4 +1,4 @@
-//! A network's tensors by name, as other programs keep them: PyTorch's `state_dict` in a safetensors file.
+//! A network's tensors by name, as other programs keep them: PyTorch's `state_dict` in a safetensors file or by `torch.save`.
 //!
 //! torchvision's ResNets and ours have the same names and layouts. What has no meaning here (`num_batches_tracked`) is passed
 //! over; a last layer of another size is left as the network has it, and said; anything else that does not fit is an error
@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Network, Tensors};
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+
+use crate::raw_tensor::RawTensor;
+use crate::{Architecture, Form, torch_file};
 
 /// Names shown of each kind of mistake before the rest is only counted.
 const SHOWN: usize = 4;
@@ -29,6 +32,17 @@ pub struct Loaded {
     pub fc_left: Option<String>,
 }
 
+/// What weights are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recognised {
+    /// The network.
+    pub architecture: Architecture,
+    /// What its first layers are made for.
+    pub form: Form,
+    /// Channels after its stem.
+    pub width: usize,
+}
+
 /// Why weights cannot be read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
@@ -40,7 +54,7 @@ pub enum WeightsError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The bytes are not safetensors.
+    /// The bytes are neither safetensors nor what PyTorch writes.
     #[error(
         "{}: not a safetensors file ({reason}); write one with safetensors.torch.save_file(model.state_dict(), …)",
         .path.display()
@@ -51,15 +65,21 @@ pub enum WeightsError {
         /// What was met.
         reason: String,
     },
+    /// An archive of PyTorch's that cannot be read.
+    #[error("{}: not what torch.save(model.state_dict(), …) writes: {reason}", .path.display())]
+    NotTorch {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
     /// A tensor of other numbers.
-    #[error("{}: {name} is of {dtype}, and only F32 is read; convert it with .float()", .path.display())]
+    #[error("{}: {name} is not of f32, f16 or bf16 numbers; convert it with .float()", .path.display())]
     NotFloat {
         /// The file.
         path: PathBuf,
         /// The tensor.
         name: String,
-        /// What it is of.
-        dtype: String,
     },
     /// A number that is none.
     #[error("{}: {name} holds {value}; features of such weights would be numbers that are none", .path.display())]
@@ -71,6 +91,9 @@ pub enum WeightsError {
         /// The first such number.
         value: f32,
     },
+    /// No network here has such tensors.
+    #[error("the weights are of no network that is known here: {0}")]
+    Unknown(String),
     /// Tensors that do not fit the network.
     #[error("the weights are not of this network: {0}")]
     Misfit(String),
@@ -80,7 +103,7 @@ pub enum WeightsError {
 }
 
 impl Weights {
-    /// Reads a safetensors file.
+    /// Reads a safetensors file, or one of `torch.save`.
     pub fn read(path: &Path) -> Result<Weights, WeightsError> {
         let read = |source| WeightsError::Read {
             path: path.into(),
@@ -96,29 +119,30 @@ impl Weights {
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
-        let file = SafeTensors::deserialize(bytes).map_err(|e| WeightsError::NotSafetensors {
-            path: path.into(),
-            reason: e.to_string(),
-        })?;
+        let raw = match torch_file::is_archive(bytes) {
+            true => torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
+                path: path.into(),
+                reason,
+            })?,
+            false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
+                path: path.into(),
+                reason: e.to_string(),
+            })?,
+        };
         let mut tensors = BTreeMap::new();
-        for (name, tensor) in file.iter().filter(|(name, _)| !is_counter(name)) {
-            if tensor.dtype() != Dtype::F32 {
-                return Err(WeightsError::NotFloat {
-                    path: path.into(),
-                    name: name.into(),
-                    dtype: format!("{:?}", tensor.dtype()),
-                });
-            }
-            let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-            let values: Vec<f32> = tensor.data().chunks_exact(4).map(value).collect();
+        for tensor in raw.into_iter().filter(|t| !is_counter(&t.name)) {
+            let values = tensor.values().ok_or_else(|| WeightsError::NotFloat {
+                path: path.into(),
+                name: tensor.name.clone(),
+            })?;
             if let Some(value) = values.iter().find(|v| !v.is_finite()) {
                 return Err(WeightsError::NotFinite {
                     path: path.into(),
-                    name: name.into(),
+                    name: tensor.name,
                     value: *value,
                 });
             }
-            tensors.insert(name.to_string(), (tensor.shape().to_vec(), values));
+            tensors.insert(tensor.name, (tensor.shape, values));
         }
         Ok(Weights { tensors })
     }
@@ -154,6 +178,44 @@ impl Weights {
     /// A tensor's dimensions.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.tensors.get(name).map(|(shape, _)| shape.as_slice())
+    }
+
+    /// A tensor's numbers.
+    pub fn values(&self, name: &str) -> Option<&[f32]> {
+        self.tensors.get(name).map(|(_, values)| values.as_slice())
+    }
+
+    /// Which network they are of, by their names and shapes; or what no network here has.
+    pub fn recognise(&self) -> Result<Recognised, WeightsError> {
+        let none = |why: &str| WeightsError::Unknown(why.into());
+        let stem = self.shape("conv1.weight").filter(|s| s.len() == 4);
+        let stem = stem.ok_or_else(|| none("there is no conv1.weight of four dimensions"))?;
+        let blocks = [1, 2, 3, 4].map(|stage| {
+            let is = |n: &usize| {
+                self.shape(&format!("layer{stage}.{n}.conv1.weight"))
+                    .is_some()
+            };
+            (0..64).take_while(is).count()
+        });
+        let bottleneck = self.shape("layer1.0.conv3.weight").is_some();
+        let architecture = match (blocks, bottleneck) {
+            ([2, 2, 2, 2], false) => Architecture::ResNet18,
+            ([3, 4, 6, 3], false) => Architecture::ResNet34,
+            ([3, 4, 6, 3], true) => Architecture::ResNet50,
+            ([3, 4, 23, 3], true) => Architecture::ResNet101,
+            _ => return Err(none("its blocks are those of no ResNet18, 34, 50 or 101")),
+        };
+        let form = architecture.form_of_stem(stem[3]).ok_or_else(|| {
+            let wide = stem[3];
+            none(&format!(
+                "its first convolution is {wide}×{wide} pixels wide"
+            ))
+        })?;
+        Ok(Recognised {
+            architecture,
+            form,
+            width: stem[0],
+        })
     }
 
     /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
@@ -217,6 +279,18 @@ impl Weights {
     }
 }
 
+fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Vec<RawTensor<'a>>, SafeTensorError> {
+    let file = SafeTensors::deserialize(bytes)?;
+    let tensors = file.tensors();
+    let of = |(name, tensor): (String, TensorView<'a>)| RawTensor {
+        name,
+        shape: tensor.shape().to_vec(),
+        kind: tensor.dtype().into(),
+        bytes: tensor.data(),
+    };
+    Ok(tensors.into_iter().map(of).collect())
+}
+
 /// PyTorch's count of the batches a norm has seen.
 fn is_counter(name: &str) -> bool {
     name.ends_with(".num_batches_tracked")
@@ -268,6 +342,28 @@ mod tests {
             (first.tensors.len(), None)
         );
         assert_eq!(Weights::of(&other).unwrap(), first);
+    }
+
+    #[test]
+    fn networks_are_recognised_by_their_tensors() {
+        for (architecture, size, form) in [
+            (Architecture::ResNet18, 8, Form::Small),
+            (Architecture::ResNet34, 8, Form::Small),
+            (Architecture::ResNet50, 128, Form::Large),
+            (Architecture::ResNet101, 8, Form::Small),
+        ] {
+            let graph = architecture.graph(size, 2, 8).unwrap();
+            let network = Device::cpu(1).network(&graph, &NetworkOptions::new(1));
+            let weights = Weights::of(&network.unwrap()).unwrap();
+            let expected = Recognised {
+                architecture,
+                form,
+                width: 2,
+            };
+            assert_eq!(weights.recognise().unwrap(), expected);
+        }
+        let error = Weights::default().recognise().unwrap_err().to_string();
+        assert!(error.contains("no conv1.weight"), "{error}");
     }
 
     #[test]
@@ -327,9 +423,11 @@ mod tests {
         };
         let counted = file("bn1.num_batches_tracked", Dtype::I64, &[0; 8]).unwrap();
         assert_eq!(counted, Weights::default());
-        let error = file("conv1.weight", Dtype::F16, &[0; 2]).unwrap_err();
+        let halves = file("conv1.weight", Dtype::F16, &[0, 0x3c]).unwrap();
+        assert_eq!(halves.tensors["conv1.weight"].1, [1.0]);
+        let error = file("conv1.weight", Dtype::I16, &[0; 2]).unwrap_err();
         assert!(
-            error.to_string().contains("conv1.weight is of F16"),
+            error.to_string().contains("conv1.weight is not of f32"),
             "{error}"
         );
         let error = Weights::decode(b"no such thing", Path::new("b.bin")).unwrap_err();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::DataError;
 use anchorhood_discover::KmeansError;
 use anchorhood_files::FileError;
+use anchorhood_models::WeightsError;
 use anchorhood_train::CheckpointError;
 
 /// An error of searching.
@@ -19,6 +20,14 @@ pub enum SearchError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
+    /// Another program's weights that no network here has.
+    #[error("{}: {source}", .path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: WeightsError,
+    },
     /// A checkpoint that does not say what its network is given of a picture, and whose data set is gone.
     #[error(
         "{}: this checkpoint was written before checkpoints kept the pictures' mean and deviation, and the data set it was \

@@ -1,12 +1,15 @@
-//! A trained network, ready for use: its graph, its weights, and what it is given of a picture.
+//! A trained network, ready for use: its graph, its weights, and what it is given of a picture. It comes from a checkpoint, or from
+//! another program's weights of a ResNet.
 
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
+use anchorhood_files::OpenContainer;
+use anchorhood_models::{Weights, WeightsError};
 use anchorhood_train::{
-    Checked, Checkpoint, InputForm, NetworkConfig, Tensor, check_room, check_weights,
-    checkpoint_path, fingerprint, write_weights,
+    Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, Tensor, check_room, check_weights,
+    checkpoint_path, fingerprint, judged_graph, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -14,7 +17,7 @@ use crate::{Embedder, SearchError, Vectors};
 /// Pictures at a time where nobody says how many.
 pub(crate) const BATCH: usize = 128;
 
-/// A model, from a checkpoint.
+/// A model.
 #[derive(Clone, Debug)]
 pub struct Model {
     path: PathBuf,
@@ -27,8 +30,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a checkpoint, or of a run's folder the last one. A checkpoint that does not say what its network is given (as
-    /// the first ones did not) is completed from the data set it was trained on.
+    /// Reads a checkpoint, or of a run's folder the last one; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
+    /// which are recognised by their tensors. A checkpoint that does not say what its network is given (as the first ones did
+    /// not) is completed from the data set it was trained on.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
@@ -38,7 +42,20 @@ impl Model {
     }
 
     fn read(path: &Path) -> Result<Model, SearchError> {
-        let checkpoint = Checkpoint::load(path)?;
+        let checkpoint = match Checkpoint::load(path) {
+            // A whole file of something else.
+            Err(error) if path.is_file() && !OpenContainer::is_ours(path) => {
+                return Model::of_weights(path).map_err(|other| match other {
+                    // What it is not is said by whoever knows most about it.
+                    SearchError::Weights {
+                        source: WeightsError::NotSafetensors { .. },
+                        ..
+                    } => error.into(),
+                    other => other,
+                });
+            }
+            read => read?,
+        };
         let input = match checkpoint.input {
             Some(input) => input,
             None => input_of_data(&checkpoint, path)?,
@@ -54,6 +71,42 @@ impl Model {
             graph,
             weights: checkpoint.weights,
             checked: checkpoint.checked,
+        })
+    }
+
+    /// Another program's weights, seen as torchvision's models see pictures; judged is what its last layer would have been given.
+    fn of_weights(path: &Path) -> Result<Model, SearchError> {
+        let failed = |source| SearchError::Weights {
+            path: path.into(),
+            source,
+        };
+        let weights = Weights::read(path).map_err(failed)?;
+        let found = weights.recognise().map_err(failed)?;
+        let (mean, std) = IMAGENET;
+        let input = InputForm {
+            version: InputForm::VERSION,
+            size: found.form.usual_size(),
+            mean,
+            std,
+        };
+        let whole = found
+            .architecture
+            .graph_of(found.form, input.size, found.width, 1)?;
+        let graph = judged_graph(&whole, "avgpool")?;
+        let tensors = tensors_for(&graph, &weights).map_err(failed)?;
+        let network = NetworkConfig {
+            architecture: found.architecture,
+            width: found.width,
+            features: graph.shape(graph.output_node()).len(),
+        };
+        Ok(Model {
+            path: path.into(),
+            fingerprint: fingerprint(&network, &input, &tensors),
+            network,
+            input,
+            graph,
+            weights: tensors,
+            checked: Checked::CannotBeChecked,
         })
     }
 
@@ -127,6 +180,30 @@ impl Model {
         let batch = pictures.len().clamp(1, BATCH);
         self.embedder(device, batch, None)?.embed_all(pictures)
     }
+}
+
+/// The weights of a graph's parameters, in its order; the last layer, which nobody uses, and nothing else, may be left over.
+fn tensors_for(graph: &Graph, weights: &Weights) -> Result<Vec<Tensor>, WeightsError> {
+    let mut tensors = vec![];
+    for p in graph.parameters() {
+        let found = weights.shape(&p.name).zip(weights.values(&p.name));
+        match found.filter(|(shape, _)| *shape == p.shape) {
+            Some((shape, values)) => tensors.push(Tensor {
+                name: p.name.clone(),
+                shape: shape.to_vec(),
+                values: values.to_vec(),
+            }),
+            None => {
+                let shape = weights.shape(&p.name);
+                let (name, wanted) = (&p.name, &p.shape);
+                return Err(WeightsError::Misfit(match shape {
+                    None => format!("{name} is missing"),
+                    Some(shape) => format!("{name} is {shape:?}, not {wanted:?}"),
+                }));
+            }
+        }
+    }
+    Ok(tensors)
 }
 
 fn input_of_data(checkpoint: &Checkpoint, path: &Path) -> Result<InputForm, SearchError> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::files::{Checked, Disk, FileError, OpenContainer};
+use anchorhood::files::OpenContainer;
 use anchorhood::models::{Architecture, Weights};
 use anchorhood::train::{
     Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, Preset,
@@ -102,7 +102,7 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     let path = model_file(&args.runs, &args.run)?;
     let checkpoint = match Checkpoint::load(&path) {
         // A whole safetensors file of something else: the user may have meant to import it.
-        Err(error) if !is_ours(&path) && Weights::read(&path).is_ok() => {
+        Err(error) if !OpenContainer::is_ours(&path) && Weights::read(&path).is_ok() => {
             return Err(Failure::usage(format!(
                 "{error}. Weights of another program need --network, for example --network resnet18"
             )));
@@ -124,14 +124,6 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     ))
 }
 
-/// Whether a file was written with this program's checksums, damaged or not.
-fn is_ours(file: &Path) -> bool {
-    match OpenContainer::open(file, &Disk) {
-        Ok(open) => open.checked() == Checked::Verified,
-        Err(error) => matches!(error, FileError::Damaged { .. }),
-    }
-}
-
 fn untrained(args: &EvaluateArgs, network: Architecture) -> Result<Resolved, Failure> {
     let width = args.encoder.width.unwrap_or(network.default_width());
     let config = without_run(args, network, width)?;
@@ -145,7 +137,7 @@ fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<R
             "{place}: no such file; with --network give a safetensors file of weights, or the word `{UNTRAINED}`"
         )));
     }
-    if is_ours(file) || Checkpoint::load(file).is_ok() {
+    if OpenContainer::is_ours(file) || Checkpoint::load(file).is_ok() {
         return Err(Failure::usage(format!(
             "{place}: a checkpoint of this program, which knows its network; leave out --network"
         )));

@@ -3,8 +3,8 @@
 //! Whichever it is read from, the pictures, their order and their labels are the same. A file of another length than the
 //! official one is refused: half a data set must not pass for the whole.
 
+mod dictionary;
 mod kind;
-mod pickle;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use dictionary::Dictionary;
 use kind::{Coding, FORMS, Form};
-use pickle::Pickle;
 use source::Source;
 
 use crate::sets::SetFacts;
@@ -203,7 +203,7 @@ fn python(
         path: source.path(file),
         reason,
     };
-    let pickle = Pickle::parse(&bytes).map_err(bad)?;
+    let pickle = Dictionary::parse(&bytes).map_err(bad)?;
     let (rows, columns, data) = pickle.array("data").map_err(bad)?;
     let values = pickle.ints(key).map_err(bad)?;
     if (rows, columns) != (records, PIXELS) || values.len() != records {
@@ -250,7 +250,7 @@ fn interleave(planes: &[u8], out: &mut [u8]) {
 
 /// Everything that is ever asked of a pickle; whether it had any of it.
 pub(crate) fn pickled(bytes: &[u8]) -> bool {
-    Pickle::parse(bytes).is_ok_and(|pickle| {
+    Dictionary::parse(bytes).is_ok_and(|pickle| {
         let pictures = pickle.array("data").is_ok();
         let numbers = ["labels", "fine_labels"].map(|key| pickle.ints(key).is_ok());
         let names = ["label_names", "fine_label_names"].map(|key| pickle.strings(key).is_ok());
@@ -268,7 +268,7 @@ fn class_names(source: &mut Source) -> Vec<String> {
             .map(|line| line.trim().to_owned())
             .filter(|line| !line.is_empty())
             .collect(),
-        Coding::Python { names, .. } => Pickle::parse(&bytes)
+        Coding::Python { names, .. } => Dictionary::parse(&bytes)
             .and_then(|p| p.strings(names))
             .unwrap_or_default(),
     };

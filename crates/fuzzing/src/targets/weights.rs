@@ -5,6 +5,7 @@ use std::path::Path;
 use anchorhood_models::Weights;
 
 use super::container::safetensors;
+use super::fixture;
 use crate::{Target, repair};
 
 pub const TARGET: Target = Target {
@@ -21,6 +22,7 @@ fn read(bytes: &[u8]) {
         return;
     };
     assert!(weights.shape("no such tensor").is_none());
+    let _network = weights.recognise();
     let written = weights.encode();
     let again = Weights::decode(&written, path).expect("what was written is read");
     assert_eq!(again.encode(), written);
@@ -35,5 +37,11 @@ fn seeds() -> Vec<Vec<u8>> {
         );
         safetensors(&header, &vec![0x3e; two + 1])
     };
-    vec![of("F32", 4), of("BF16", 2)]
+    vec![
+        of("F32", 4),
+        of("BF16", 2),
+        fixture!("models/tests/fixtures/state_dict.pth"),
+        fixture!("models/tests/fixtures/checkpoint.pth"),
+        fixture!("models/tests/fixtures/transposed.pth"),
+    ]
 }

@@ -1,35 +1,34 @@
-//! The stack machine a pickle is a program for, with the few instructions that CIFAR's files use.
+//! The stack machine a pickle is a program for, with the instructions that files of arrays use.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{ArrayState, Call, Id, Value, text};
+use super::{Call, Id, Known, Value};
 
-/// More values than any CIFAR file has by far (CIFAR-100's has some 150,000).
+/// More values than any file of arrays has by far (CIFAR-100's has some 150,000).
 const MOST_VALUES: usize = 4_000_000;
 
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
+    known: &'a [Known],
     at: usize,
     values: Vec<Value>,
     stack: Vec<Id>,
     /// Heights of the stack at the open marks.
     marks: Vec<usize>,
     memo: HashMap<u64, Id>,
-    /// Bytes decoded so far, bounded by the file's length.
-    decoded: usize,
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8], known: &'a [Known]) -> Self {
         Machine {
             bytes,
+            known,
             at: 0,
             values: Vec::new(),
             stack: Vec::new(),
             marks: Vec::new(),
             memo: HashMap::new(),
-            decoded: 0,
         }
     }
 
@@ -96,8 +95,12 @@ impl<'a> Machine<'a> {
             }
             b'R' => self.reduce(), // REDUCE
             b'b' => self.build(),  // BUILD
+            b'Q' => {
+                let by = self.pop()?; // BINPERSID
+                self.push(Value::Persistent(by))
+            }
             other => Err(format!(
-                "byte {} holds the instruction {other:#04x}, which CIFAR's files never use",
+                "byte {} holds the instruction {other:#04x}, which files of arrays never use",
                 self.at - 1
             )),
         }
@@ -222,7 +225,9 @@ impl<'a> Machine<'a> {
     fn set(&mut self, ids: &[Id]) -> Result<(), String> {
         let dict = self.top()?;
         match &mut self.values[dict] {
-            Value::Dict(pairs) if ids.len().is_multiple_of(2) => {
+            Value::Dict(pairs) | Value::Call(Call { items: pairs, .. })
+                if ids.len().is_multiple_of(2) =>
+            {
                 pairs.extend(ids.chunks_exact(2).map(|pair| (pair[0], pair[1])));
             }
             _ => {
@@ -259,108 +264,43 @@ impl<'a> Machine<'a> {
 
     fn named(&mut self, module: Range<usize>, name: Range<usize>) -> Result<(), String> {
         let (module, name) = (&self.bytes[module], &self.bytes[name]);
-        let call = match (module, name) {
-            (b"numpy.core.multiarray" | b"numpy._core.multiarray", b"_reconstruct") => {
-                Call::Reconstruct
-            }
-            (b"numpy", b"ndarray") => Call::Ndarray,
-            (b"numpy", b"dtype") => Call::Dtype,
-            (b"_codecs", b"encode") => Call::Encode,
-            _ => {
-                return Err(format!(
-                    "it wants to call {}.{}, which is refused",
-                    String::from_utf8_lossy(module).escape_default(),
-                    String::from_utf8_lossy(name).escape_default()
-                ));
-            }
-        };
-        self.push(Value::Global(call))
+        let is = |known: &Known| known.0.as_bytes() == module && known.1.as_bytes() == name;
+        match self.known.iter().position(is) {
+            Some(known) => self.push(Value::Global(known)),
+            None => Err(format!(
+                "it wants to call {}.{}, which is refused",
+                String::from_utf8_lossy(module).escape_default(),
+                String::from_utf8_lossy(name).escape_default()
+            )),
+        }
     }
 
     fn reduce(&mut self) -> Result<(), String> {
         let (arguments, call) = (self.pop()?, self.pop()?);
-        let wrong = || format!("a call at byte {} is not understood", self.at);
-        let (Value::Global(call), Value::Tuple(arguments)) =
-            (&self.values[call], &self.values[arguments])
-        else {
-            return Err(wrong());
-        };
-        let first = arguments.first().copied();
-        let value = match (call, first) {
-            (Call::Reconstruct, _) => Value::Array(None),
-            (Call::Dtype, Some(name)) => Value::Dtype(name),
-            (Call::Encode, Some(string)) => self.decode(string)?,
-            _ => return Err(wrong()),
-        };
-        self.push(value)
-    }
-
-    /// The bytes behind `_codecs.encode(text, 'latin1')`: each character is a byte.
-    fn decode(&mut self, string: Id) -> Result<Value, String> {
-        let wrong = || "a byte string is not written as latin-1".to_owned();
-        let Value::Text(range) = &self.values[string] else {
-            return Err(wrong());
-        };
-        self.decoded += range.len();
-        if self.decoded > self.bytes.len() {
-            return Err("its byte strings are longer than the file".into());
+        match (&self.values[call], &self.values[arguments]) {
+            (Value::Global(name), Value::Tuple(_)) => {
+                let call = Call {
+                    name: *name,
+                    arguments,
+                    state: None,
+                    items: vec![],
+                };
+                self.push(Value::Call(call))
+            }
+            _ => Err(format!("a call at byte {} is not understood", self.at)),
         }
-        let text = std::str::from_utf8(&self.bytes[range.clone()]).map_err(|_| wrong())?;
-        let bytes: Option<Vec<u8>> = text
-            .chars()
-            .map(|c| u8::try_from(u32::from(c)).ok())
-            .collect();
-        bytes.map(Value::Decoded).ok_or_else(wrong)
     }
 
-    /// Gives an array its shape, type and bytes. The state of a dtype says nothing that bytes need.
+    /// Sets the state of what a call would have made.
     fn build(&mut self) -> Result<(), String> {
         let state = self.pop()?;
         let object = self.top()?;
-        match self.values[object] {
-            Value::Dtype(_) => Ok(()),
-            Value::Array(_) => {
-                let state = self.array_state(state)?;
-                self.values[object] = Value::Array(Some(state));
+        match &mut self.values[object] {
+            Value::Call(call) => {
+                call.state = Some(state);
                 Ok(())
             }
             _ => Err(format!("a state at byte {} belongs to nothing", self.at)),
-        }
-    }
-
-    fn array_state(&self, state: Id) -> Result<ArrayState, String> {
-        let wrong = || "its array is not rows of bytes".to_owned();
-        let Value::Tuple(parts) = &self.values[state] else {
-            return Err(wrong());
-        };
-        let &[_, shape, dtype, _, data] = parts.as_slice() else {
-            return Err(wrong());
-        };
-        let Value::Tuple(shape) = &self.values[shape] else {
-            return Err(wrong());
-        };
-        let &[rows, columns] = shape.as_slice() else {
-            return Err(wrong());
-        };
-        let (Value::Int(rows), Value::Int(columns)) = (&self.values[rows], &self.values[columns])
-        else {
-            return Err(wrong());
-        };
-        let (Ok(rows), Ok(columns)) = (usize::try_from(*rows), usize::try_from(*columns)) else {
-            return Err(wrong());
-        };
-        let Value::Dtype(kind) = self.values[dtype] else {
-            return Err(wrong());
-        };
-        let kind = text(self.bytes, &self.values[kind]);
-        let length = text(self.bytes, &self.values[data]).map(<[u8]>::len);
-        match kind == Some(b"u1") && length.is_some() && length == rows.checked_mul(columns) {
-            true => Ok(ArrayState {
-                rows,
-                columns,
-                data,
-            }),
-            false => Err(wrong()),
         }
     }
 }
