@@ -15,7 +15,7 @@ use crate::{ReportError, Summary};
 const SIZE: (u32, u32) = (760, 520);
 const ACCURACY: RGBColor = RGBColor(0, 94, 162);
 const LOSS: RGBColor = RGBColor(176, 70, 0);
-const FLOOR: RGBColor = RGBColor(110, 110, 110);
+pub(crate) const FLOOR: RGBColor = RGBColor(110, 110, 110);
 const ROUND: RGBColor = RGBColor(205, 205, 205);
 const RATE: RGBColor = RGBColor(110, 70, 150);
 pub(crate) const GRID: RGBColor = RGBColor(235, 235, 235);
@@ -25,7 +25,7 @@ const MOST_DOTS: usize = 60;
 
 pub(crate) type Area<B> = DrawingArea<B, plotters::coord::Shift>;
 pub(crate) type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
-type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(crate) type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Writes `curve.svg`.
 pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
@@ -182,7 +182,8 @@ where
     Ok(chart)
 }
 
-fn curve<B>(chart: &mut Chart<B>, points: &[(f64, f64)], colour: RGBColor) -> Drawn
+/// A line, with dots where there are few.
+pub(crate) fn curve<B>(chart: &mut Chart<B>, points: &[(f64, f64)], colour: RGBColor) -> Drawn
 where
     B: DrawingBackend<ErrorType: 'static>,
 {

@@ -460,7 +460,7 @@ fn evidence(s: &RunStarted, fact: &mut dyn FnMut(&str, String)) {
 }
 
 /// Text as HTML shows it, in elements and in quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

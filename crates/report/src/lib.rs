@@ -16,6 +16,7 @@
 mod attention;
 mod bitmap;
 mod charts;
+mod comparison;
 mod curve;
 mod gallery;
 mod html;
@@ -29,12 +30,16 @@ mod words;
 
 pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
 pub use charts::{Chart, charts, entropy_svg};
+pub use comparison::{RunLine, accuracy_over_seconds, comparison_svg};
 pub use curve::{curve_svg, write_curve};
-pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};
+pub use html::{
+    MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, escape, report_html, write_report,
+};
 pub use metrics::{EventLog, LeftOut, ReportError, read_metrics};
 pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
+pub use table::aligned;
 #[doc(hidden)]
 pub use tensorboard::read_records;
 pub use tensorboard::{TensorBoard, write_tensorboard};

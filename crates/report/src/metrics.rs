@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anchorhood_train::{Event, Subject};
 
 /// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has an end by it.
-pub(crate) const MOST_EPOCHS: usize = 1 << 20;
+pub(crate) const MOST_EPOCHS: usize = anchorhood_train::RunConfig::MOST_EPOCHS;
 
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +130,8 @@ fn shares(event: &Event) -> Vec<f64> {
         Event::Evaluated(e) => vec![e.accuracy.top1],
         Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
         Event::RunEnded(e) => e.last.iter().chain(&e.best).map(|a| a.top1).collect(),
-        Event::RunStarted(_)
+        Event::TimeFitted(_)
+        | Event::RunStarted(_)
         | Event::Warning { .. }
         | Event::RoundStarted { .. }
         | Event::Discovering { .. }
@@ -140,9 +141,27 @@ fn shares(event: &Event) -> Vec<f64> {
     }
 }
 
+/// How long what an event tells of took: discovery, an epoch, an evaluation.
+pub(crate) fn seconds(event: &Event) -> f64 {
+    match event {
+        Event::Discovered(d) => d.seconds,
+        Event::EpochEnded(e) => e.seconds,
+        Event::Evaluated(e) => e.seconds,
+        Event::TimeFitted(_)
+        | Event::RunStarted(_)
+        | Event::Warning { .. }
+        | Event::RoundStarted { .. }
+        | Event::Discovering { .. }
+        | Event::Progress(_)
+        | Event::CheckpointSaved { .. }
+        | Event::RunEnded(_) => 0.0,
+    }
+}
+
 /// Numbers of rounds and epochs in an event.
 fn numbers(event: &Event) -> Vec<usize> {
     match event {
+        Event::TimeFitted(t) => vec![t.rounds, t.epochs],
         Event::RunStarted(s) => vec![s.rounds, s.epochs],
         Event::RoundStarted { round, rounds } => vec![*round, *rounds],
         Event::Discovering { round, .. } => vec![*round],

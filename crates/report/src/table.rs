@@ -64,8 +64,8 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "–".into())
 }
 
-/// First column left, the others right, a rule under the header.
-fn aligned(rows: &[Vec<String>]) -> String {
+/// Rows of a table, the first of them its header: the first column left, the others right, a rule under the header.
+pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let wide = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(wide).collect();

@@ -13,6 +13,7 @@ use anchorhood_files::{AppendFile, AtomicFile, Disk};
 use anchorhood_train::{Event, Subject};
 
 use crate::ReportError;
+use crate::metrics::seconds;
 use records::Record;
 
 /// Makes the file hold every figure of these events; `begun` is when the run began, in seconds since 1970. One that does
@@ -138,15 +139,6 @@ fn told(events: &[Event], begun: f64) -> Vec<Record> {
         }
     }
     records
-}
-
-fn seconds(event: &Event) -> f64 {
-    match event {
-        Event::EpochEnded(e) => e.seconds,
-        Event::Discovered(d) => d.seconds,
-        Event::Evaluated(e) => e.seconds,
-        _ => 0.0,
-    }
 }
 
 /// Counts epochs over rounds.

@@ -6,6 +6,8 @@ use anchorhood_data::DataError;
 use anchorhood_report::ReportError;
 use anchorhood_train::{CheckpointError, TrainError};
 
+use crate::Allowance;
+
 /// An error of an experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
@@ -32,6 +34,14 @@ pub enum ReproduceError {
         path: PathBuf,
         /// What was met.
         reason: String,
+    },
+    /// A comparison that was begun with another allowance.
+    #[error("{}: the comparison here was begun with {begun} for each method", .folder.display())]
+    OtherAllowance {
+        /// Its folder.
+        folder: PathBuf,
+        /// What its methods were given.
+        begun: Allowance,
     },
     /// A data set that is not on disk; rows that need it are left out.
     #[error("{why}")]
@@ -73,7 +83,7 @@ impl ReproduceError {
     /// Whether the user asked for something that cannot be, rather than something having failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            ReproduceError::Unknown { .. } => true,
+            ReproduceError::Unknown { .. } | ReproduceError::OtherAllowance { .. } => true,
             ReproduceError::Train(e) => e.is_usage(),
             ReproduceError::Data(e) => e.is_usage(),
             _ => false,

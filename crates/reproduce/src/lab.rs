@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood_data::{Dataset, LoadOptions, open_with_progress};
+use anchorhood_data::{DataError, Dataset, LoadOptions, open_with_progress};
 use anchorhood_engine::Device;
 use anchorhood_report::{
     AttentionOptions, Summary, attention_strips, finished_rounds, read_metrics,
@@ -234,17 +234,7 @@ impl<'a> Lab<'a> {
             return Ok(open.clone());
         }
         self.open = None; // its memory first
-        let observer = std::sync::Mutex::new(&mut *self.observer);
-        let progress = |done, total| {
-            if let Ok(mut observer) = observer.try_lock() {
-                observer(Told::Step {
-                    what: "reading pictures",
-                    done,
-                    total,
-                });
-            }
-        };
-        let data = open_with_progress(&spec, &options, &progress);
+        let data = open_told(&spec, &options, self.observer);
         let data = data.map_err(|error| match sets::missing(set, &error) {
             Some(why) => ReproduceError::Missing { why },
             None => error.into(),
@@ -359,8 +349,23 @@ fn rounds_of(summary: &Summary) -> Vec<RoundRecord> {
     .collect()
 }
 
+/// Opens a data set and tells how far it is.
+pub(crate) fn open_told(
+    spec: &str,
+    options: &LoadOptions,
+    observer: &mut (dyn FnMut(Told) + Send),
+) -> Result<Dataset, DataError> {
+    let observer = std::sync::Mutex::new(observer);
+    open_with_progress(spec, options, &|done, total| {
+        if let Ok(mut observer) = observer.try_lock() {
+            let what = "reading pictures";
+            observer(Told::Step { what, done, total });
+        }
+    })
+}
+
 /// Two configurations must agree in all but the place of the data, which may have moved, and the machine.
-fn same_settings(
+pub(crate) fn same_settings(
     folder: &Path,
     ours: &RunConfig,
     wanted: &RunConfig,

@@ -8,9 +8,12 @@
 //! Runs are shared: they lie under one folder, named after their settings, so that the run that is in four tables is trained
 //! once. Round 0 depends neither on the neighbourhoods nor on the number of rounds, so that all runs that differ in these
 //! begin from one Instance run, with the same bits as if each had trained it.
+//!
+//! A [`Comparison`] is the same for methods: each trained for as long as the others, and put beside them as [`Standings`].
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod error;
 mod experiment;
 mod experiments;
@@ -29,6 +32,7 @@ mod scale;
 mod sets;
 mod starts;
 
+pub use compare::{Allowance, Comparison, Contestant, Standings};
 pub use error::ReproduceError;
 pub use experiment::{Entry, Experiment, Plot, Protocol, Start, Subject, System};
 pub use experiments::{experiments, find};

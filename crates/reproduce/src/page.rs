@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use anchorhood_report::escape as escaped;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -103,18 +104,4 @@ fn table(html: &mut String, results: &Results) {
         html.push_str("</tr>\n");
     }
     html.push_str("</table>\n");
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -136,6 +136,19 @@ pub enum TrainError {
         /// The colour.
         colour: [u8; 3],
     },
+    /// Less time than one epoch in each round takes.
+    #[error(
+        "{} is too little: one epoch in each of {} rounds, with what belongs to it, takes {} on this device",
+        time(*.seconds), .rounds + 1, time(*.needed)
+    )]
+    TooLittleTime {
+        /// Rounds after round 0.
+        rounds: usize,
+        /// The time there was.
+        seconds: f64,
+        /// The time that would do.
+        needed: f64,
+    },
     /// The loss, or a weight, is no number any more.
     #[error(
         "{what} became {value} at {position}, so training stopped; {}",
@@ -190,6 +203,14 @@ pub enum TrainError {
     },
 }
 
+/// Seconds, or minutes where there are many.
+fn time(seconds: f64) -> String {
+    match seconds < 120.0 {
+        true => format!("{seconds:.1} s"),
+        false => format!("{:.1} minutes", seconds / 60.0),
+    }
+}
+
 impl TrainError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         TrainError::Io {
@@ -213,6 +234,7 @@ impl TrainError {
             | TrainError::OtherSettings { .. }
             | TrainError::OtherPictures { .. }
             | TrainError::OneColour { .. }
+            | TrainError::TooLittleTime { .. }
             | TrainError::Weights { .. } => true,
             TrainError::Data(e) => e.is_usage(),
             _ => false,

@@ -8,6 +8,8 @@ use crate::Position;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// The time there is was turned into epochs, before a run begins; not kept, but the epochs are, as a setting.
+    TimeFitted(TimeFitted),
     /// Training begins, or goes on.
     RunStarted(RunStarted),
     /// Something the user should know, and nothing stops.
@@ -55,9 +57,29 @@ impl Event {
     pub fn is_kept(&self) -> bool {
         !matches!(
             self,
-            Event::Progress(_) | Event::Discovering { .. } | Event::CheckpointSaved { .. }
+            Event::TimeFitted(_)
+                | Event::Progress(_)
+                | Event::Discovering { .. }
+                | Event::CheckpointSaved { .. }
         )
     }
+}
+
+/// How much training there is time for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeFitted {
+    /// The time there is, from the program's start to its end.
+    pub minutes: f64,
+    /// Pictures trained on a second, as measured.
+    pub pictures_per_second: f64,
+    /// Rounds after round 0.
+    pub rounds: usize,
+    /// Epochs in each round.
+    pub epochs: usize,
+    /// Epochs of the warm-up.
+    pub warm_up: f64,
+    /// Whether that is shorter than it was to be.
+    pub shortened: bool,
 }
 
 /// What is trained on what, where.

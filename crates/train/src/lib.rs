@@ -18,11 +18,13 @@ mod encoder;
 mod error;
 mod events;
 mod examiner;
+mod floors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod judge;
 mod judge_layers;
 mod metrics;
+mod minutes;
 mod position;
 mod progress;
 mod remembered;
@@ -54,17 +56,18 @@ pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{
     Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, Progress, RunEnded,
-    RunStarted, Subject,
+    RunStarted, Subject, TimeFitted,
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
 pub use judge::{Judgement, judge};
 pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
 };
+pub use minutes::{Costs, Measured, TimeBudget, measure};
 pub use position::{Position, Standing};
 pub use room::{check_room, check_room_to_train};
-pub use run::{Outcome, train, train_method};
-pub use run_dir::{RunDir, checkpoint_path};
+pub use run::{Outcome, train, train_judged, train_method};
+pub use run_dir::{RunDir, check_run_name, checkpoint_path, run_name_from};
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};
 

@@ -37,10 +37,7 @@ pub(crate) fn check_room_of(
     graph: &Graph,
 ) -> Result<(), TrainError> {
     let optimiser = config.training.optimiser();
-    let views = match config.method.name.compares_views() {
-        true => config.method.views,
-        false => 1,
-    };
+    let views = config.method.views_of_a_picture();
     let batch = config.batch_of(set).saturating_mul(views);
     let options = NetworkOptions::new(batch).with_optimiser(optimiser);
     let pictures = set.pictures.len();

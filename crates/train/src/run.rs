@@ -12,9 +12,9 @@ use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
 use crate::saves::Saves;
 use crate::{
-    Accuracy, Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position,
-    RunDir, RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
-    VERSION, build_method, seen_pictures,
+    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position, RunDir,
+    RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled, VERSION,
+    build_method, floors, seen_pictures,
 };
 
 /// How training ended.
@@ -36,11 +36,23 @@ pub fn train(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
-    let method = build_method(device, dir.config(), data)?;
-    train_method(device, dir, data, method, observer, stop)
+    train_judged(device, dir, data, vec![], observer, stop)
 }
 
-/// The same for a method that somebody brings, in place of the configured one.
+/// The same for a run whose floors were judged already, when it was [measured](crate::measure): they are told, not judged again.
+pub fn train_judged(
+    device: &Device,
+    dir: &mut RunDir,
+    data: &Dataset,
+    floors: Vec<Evaluated>,
+    observer: &mut (dyn FnMut(&Event) + Send),
+    stop: &AtomicBool,
+) -> Result<Outcome, TrainError> {
+    let method = build_method(device, dir.config(), data)?;
+    train_from(device, dir, data, (method, floors), observer, stop)
+}
+
+/// Trains by a method that somebody brings, in place of the configured one.
 pub fn train_method(
     device: &Device,
     dir: &mut RunDir,
@@ -49,13 +61,26 @@ pub fn train_method(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
+    train_from(device, dir, data, (method, vec![]), observer, stop)
+}
+
+fn train_from(
+    device: &Device,
+    dir: &mut RunDir,
+    data: &Dataset,
+    (method, floors): (Box<dyn Method>, Vec<Evaluated>),
+    observer: &mut (dyn FnMut(&Event) + Send),
+    stop: &AtomicBool,
+) -> Result<Outcome, TrainError> {
     let config = dir.config().clone();
     let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
+    let train = &data.train;
     match Labelled::of(data, &config.evaluation, device) {
         Some(mut labelled) => {
-            Run::new(dir, trainer, &data.train, &mut labelled, observer, stop)?.go(device)
+            let run = Run::new(dir, trainer, train, &mut labelled, observer, stop)?;
+            Run { floors, ..run }.go(device)
         }
-        None => Run::new(dir, trainer, &data.train, &mut Unlabelled, observer, stop)?.go(device),
+        None => Run::new(dir, trainer, train, &mut Unlabelled, observer, stop)?.go(device),
     }
 }
 
@@ -65,6 +90,8 @@ struct Run<'a> {
     examiner: &'a mut (dyn Examiner + Send),
     observer: &'a mut (dyn FnMut(&Event) + Send),
     stop: &'a AtomicBool,
+    /// What was judged before the run began.
+    floors: Vec<Evaluated>,
     standing: Standing,
     resumed: bool,
     pace: Pace,
@@ -126,6 +153,7 @@ impl<'a> Run<'a> {
             examiner,
             observer,
             stop,
+            floors: vec![],
             standing,
             resumed,
             pace: Pace::new(),
@@ -213,13 +241,15 @@ impl<'a> Run<'a> {
     }
 
     fn judge_the_floors(&mut self) -> Result<(), TrainError> {
-        let clock = Instant::now();
-        if let Some(accuracy) = self.examiner.raw_pixels()? {
-            self.tell_accuracy(Subject::RawPixels, accuracy, clock)?;
+        if !self.floors.is_empty() {
+            let floors = std::mem::take(&mut self.floors).into_iter();
+            return floors.map(Event::Evaluated).try_for_each(|e| self.tell(e));
         }
-        let clock = Instant::now();
-        if let Some(accuracy) = self.examiner.network(self.trainer.network(), None)? {
-            self.tell_accuracy(Subject::Untrained, accuracy, clock)?;
+        if let Some(raw_pixels) = floors::raw_pixels(self.examiner)? {
+            self.tell(Event::Evaluated(raw_pixels))?;
+        }
+        if let Some(untrained) = floors::untrained(&mut self.trainer, self.examiner)? {
+            self.tell(Event::Evaluated(untrained))?;
         }
         Ok(())
     }
@@ -343,19 +373,19 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
-        let clock = Instant::now();
-        let Some(accuracy) = self.trainer.judge(self.examiner)? else {
+        let subject = Subject::Trained {
+            round: at.round,
+            epoch: at.epoch,
+        };
+        let judged = floors::timed(subject, || self.trainer.judge(self.examiner))?;
+        let Some(Evaluated { accuracy, .. }) = judged else {
             return Ok(());
         };
         self.standing.last = Some(accuracy);
         if self.standing.best.is_none_or(|b| accuracy.top1 > b.top1) {
             self.standing.best = Some(accuracy);
         }
-        let subject = Subject::Trained {
-            round: at.round,
-            epoch: at.epoch,
-        };
-        self.tell_accuracy(subject, accuracy, clock)
+        judged.map_or(Ok(()), |judged| self.tell(Event::Evaluated(judged)))
     }
 
     /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
@@ -459,19 +489,6 @@ impl<'a> Run<'a> {
         }
         (self.observer)(&event);
         Ok(())
-    }
-
-    fn tell_accuracy(
-        &mut self,
-        subject: Subject,
-        accuracy: Accuracy,
-        clock: Instant,
-    ) -> Result<(), TrainError> {
-        self.tell(Event::Evaluated(Evaluated {
-            subject,
-            accuracy,
-            seconds: clock.elapsed().as_secs_f64(),
-        }))
     }
 }
 

@@ -36,7 +36,7 @@ impl RunDir {
         name: &str,
         config: &RunConfig,
     ) -> Result<RunDir, TrainError> {
-        check_name(name)?;
+        check_run_name(name)?;
         let mut config = config.clone();
         config.data.settle();
         let path = runs.join(name);
@@ -58,7 +58,7 @@ impl RunDir {
         data: &str,
         config: &RunConfig,
     ) -> Result<RunDir, TrainError> {
-        let stem = name_from(data);
+        let stem = run_name_from(data);
         for number in 1.. {
             match RunDir::create(runs, &format!("{stem}-{number}"), config) {
                 Err(TrainError::RunExists { .. }) => continue,
@@ -218,7 +218,8 @@ pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
     run.join("checkpoints").join(format!("{name}.safetensors"))
 }
 
-fn check_name(name: &str) -> Result<(), TrainError> {
+/// Refuses what cannot be the name of a run, or of a folder of runs.
+pub fn check_run_name(name: &str) -> Result<(), TrainError> {
     let plain = Path::new(name).components().count() == 1
         && !name.contains(['/', '\\', '\0'])
         && !name.starts_with('.');
@@ -228,8 +229,8 @@ fn check_name(name: &str) -> Result<(), TrainError> {
     Err(TrainError::RunName { name: name.into() })
 }
 
-/// A folder name from a data set's: letters, digits, dots and dashes.
-fn name_from(data: &str) -> String {
+/// A run's name from a data set's: letters, digits and dashes.
+pub fn run_name_from(data: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => c,
         _ => '-',
@@ -286,7 +287,7 @@ mod tests {
             let run = RunDir::create_numbered(runs.path(), "my photos", &config()).unwrap();
             assert_eq!(run.path().file_name().unwrap(), expected);
         }
-        assert_eq!(name_from("…/?"), "run");
+        assert_eq!(run_name_from("…/?"), "run");
     }
 
     #[test]

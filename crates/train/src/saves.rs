@@ -28,7 +28,8 @@ impl Saves {
     }
 }
 
-fn pause_after(took: Duration) -> Duration {
+/// How long a run trains after a checkpoint before the next.
+pub(crate) fn pause_after(took: Duration) -> Duration {
     LEAST.max(TIMES * took)
 }
 

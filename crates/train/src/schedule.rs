@@ -3,7 +3,17 @@
 
 use crate::{Position, ScheduleChoice, TrainingConfig};
 
+/// The share of a schedule that a warm-up takes at most, where the epochs are not the user's own.
+const WARM_UP: f64 = 0.1;
+
 impl TrainingConfig {
+    /// Sets the epochs of a round, and shortens a warm-up that would take more than a tenth of its schedule then.
+    pub fn set_epochs(&mut self, epochs: usize) {
+        self.epochs = epochs;
+        let (_, all) = self.place(Position::default());
+        self.warm_up = self.warm_up.min(WARM_UP * all as f64);
+    }
+
     /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's first step.
     pub fn rate_at(&self, at: Position) -> f64 {
         let (epoch, epochs) = self.place(at);
@@ -105,6 +115,19 @@ mod tests {
         assert!((all[24] - 0.015).abs() < 1e-8, "half way down");
         assert!(all[..8].is_sorted() && all[8..].is_sorted_by(|a, b| a >= b));
         assert!(all[39] > 0.0 && all[39] < 1e-4);
+    }
+
+    #[test]
+    fn a_warm_up_is_a_tenth_of_a_short_schedule() {
+        let mut training = Preset::Paper.config("cifar10").training;
+        (training.rounds, training.warm_up) = (4, 10.0);
+        training.set_epochs(200);
+        assert_eq!((training.epochs, training.warm_up), (200, 10.0));
+        training.set_epochs(50);
+        assert_eq!(training.warm_up, 5.0);
+        (training.warm_up, training.one_schedule) = (10.0, true);
+        training.set_epochs(50);
+        assert_eq!(training.warm_up, 10.0, "of 250 epochs");
     }
 
     #[test]

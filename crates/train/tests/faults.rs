@@ -129,7 +129,8 @@ fn outline(event: &Event) -> Option<String> {
         Event::Discovered(d) => format!("{} {:?}", d.anchors, d.mean_entropy),
         Event::RoundStarted { round, .. } => format!("round {round}"),
         Event::RunEnded(e) => format!("end {:?}", e.loss),
-        Event::RunStarted(_)
+        Event::TimeFitted(_)
+        | Event::RunStarted(_)
         | Event::Warning { .. }
         | Event::Discovering { .. }
         | Event::Progress(_)

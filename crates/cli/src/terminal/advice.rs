@@ -110,6 +110,10 @@ fn train(error: &TrainError) -> Option<String> {
         TrainError::NeighboursBeyondCount { most, .. } => {
             format!("--neighbours {most} is the most")
         }
+        TrainError::TooLittleTime { needed, .. } => format!(
+            "give --minutes {:.1}, fewer --rounds, a smaller --width or fewer pictures (--limit)",
+            (needed / 6.0).ceil() / 10.0
+        ),
         TrainError::NotSquare { .. } => "give --size".into(),
         TrainError::RunExists { name, .. } => {
             format!("go on with it by `--resume {name}`, or choose another --name")
@@ -194,6 +198,9 @@ fn serve(error: &ServeError) -> Option<String> {
 fn reproduce(error: &ReproduceError) -> Option<String> {
     match error {
         ReproduceError::Io { .. } => Some("give another folder with -o, or make room there".into()),
+        ReproduceError::OtherAllowance { .. } => {
+            Some("give the same, or another --name for this one".into())
+        }
         ReproduceError::Train(error) => train(error),
         ReproduceError::Data(error) => data(error),
         ReproduceError::Engine(error) => engine(error),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood::train::{Accuracy, Discovered, Event, Progress, RunStarted, Subject};
+use anchorhood::train::{Accuracy, Discovered, Event, Progress, RunStarted, Subject, TimeFitted};
 use indicatif::ProgressBar;
 
 use crate::terminal::bar::styled;
@@ -143,6 +143,7 @@ impl Drawer {
 /// An event as a line, if it is worth one.
 fn sentence(event: &Event) -> Option<String> {
     Some(match event {
+        Event::TimeFitted(t) => fitted(t),
         Event::RunStarted(s) => started(s),
         Event::Warning { message } => format!("warning: {message}"),
         Event::RoundStarted { round: 0, .. } => "round 0: every picture on its own".into(),
@@ -167,6 +168,26 @@ fn sentence(event: &Event) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn fitted(t: &TimeFitted) -> String {
+    let minutes = match t.minutes {
+        1.0 => "1 minute is".into(),
+        minutes => format!("{minutes} minutes are"),
+    };
+    let rounds = match t.rounds {
+        0 => String::new(),
+        rounds => format!(" in each of {} rounds", rounds + 1),
+    };
+    let warm_up = match t.shortened {
+        true => format!("; the warm-up is shortened to {:.1} of them", t.warm_up),
+        false => String::new(),
+    };
+    format!(
+        "{minutes} {} epochs{rounds}, at {} pictures a second{warm_up}",
+        grouped(t.epochs),
+        grouped(t.pictures_per_second.round() as usize)
+    )
 }
 
 fn started(s: &RunStarted) -> String {

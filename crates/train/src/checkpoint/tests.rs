@@ -7,8 +7,7 @@ use anchorhood_random::{Draws, Stream};
 use tempfile::TempDir;
 
 use super::*;
-use crate::fuzzing::{small_checkpoint as small, small_state as state, tensor};
-use crate::{Position, Preset};
+use crate::fuzzing::{small_checkpoint as small, small_state as state};
 
 /// A folder for files of one test.
 struct Folder(TempDir);

@@ -6,6 +6,9 @@ use super::value::Number;
 use super::{ConfigError, OptimiserChoice, Range, RunConfig, SETTINGS};
 
 impl RunConfig {
+    /// What epochs may come to over all rounds: they number the random draws, and there is room for so many.
+    pub const MOST_EPOCHS: usize = 1 << 20;
+
     /// Says which setting cannot be, if one cannot, before anything is loaded.
     pub fn check(&self) -> Result<(), ConfigError> {
         for setting in SETTINGS {
@@ -17,9 +20,8 @@ impl RunConfig {
     /// What is asked of several settings at once.
     fn check_together(&self) -> Result<(), ConfigError> {
         let t = &self.training;
-        // Epochs number the random draws, and there is room for 2^20 of them.
         let epochs = (t.rounds + 1).saturating_mul(t.epochs);
-        if let Some(reason) = Range::AtMost(1 << 20).refuses(Number::Whole(epochs)) {
+        if let Some(reason) = Range::AtMost(Self::MOST_EPOCHS).refuses(Number::Whole(epochs)) {
             return Err(setting("training.epochs", reason));
         }
         let momentum = match t.optimiser {

@@ -7,7 +7,7 @@ use anchorhood_methods::{MlpSettings, ViewPasses};
 
 use super::{
     AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, OptimiserChoice,
-    TrainingConfig,
+    RunConfig, TrainingConfig,
 };
 
 impl DataConfig {
@@ -28,7 +28,23 @@ impl DataConfig {
     }
 }
 
+impl RunConfig {
+    /// View-epochs of the whole run: one view of every training picture, forwards and backwards, is one.
+    pub fn view_epochs(&self) -> usize {
+        let t = &self.training;
+        (t.rounds + 1) * t.epochs * self.method.views_of_a_picture()
+    }
+}
+
 impl MethodConfig {
+    /// Views of a picture that a step passes through the network.
+    pub fn views_of_a_picture(&self) -> usize {
+        match self.name.compares_views() {
+            true => self.views,
+            false => 1,
+        }
+    }
+
     /// How views pass through networks.
     pub fn passes(&self) -> ViewPasses {
         ViewPasses {

@@ -1,0 +1,80 @@
+//! A comparison that is stopped and gone on with finds the same.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood_engine::Device;
+use anchorhood_reproduce::{Allowance, Comparison, ReproduceError, Standings, Told};
+use anchorhood_train::{Event, FeatureSource, MethodChoice, Preset, RunConfig};
+
+fn config(method: MethodChoice) -> RunConfig {
+    let mut config = Preset::Quick.config_for("shapes", method);
+    for (name, value) in [
+        ("data.shapes_train", "64"),
+        ("data.shapes_test", "32"),
+        ("data.size", "16"),
+        ("network.width", "2"),
+        ("training.batch", "16"),
+    ] {
+        config.set(name, value).unwrap();
+    }
+    config.evaluation.features = FeatureSource::Recomputed;
+    config
+}
+
+fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, ReproduceError> {
+    let stop = AtomicBool::new(false);
+    let mut epochs = 0;
+    let mut tell = |told: Told| {
+        if let Told::Event(Event::EpochEnded(_)) = told {
+            epochs += 1;
+            stop.store(stop_after.is_some_and(|n| epochs >= n), Ordering::Relaxed);
+        }
+    };
+    let comparison = Comparison {
+        folder: folder.into(),
+        allowance: Allowance::ViewEpochs(6),
+        configs: [
+            MethodChoice::And,
+            MethodChoice::Byol,
+            MethodChoice::Supervised,
+        ]
+        .map(config)
+        .into(),
+        evaluations: Some(2),
+    };
+    comparison.carry_out(&Device::cpu(2), &mut tell, &stop)
+}
+
+/// All but the time it took.
+fn figures(standings: &Standings) -> Vec<(String, usize, f64, Vec<f64>)> {
+    let runs = standings.runs.iter();
+    runs.map(|run| {
+        let curve = run.curve.iter().map(|point| point.1).collect();
+        (run.method.clone(), run.epochs, run.last.top1, curve)
+    })
+    .collect()
+}
+
+#[test]
+fn stopped_and_gone_on_with_it_finds_the_same() {
+    let [whole, parts] = [(); 2].map(|_| tempfile::tempdir().unwrap());
+    let expected = carry_out(whole.path(), None).unwrap();
+    let epochs: Vec<usize> = expected.runs.iter().map(|run| run.epochs).collect();
+    assert_eq!(epochs, [6, 3, 6]);
+    assert_eq!(
+        expected.runs[0].curve.len(),
+        1 + 3,
+        "untrained, and each round's end"
+    );
+    let mut calls = 0;
+    let found = loop {
+        calls += 1;
+        match carry_out(parts.path(), Some(2)) {
+            Err(ReproduceError::Stopped) if calls < 30 => continue,
+            other => break other.unwrap(),
+        }
+    };
+    assert!(calls > 3, "it was stopped: {calls}");
+    assert_eq!(figures(&found), figures(&expected));
+}

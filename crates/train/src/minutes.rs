@@ -1,0 +1,353 @@
+//! How many epochs fit into the minutes there are? Steps, evaluations, discovery and saving are timed on a trainer that is thrown
+//! away, and the epochs follow from them. They become a setting like any other: a run of so many minutes is repeated and resumed
+//! as a run of so many epochs, whatever the machine does that day.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::Device;
+
+use crate::progress::Pace;
+use crate::saves::pause_after;
+use crate::{
+    Evaluated, Event, Examiner, FeatureSource, Labelled, Position, RunConfig, Standing, TimeFitted,
+    TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
+};
+
+/// Steps that are taken before any is timed: a GPU takes the first call by call, records the second, and repeats it from then on.
+const FIRST_STEPS: usize = 3;
+/// Steps that are timed at least.
+const TIMED_STEPS: usize = 2;
+/// How much longer steps are timed than warmed up.
+const TIMED: f64 = 4.0;
+/// The share of the time that is left to what nobody can foresee.
+const RESERVE: f64 = 0.015;
+
+/// The time a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeBudget {
+    /// Seconds in all …
+    pub seconds: f64,
+    /// … from here on.
+    pub since: Instant,
+    /// Of these, what its owner needs when training is over.
+    pub afterwards: f64,
+}
+
+impl TimeBudget {
+    /// How long steps are timed: a fiftieth of the time, and no longer than it takes to know them.
+    fn for_steps(&self) -> f64 {
+        (0.02 * self.seconds).clamp(0.5, 5.0)
+    }
+
+    /// What is left to a run that begins now.
+    fn left(&self) -> f64 {
+        let spent = self.since.elapsed().as_secs_f64();
+        self.seconds * (1.0 - RESERVE) - self.afterwards - spent
+    }
+}
+
+/// What the parts of a run take on this machine, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// All batches of an epoch.
+    pub epoch: f64,
+    /// What comes before each round after round 0, discovery for example.
+    pub round: f64,
+    /// An evaluation; 0 without labels.
+    pub evaluation: f64,
+    /// A checkpoint.
+    pub checkpoint: f64,
+    /// Building network and memory.
+    pub building: f64,
+}
+
+/// A configured training, timed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What its parts take.
+    pub costs: Costs,
+    /// Pictures trained on a second.
+    pub pictures_per_second: f64,
+    /// Raw pixels and the untrained network, where there are labels: what the run itself would judge first.
+    pub floors: Vec<Evaluated>,
+}
+
+/// Times the configured training, for as long as the budget has it; `scratch` is a folder on the disk that the run will lie on.
+pub fn measure(
+    device: &Device,
+    config: &RunConfig,
+    data: &Dataset,
+    scratch: &Path,
+    budget: &TimeBudget,
+) -> Result<Measured, TrainError> {
+    let mut config = config.clone();
+    // It never ends: how fast steps are does not depend on how many there will be.
+    config.training.epochs = RunConfig::MOST_EPOCHS / (config.training.rounds + 1);
+    let clock = Instant::now();
+    let method = build_method(device, &config, data)?;
+    let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
+    let stopwatch = Stopwatch {
+        trainer,
+        at: Position::default(),
+        pace: Pace::new(),
+        building: seconds(clock),
+        // On the host the untrained network's evaluation is like any other; a GPU tries out algorithms in its first.
+        first_counts: device.is_host() && config.evaluation.features == FeatureSource::Recomputed,
+        config: &config,
+        scratch,
+        budget,
+    };
+    let labelled = Labelled::of(data, &config.evaluation, device);
+    device.within(|| match labelled {
+        Some(mut labelled) => stopwatch.measure(&mut labelled),
+        None => stopwatch.measure(&mut Unlabelled),
+    })
+}
+
+/// A trainer that is thrown away.
+struct Stopwatch<'a> {
+    trainer: Trainer,
+    at: Position,
+    pace: Pace,
+    building: f64,
+    first_counts: bool,
+    config: &'a RunConfig,
+    scratch: &'a Path,
+    budget: &'a TimeBudget,
+}
+
+impl Stopwatch<'_> {
+    fn measure(mut self, examiner: &mut dyn Examiner) -> Result<Measured, TrainError> {
+        let floors = [
+            floors::raw_pixels(examiner)?,
+            floors::untrained(&mut self.trainer, examiner)?,
+        ];
+        let floors: Vec<Evaluated> = floors.into_iter().flatten().collect();
+        let step = self.step()?;
+        let batches = self.trainer.batches() as f64;
+        Ok(Measured {
+            costs: Costs {
+                epoch: batches * step,
+                round: self.round()?,
+                evaluation: self.evaluation(&floors, examiner)?,
+                checkpoint: self.checkpoint()?,
+                building: self.building,
+            },
+            pictures_per_second: self.trainer.batch() as f64 / step,
+            floors,
+        })
+    }
+
+    /// Seconds of a step.
+    fn step(&mut self) -> Result<f64, TrainError> {
+        let for_steps = self.budget.for_steps();
+        self.trainer.begin()?;
+        self.trainer.before_round(0, &|_| {})?;
+        self.steps(FIRST_STEPS, for_steps / TIMED)?;
+        let clock = Instant::now();
+        let taken = self.steps(TIMED_STEPS, for_steps)?;
+        Ok(seconds(clock).max(1e-9) / taken as f64)
+    }
+
+    /// Takes at least so many steps, for at least so many seconds; says how many.
+    fn steps(&mut self, least: usize, for_seconds: f64) -> Result<usize, TrainError> {
+        let (clock, mut taken) = (Instant::now(), 0);
+        while taken < least || seconds(clock) < for_seconds {
+            let steps = self.trainer.advance(self.at, self.pace.steps())?.len();
+            self.pace.taken();
+            taken += steps;
+            self.at.batch += steps;
+            if self.at.batch == self.trainer.batches() {
+                self.at = self.at.next_epoch(self.config.training.epochs);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Seconds of what comes before a later round.
+    fn round(&mut self) -> Result<f64, TrainError> {
+        if self.config.training.rounds == 0 {
+            return Ok(0.0);
+        }
+        let clock = Instant::now();
+        self.trainer.before_round(1, &|_| {})?;
+        Ok(seconds(clock))
+    }
+
+    fn evaluation(
+        &mut self,
+        floors: &[Evaluated],
+        examiner: &mut dyn Examiner,
+    ) -> Result<f64, TrainError> {
+        match floors.last() {
+            None => Ok(0.0),
+            Some(untrained) if self.first_counts => Ok(untrained.seconds),
+            Some(_) => {
+                let clock = Instant::now();
+                self.trainer.judge(examiner)?;
+                Ok(seconds(clock))
+            }
+        }
+    }
+
+    /// Seconds until a checkpoint is safe.
+    fn checkpoint(&mut self) -> Result<f64, TrainError> {
+        let file = format!(".measured-{}.safetensors", std::process::id());
+        let file = self.scratch.join(file);
+        let clock = Instant::now();
+        let saved = self.trainer.checkpoint(Standing::default())?.save(&file);
+        let took = seconds(clock);
+        let _ = std::fs::remove_file(&file); // gone already, where it could not be saved
+        saved?;
+        Ok(took)
+    }
+}
+
+impl Costs {
+    /// Seconds of the configured run, without its floors.
+    pub fn of(&self, config: &RunConfig) -> f64 {
+        let rounds = (config.training.rounds + 1) as f64;
+        let epochs = config.training.epochs;
+        let evaluations = epochs.div_ceil(config.evaluation.every) as f64;
+        let round =
+            epochs as f64 * self.epoch + evaluations * self.evaluation + 2.0 * self.checkpoint;
+        let training = rounds * round + (rounds - 1.0) * self.round;
+        self.building + training * (1.0 + self.share_of_saving())
+    }
+
+    /// What saving between epochs adds to the time.
+    fn share_of_saving(&self) -> f64 {
+        let pause = pause_after(Duration::from_secs_f64(self.checkpoint)).as_secs_f64();
+        self.checkpoint / pause.max(self.epoch)
+    }
+}
+
+impl Measured {
+    /// The configuration with as many epochs in each round as the budget has time for; `with` makes one of any number.
+    pub fn fitted(
+        &self,
+        budget: &TimeBudget,
+        with: impl Fn(usize) -> RunConfig,
+    ) -> Result<RunConfig, TrainError> {
+        let left = budget.left();
+        let (least, one) = (with(1), self.costs.of(&with(1)));
+        if one > left {
+            return Err(TrainError::TooLittleTime {
+                rounds: least.training.rounds,
+                seconds: budget.seconds,
+                needed: budget.seconds + (one - left) / (1.0 - RESERVE),
+            });
+        }
+        let most = RunConfig::MOST_EPOCHS / (least.training.rounds + 1);
+        // More epochs never take less: the first number that is too many is found by halving.
+        let (mut fits, mut too_many) = (1, most + 1);
+        while fits + 1 < too_many {
+            let epochs = fits.midpoint(too_many);
+            match self.costs.of(&with(epochs)) <= left {
+                true => fits = epochs,
+                false => too_many = epochs,
+            }
+        }
+        Ok(with(fits))
+    }
+
+    /// What came of it, to be told: `asked` is the configuration before, `fitted` the one after.
+    pub fn event(&self, budget: &TimeBudget, asked: &RunConfig, fitted: &RunConfig) -> Event {
+        let (before, after) = (&asked.training, &fitted.training);
+        Event::TimeFitted(TimeFitted {
+            minutes: budget.seconds / 60.0,
+            pictures_per_second: self.pictures_per_second,
+            rounds: after.rounds,
+            epochs: after.epochs,
+            warm_up: after.warm_up,
+            shortened: after.warm_up < before.warm_up,
+        })
+    }
+}
+
+impl RunConfig {
+    /// The same with so many epochs in each round, and a warm-up that is in proportion.
+    pub fn with_epochs(&self, epochs: usize) -> RunConfig {
+        let mut config = self.clone();
+        config.training.set_epochs(epochs);
+        config
+    }
+}
+
+fn seconds(clock: Instant) -> f64 {
+    clock.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Preset;
+
+    fn measured() -> Measured {
+        Measured {
+            costs: Costs {
+                epoch: 2.0,
+                round: 5.0,
+                evaluation: 1.0,
+                checkpoint: 0.0,
+                building: 0.0,
+            },
+            pictures_per_second: 1000.0,
+            floors: vec![],
+        }
+    }
+
+    fn budget(seconds: f64) -> TimeBudget {
+        TimeBudget {
+            seconds,
+            since: Instant::now(),
+            afterwards: 1.0,
+        }
+    }
+
+    fn fitted(config: &RunConfig, seconds: f64) -> Result<RunConfig, TrainError> {
+        measured().fitted(&budget(seconds), |epochs| config.with_epochs(epochs))
+    }
+
+    #[test]
+    fn as_many_epochs_as_fit_and_not_one_more() {
+        let config = Preset::Quick.config("folder"); // 2 + 1 rounds, evaluated every 2 epochs
+        let fitted = fitted(&config, 300.0).unwrap();
+        let took = |epochs| measured().costs.of(&fitted.with_epochs(epochs));
+        let epochs = fitted.training.epochs;
+        assert_eq!(took(10), 3.0 * (10.0 * 2.0 + 5.0) + 2.0 * 5.0);
+        assert!(
+            took(epochs) <= 300.0 && took(epochs + 1) > 290.0,
+            "{epochs}"
+        );
+    }
+
+    #[test]
+    fn saving_takes_its_share() {
+        let mut slow = measured();
+        slow.costs.checkpoint = 1.0; // once in twenty seconds
+        let config = Preset::Quick.config("folder");
+        let (slow, quick) = (slow.costs.of(&config), measured().costs.of(&config));
+        assert_eq!(slow, (quick + 6.0) * 1.05);
+    }
+
+    #[test]
+    fn what_does_not_fit_says_what_would() {
+        let config = Preset::Quick.config("folder");
+        let refused = fitted(&config, 10.0).unwrap_err();
+        let TrainError::TooLittleTime { needed, .. } = refused else {
+            panic!("{refused}");
+        };
+        let enough = fitted(&config, needed + 0.1);
+        assert_eq!(enough.unwrap().training.epochs, 1);
+        assert!(fitted(&config, needed - 0.5).is_err());
+    }
+
+    #[test]
+    fn no_more_epochs_than_a_run_can_have() {
+        let config = Preset::Quick.config("folder");
+        fitted(&config, 1e12).unwrap().check().unwrap();
+    }
+}
