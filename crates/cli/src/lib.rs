@@ -60,6 +60,7 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Classify(args) => classify::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Info(args) => info::run(&args),

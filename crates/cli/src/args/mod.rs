@@ -66,6 +66,8 @@ pub enum Command {
     Export(crate::commands::export::ExportArgs),
     /// One page about a run, to look at and to send.
     Report(crate::commands::report::ReportArgs),
+    /// Methods beside each other, for as long or as many views each.
+    Compare(Box<crate::commands::compare::CompareArgs>),
     /// The paper's tables and figures, ours beside the paper's.
     Reproduce(crate::commands::reproduce::ReproduceArgs),
     /// A page to walk through pictures, on this machine.
@@ -88,6 +90,7 @@ Examples:
   anchorhood train                                   drawn shapes, the quick preset
   anchorhood train cifar10:data --preset paper       the paper's settings (days on a CPU)
   anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
+  anchorhood train ~/pictures --minutes 5            as many epochs as five minutes have
   anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
   anchorhood train --resume mine                     go on with a run that was stopped
   anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved
@@ -95,18 +98,12 @@ Examples:
 
 A flag overrides the file given with --config, which overrides the preset.")]
 pub struct TrainArgs {
-    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
-    /// .tar.gz; a folder of pictures, a .tar of them, or a .txt that lists files [default: shapes].
-    pub data: Option<String>,
-    /// Learn from the files that this text names: one a line, seen from its folder, and after a tab the class if there is one.
-    #[arg(long, value_name = "LIST", conflicts_with = "data")]
-    pub files: Option<String>,
-    /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU) or paper.
-    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
-    pub preset: Option<Preset>,
-    /// A configuration file, whole or in part, such as a run's config.toml.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub start: StartArgs,
+    /// Train for so long, from the program's start to its end: the speed is measured first, and the epochs follow from it. They are
+    /// kept in config.toml, so that the run can be resumed and repeated.
+    #[arg(long, value_name = "M", value_parser = minutes, conflicts_with_all = ["training.epochs", "resume"])]
+    pub minutes: Option<f64>,
     /// What to call the run [default: the data set and a number].
     #[arg(long)]
     pub name: Option<String>,
@@ -129,11 +126,28 @@ pub struct TrainArgs {
     /// so afterwards). A resumed run goes on with it.
     #[arg(long)]
     pub tensorboard: bool,
+}
+
+/// What a new run begins from.
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
+    /// .tar.gz; a folder of pictures, a .tar of them, or a .txt that lists files [default: shapes].
+    pub data: Option<String>,
+    /// Learn from the files that this text names: one a line, seen from its folder, and after a tab the class if there is one.
+    #[arg(long, value_name = "LIST", conflicts_with = "data")]
+    pub files: Option<String>,
+    /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU) or paper.
+    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
+    pub preset: Option<Preset>,
+    /// A configuration file, whole or in part, such as a run's config.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     #[command(flatten)]
     pub settings: SettingArgs,
 }
 
-impl TrainArgs {
+impl StartArgs {
     /// The data set that was typed, if one was.
     pub fn set(&self) -> Option<String> {
         let list = self.files.as_ref().map(|list| format!("files:{list}"));
@@ -308,6 +322,14 @@ pub struct BenchCommon {
     pub json: bool,
 }
 
+/// A time that can be trained for.
+pub fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if minutes > 0.0 && f64::is_finite(minutes) => Ok(minutes),
+        _ => Err("give a number of minutes above 0, such as 5 or 0.5".into()),
+    }
+}
+
 fn preset(name: &str) -> Preset {
     let is = |p: &Preset| p.name() == name;
     Preset::ALL
@@ -351,8 +373,8 @@ mod tests {
         assert_eq!(train("train --resume a").resume.as_deref(), Some("a"));
         let both = train("train shapes --resume --name b");
         assert_eq!(both.resume.as_deref(), Some(""));
-        assert_eq!(both.data.as_deref(), Some("shapes"));
+        assert_eq!(both.start.data.as_deref(), Some("shapes"));
         let list = train("train --files a.txt");
-        assert_eq!(list.set().as_deref(), Some("files:a.txt"));
+        assert_eq!(list.start.set().as_deref(), Some("files:a.txt"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::files::read_text_at_most;
 use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, checkpoint_path};
 
-use crate::args::TrainArgs;
+use crate::args::{StartArgs, TrainArgs};
 use crate::terminal::failure::Failure;
 
 /// What a `train` command comes to.
@@ -25,7 +25,7 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
                 "--data says where the pictures of a run lie that goes on (--resume); a new run takes them without it: `anchorhood train {data}`"
             )));
         }
-        let mut config = configuration(args, None)?;
+        let mut config = configuration(&args.start, None)?;
         config.data.settle();
         return Ok(Plan::New(Box::new(config)));
     };
@@ -45,7 +45,7 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
         None => latest_run(&args.runs)?,
     };
     let theirs = RunDir::config_of(&path)?;
-    let mut config = configuration(args, Some(&theirs))?;
+    let mut config = configuration(&args.start, Some(&theirs))?;
     config.data.seen_from = theirs.data.seen_from.clone();
     let differences = theirs.differences(&config);
     if !differences.is_empty() {
@@ -55,38 +55,12 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
 }
 
 /// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
-fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
-    let own = resumed.map(|run| run.data.set.as_str());
-    let typed = args.set();
-    let set = typed.as_deref().or(own).unwrap_or("shapes");
-    let file = match &args.config {
-        Some(file) => Some((read(file)?, file.display().to_string())),
-        None => None,
-    };
-    let begun_with = |method| {
-        let mut config = match (resumed, args.preset, &file) {
-            (Some(run), None, None) => run.clone(),
-            (_, preset, _) => preset.unwrap_or(Preset::Quick).config_for(set, method),
-        };
-        if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
-            // The pictures decided about them when the run began.
-            config.training.epochs = run.training.epochs;
-        }
-        if let Some((text, place)) = &file {
-            config = config.overlaid(text, place)?;
-        }
-        args.settings.apply(&mut config)?;
-        Ok::<RunConfig, Failure>(config)
-    };
+fn configuration(args: &StartArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
     // Which method it is to be is known from file and flags; what it begins with is then its own.
-    let method = begun_with(args.preset.unwrap_or(Preset::Quick).method(set))?
+    let method = begun_with(args, resumed, usual_method(args, resumed))?
         .method
         .name;
-    let mut config = begun_with(method)?;
-    if let Some(set) = &typed {
-        config.data.set = set.clone();
-        config.data.seen_from = None; // typed here, whatever the file says
-    }
+    let mut config = begun_with(args, resumed, method)?;
     if !method.remembers() {
         refuse_what_the_method_decides(args, method)?;
         // The pictures decided about the features when the run began; those of a new run will.
@@ -99,13 +73,71 @@ fn configuration(args: &TrainArgs, resumed: Option<&RunConfig>) -> Result<RunCon
     Ok(config)
 }
 
+/// The configuration asked for, by a method that neither file nor flags may change.
+pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunConfig, Failure> {
+    let mut config = begun_with(args, None, method)?;
+    let named = config.method.name;
+    if named != method {
+        return Err(Failure::usage(format!(
+            "--config: the file says that the method is {named}, and it is to be {method}; leave it out of the file"
+        )));
+    }
+    if !method.remembers() {
+        refuse_what_the_method_decides(args, method)?;
+    }
+    config.data.settle();
+    config.check()?;
+    Ok(config)
+}
+
+/// What preset, file and flags come to for a method, unless they name another.
+fn begun_with(
+    args: &StartArgs,
+    resumed: Option<&RunConfig>,
+    method: MethodChoice,
+) -> Result<RunConfig, Failure> {
+    let mut config = match (resumed, args.preset, &args.config) {
+        (Some(run), None, None) => run.clone(),
+        _ => preset(args).config_for(&set(args, resumed), method),
+    };
+    if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
+        // The pictures decided about them when the run began.
+        config.training.epochs = run.training.epochs;
+    }
+    if let Some(file) = &args.config {
+        config = config.overlaid(&read(file)?, &file.display().to_string())?;
+    }
+    args.settings.apply(&mut config)?;
+    if let Some(set) = args.set() {
+        config.data.set = set;
+        config.data.seen_from = None; // typed here, whatever the file says
+    }
+    Ok(config)
+}
+
+fn preset(args: &StartArgs) -> Preset {
+    args.preset.unwrap_or(Preset::Quick)
+}
+
+/// The data set that is meant.
+fn set(args: &StartArgs, resumed: Option<&RunConfig>) -> String {
+    let own = || resumed.map(|run| run.data.set.clone());
+    let set = args.set().or_else(own);
+    set.unwrap_or_else(|| "shapes".into())
+}
+
+/// How it learns where neither file nor flag says it.
+fn usual_method(args: &StartArgs, resumed: Option<&RunConfig>) -> MethodChoice {
+    preset(args).method(&set(args, resumed))
+}
+
 fn read(file: &Path) -> Result<String, Failure> {
     let text = read_text_at_most(file, RunConfig::MOST_BYTES);
     text.map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
 /// A classifier has a value for each class, under heads features are the network's own, and neither has a memory to judge by.
-fn refuse_what_the_method_decides(args: &TrainArgs, method: MethodChoice) -> Result<(), Failure> {
+fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Result<(), Failure> {
     let decided = ["network.features", "evaluation.features"];
     let Some(flag) = decided.iter().find_map(|name| args.settings.flag(name)) else {
         return Ok(());
@@ -196,7 +228,7 @@ mod tests {
         let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
             panic!("not train")
         };
-        configuration(&args, None)
+        configuration(&args.start, None)
     }
 
     #[test]
@@ -233,7 +265,11 @@ mod tests {
             let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
                 panic!("not train")
             };
-            assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
+            assert_eq!(
+                configuration(&args.start, Some(&run)).unwrap(),
+                run,
+                "{line}"
+            );
         }
     }
 
@@ -250,7 +286,11 @@ mod tests {
             let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
                 panic!("not train")
             };
-            assert_eq!(configuration(&args, Some(&run)).unwrap(), run, "{line}");
+            assert_eq!(
+                configuration(&args.start, Some(&run)).unwrap(),
+                run,
+                "{line}"
+            );
         }
         for method in ["supervised", "simclr"] {
             for flag in ["--features 128", "--knn-features memory"] {

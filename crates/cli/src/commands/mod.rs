@@ -5,6 +5,7 @@ pub mod attention;
 pub mod bench;
 pub mod classify;
 pub mod cluster;
+pub mod compare;
 pub mod completions;
 pub mod data;
 pub mod duplicates;

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use anchorhood::data::{self, Dataset};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
-use anchorhood::train::{Event, Outcome, Preset, RunConfig, RunDir, RunEnded, train};
+use anchorhood::train::{
+    Evaluated, Event, Outcome, Preset, RunConfig, RunDir, RunEnded, TimeBudget, check_data,
+    check_room_to_train, measure, train_judged,
+};
 
 use crate::args::TrainArgs;
 use crate::args::device;
@@ -21,6 +25,7 @@ use crate::terminal::output;
 
 /// Runs the command.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
+    let began = Instant::now();
     let style = match (args.json, args.quiet) {
         (true, _) => Style::Json,
         (_, true) => Style::Quiet,
@@ -40,6 +45,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     let machine = config.machine.clone();
     let work = Training {
         args,
+        began,
         plan,
         data: &data,
         observer: &mut |event: &Event| drawer.event(event),
@@ -68,11 +74,15 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
 /// quick preset's width.
 const A_RUN: usize = 330_000 * 32 * 32;
 
+/// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on one core (an AMD EPYC).
+const A_REPORT: f64 = 2.0;
+
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
 fn epochs_are_open(args: &TrainArgs) -> bool {
-    let quick = args.preset.is_none_or(|p| p == Preset::Quick);
-    let shapes = args.set().is_none_or(|d| d == "shapes");
-    quick && !shapes && args.config.is_none() && !args.settings.has("training.epochs")
+    let start = &args.start;
+    let quick = start.preset.is_none_or(|p| p == Preset::Quick);
+    let shapes = start.set().is_none_or(|d| d == "shapes");
+    quick && !shapes && start.config.is_none() && !start.settings.has("training.epochs")
 }
 
 /// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs AND
@@ -92,6 +102,7 @@ fn enough_epochs(config: &RunConfig, data: &Dataset) -> usize {
 /// Training, once there are pictures and a device: a run that cannot begin leaves no folder behind.
 struct Training<'a> {
     args: &'a TrainArgs,
+    began: Instant,
     plan: Plan,
     data: &'a Dataset,
     observer: &'a mut (dyn FnMut(&Event) + Send),
@@ -99,26 +110,53 @@ struct Training<'a> {
 }
 
 impl Training<'_> {
-    fn folder(&self, device: &Device) -> Result<RunDir, Failure> {
-        match &self.plan {
+    /// The run's folder, and what was judged before there was one.
+    fn folder(&mut self, device: &Device) -> Result<(RunDir, Vec<Evaluated>), Failure> {
+        let (runs, mut floors) = (&self.args.runs, vec![]);
+        let dir = match &self.plan {
             Plan::New(config) => {
-                anchorhood::train::check_data(config, self.data)?;
-                anchorhood::train::check_room_to_train(device, config, self.data)?;
-                Ok(match &self.args.name {
-                    Some(name) => RunDir::create(&self.args.runs, name, config)?,
-                    None => RunDir::create_numbered(&self.args.runs, &self.data.name, config)?,
-                })
+                let mut config = config.clone();
+                check_data(&config, self.data)?;
+                check_room_to_train(device, &config, self.data)?;
+                if let Some(minutes) = self.args.minutes {
+                    (*config, floors) = self.within(minutes, &config, device)?;
+                }
+                match &self.args.name {
+                    Some(name) => RunDir::create(runs, name, &config)?,
+                    None => RunDir::create_numbered(runs, &self.data.name, &config)?,
+                }
             }
             Plan::Resume(path, config) => {
                 let mut dir = RunDir::open(path)?;
                 dir.set_machine(config.machine.clone());
-                Ok(dir)
+                dir
             }
-        }
+        };
+        Ok((dir, floors))
     }
 
-    fn on(self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
-        let mut dir = self.folder(device)?;
+    /// A configuration that ends within so many minutes, and its floors.
+    fn within(
+        &mut self,
+        minutes: f64,
+        config: &RunConfig,
+        device: &Device,
+    ) -> Result<(RunConfig, Vec<Evaluated>), Failure> {
+        let budget = TimeBudget {
+            seconds: 60.0 * minutes,
+            since: self.began,
+            afterwards: A_REPORT,
+        };
+        let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
+        let scratch = runs.unwrap_or(Path::new("."));
+        let measured = measure(device, config, self.data, scratch, &budget)?;
+        let fitted = measured.fitted(&budget, |epochs| config.with_epochs(epochs))?;
+        (self.observer)(&measured.event(&budget, config, &fitted));
+        Ok((fitted, measured.floors))
+    }
+
+    fn on(mut self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
+        let (mut dir, floors) = self.folder(device)?;
         let mut follower = Follower::new(dir.path(), self.args.tensorboard);
         let observer = self.observer;
         let mut observer = |event: &Event| {
@@ -127,7 +165,14 @@ impl Training<'_> {
                 observer(&Event::Warning { message });
             }
         };
-        let outcome = train(device, &mut dir, self.data, &mut observer, self.stop)?;
+        let outcome = train_judged(
+            device,
+            &mut dir,
+            self.data,
+            floors,
+            &mut observer,
+            self.stop,
+        )?;
         Ok((dir.path().into(), outcome))
     }
 }

@@ -120,7 +120,7 @@ impl Comparison {
             return Ok(None);
         }
         let events = read_metrics(&metrics)?;
-        Ok(Contestant::of(name, &theirs, &events))
+        Ok(Contestant::of(name, &theirs, &events.events))
     }
 
     /// What is asked for, with the epochs that were found out when the run began.

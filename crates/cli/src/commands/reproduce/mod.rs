@@ -145,7 +145,8 @@ fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Re
     ))
 }
 
-fn failure(error: ReproduceError) -> Failure {
+/// What stopped several runs, as the shell sees it.
+pub fn failure(error: ReproduceError) -> Failure {
     match error {
         ReproduceError::Stopped => {
             eprintln!("stopped and saved; the same command goes on");

@@ -1,0 +1,168 @@
+//! `anchorhood compare`: methods beside each other, each for as long as the others.
+
+use std::path::PathBuf;
+
+use anchorhood::reproduce::{Allowance, Comparison, Standings, Told};
+use anchorhood::train::{FeatureSource, MethodChoice, RunConfig, check_run_name, run_name_from};
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+
+use crate::args::resolve::configuration_by;
+use crate::args::{StartArgs, device, minutes};
+use crate::commands::reproduce::failure;
+use crate::commands::train::stop_on_interrupt;
+use crate::terminal::draw::{Drawer, Style};
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// How often every run is judged, about, where nobody says.
+const EVALUATIONS: usize = 20;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood compare --methods and,simclr,simsiam,byol,nnclr cifar10:data --minutes 2
+  anchorhood compare --methods and,byol --view-epochs 50 --width 32 --validate-on train:5000 cifar10:data
+  anchorhood compare --methods and,instance --minutes 1 --seeds 0,1,2
+
+Same network, same pictures, same judge: kNN on features recomputed at the layer that a method embeds. Everything else is
+the method's own recipe, and flags change it for all of them. Every run lies in RUNS/NAME/METHOD and is one like any other;
+the table and the curves are RUNS/NAME/comparison.html, .md, .json and .svg. The same command again goes on where it was
+stopped and does nothing twice; other methods and seeds can be added to it.")]
+pub struct CompareArgs {
+    /// Which methods, with commas between them.
+    #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',', conflicts_with = "method.name",
+          value_parser = PossibleValuesParser::new(MethodChoice::NAMES))]
+    pub methods: Vec<String>,
+    /// Train each for so long: its speed is measured first, and its epochs follow from it.
+    #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "training.epochs",
+          required_unless_present = "view_epochs")]
+    pub minutes: Option<f64>,
+    /// Train each for so many view-epochs: a view of every picture, forwards and backwards, is one.
+    #[arg(long, value_name = "V", conflicts_with_all = ["minutes", "training.epochs"],
+          value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub view_epochs: Option<u64>,
+    /// Repeat with these seeds, and give mean ± standard deviation [default: that of --seed].
+    #[arg(
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        conflicts_with = "seed"
+    )]
+    pub seeds: Vec<u64>,
+    /// What to call the comparison [default: compare- and the data set].
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where runs are kept.
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub runs: PathBuf,
+    /// What came of it as one JSON object on stdout.
+    #[arg(long)]
+    pub json: bool,
+    /// Neither bars nor lines while training.
+    #[arg(long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub start: StartArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let comparison = comparison(args)?;
+    let stop = stop_on_interrupt()?;
+    let style = if args.quiet {
+        Style::Quiet
+    } else {
+        Style::Human
+    };
+    let mut drawer = Drawer::new(style, stop.clone());
+    let device = device::open(&comparison.configs[0].machine)?;
+    let (mut number, of) = (0, comparison.configs.len());
+    let mut tell = |told: Told| match told {
+        Told::Training(name) => {
+            number += 1;
+            if !args.quiet {
+                drawer.say(&format!("{name}: {number} of {of}"));
+            }
+        }
+        Told::Event(event) => drawer.event(event),
+        Told::Step { done, total, .. } => drawer.loading(done, total),
+        Told::Experiment(_) | Told::Strip { .. } | Told::LeftOut { .. } => {}
+    };
+    let standings = comparison.carry_out(&device, &mut tell, &stop);
+    drawer.finish();
+    publish(args, &comparison, &standings.map_err(failure)?)
+}
+
+fn publish(
+    args: &CompareArgs,
+    comparison: &Comparison,
+    standings: &Standings,
+) -> Result<(), Failure> {
+    if args.json {
+        let text = serde_json::to_string(standings).expect("standings are plain values");
+        return output::line(&text);
+    }
+    let page = comparison.folder.join("comparison.html");
+    output::line(&format!(
+        "{} for each\n\n{}\n\nwritten to {}",
+        standings.allowance,
+        standings.table(),
+        page.display()
+    ))
+}
+
+fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
+    let configs = configs(args)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => {
+            let set = &configs[0].data.set;
+            let last = set.rsplit(['/', '\\', ':']).find(|part| !part.is_empty());
+            format!("compare-{}", run_name_from(last.unwrap_or(set)))
+        }
+    };
+    check_run_name(&name)?;
+    let typed = args.start.settings.has("evaluation.every");
+    Ok(Comparison {
+        folder: args.runs.join(name),
+        allowance: match (args.minutes, args.view_epochs) {
+            (Some(minutes), _) => Allowance::Minutes(minutes),
+            (None, views) => Allowance::ViewEpochs(views.unwrap_or(1) as usize),
+        },
+        configs,
+        evaluations: (!typed).then_some(EVALUATIONS),
+    })
+}
+
+/// A configuration for each seed and method; all of a seed are of the same pictures.
+fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
+    if let Some(flag) = args.start.settings.flag("evaluation.features") {
+        return Err(Failure::usage(format!(
+            "--{flag} says nothing here: features of all methods are recomputed to be judged; leave it out"
+        )));
+    }
+    let by = |method: &String| {
+        let method = method.parse().expect("the parser allows only these");
+        let mut config = configuration_by(&args.start, method)?;
+        config.evaluation.features = FeatureSource::Recomputed;
+        Ok(config)
+    };
+    let methods: Vec<RunConfig> = args
+        .methods
+        .iter()
+        .map(by)
+        .collect::<Result<_, Failure>>()?;
+    let seeds = match args.seeds.as_slice() {
+        [] => vec![methods[0].seed],
+        seeds => seeds.to_vec(),
+    };
+    let of_seed = |seed: &u64| {
+        let mut all = methods.clone();
+        all.iter_mut().for_each(|config| config.seed = *seed);
+        all
+    };
+    let all: Vec<RunConfig> = seeds.iter().flat_map(of_seed).collect();
+    all.iter().try_for_each(RunConfig::check)?;
+    Ok(all)
+}

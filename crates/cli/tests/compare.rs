@@ -1,0 +1,173 @@
+//! Methods beside each other, and runs for so many minutes, as a user asks for them.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use anchorhood::train::RunConfig;
+use common::{Ran, Sandbox, bits, names};
+use serde_json::Value;
+
+/// Few small pictures and a narrow network.
+const TINY: &str = "shapes --shapes-train 48 --shapes-test 16 --size 16 --width 2 --batch 16 --rounds 1 --threads 1";
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+fn compare(sandbox: &Sandbox, more: &str) -> Ran {
+    sandbox.run(&words(&format!("compare {TINY} {more}")))
+}
+
+fn config(run: &Path) -> RunConfig {
+    let text = fs::read_to_string(run.join("config.toml")).unwrap();
+    RunConfig::from_toml(&text, "a test").unwrap()
+}
+
+fn written(file: &Path) -> SystemTime {
+    file.metadata().unwrap().modified().unwrap()
+}
+
+/// Each with as many views, each in its folder, none trained twice; another is added to them.
+#[test]
+fn methods_are_given_the_same_and_trained_once() {
+    let sandbox = Sandbox::new();
+    let ran = compare(&sandbox, "--methods and,simclr --view-epochs 8").succeeded();
+    for part in [
+        "8 view-epochs for each",
+        "over raw pixels",
+        "simclr",
+        "raw pixels",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    ran.says(&["and: 1 of 2", "simclr: 2 of 2", "round 0 epoch 1/4"]);
+    let folder = sandbox.path("runs/compare-shapes");
+    let all = ["and", "simclr"].map(|name| config(&folder.join(name)));
+    assert_eq!(all.clone().map(|c| c.training.epochs), [4, 2]);
+    assert_eq!(all.map(|c| c.view_epochs()), [8, 8]);
+    let files = ["html", "json", "md", "svg"].map(|e| format!("comparison.{e}"));
+    let expected = [
+        &["allowance.json".to_string(), "and".into()][..],
+        &files,
+        &["simclr".into()],
+    ];
+    assert_eq!(names(&folder), expected.concat());
+
+    let metrics = folder.join("and/metrics.jsonl");
+    let before = written(&metrics);
+    let more = compare(
+        &sandbox,
+        "--methods and,simclr,instance --view-epochs 8 --json",
+    );
+    let found: Value = serde_json::from_str(&more.succeeded().stdout).unwrap();
+    assert_eq!(found["allowance"], serde_json::json!({"view_epochs": 8}));
+    assert_eq!(found["runs"].as_array().unwrap().len(), 3);
+    for run in found["runs"].as_array().unwrap() {
+        assert_eq!(
+            (&run["view_epochs"], &run["last"]["n"]),
+            (&8.into(), &16.into())
+        );
+        let last = run["curve"].as_array().unwrap().last().unwrap();
+        assert_eq!(last[1], run["last"]["top1"]);
+    }
+    assert_eq!(written(&metrics), before, "it was trained already");
+
+    compare(&sandbox, "--methods and --view-epochs 9")
+        .failed(2, &["compare-shapes", "8 view-epochs", "--name"]);
+    compare(&sandbox, "--methods and --view-epochs 8 --lr 0.5").failed(2, &["learning_rate"]);
+}
+
+#[test]
+fn seeds_are_averaged() {
+    let sandbox = Sandbox::new();
+    let ran = compare(
+        &sandbox,
+        "--methods instance --view-epochs 2 --seeds 0,3 --name mine --quiet",
+    );
+    let ran = ran.succeeded();
+    assert!(ran.stdout.contains('±') && ran.stderr.is_empty(), "{ran:?}");
+    let runs = names(&sandbox.path("runs/mine"));
+    for run in ["instance", "instance-seed-3"] {
+        assert!(runs.iter().any(|name| name == run), "{runs:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let sandbox = Sandbox::new();
+    for (more, parts) in [
+        (
+            "--methods and --view-epochs 2 --minutes 1",
+            &["--minutes"][..],
+        ),
+        ("--methods and --minutes 1 --epochs 2", &["--epochs"]),
+        ("--methods and,magic --minutes 1", &["magic"]),
+        ("--methods and --minutes 0", &["minutes above 0"]),
+        (
+            "--methods and --minutes 1 --knn-features memory",
+            &["--knn-features"],
+        ),
+        ("--methods and --view-epochs 1 --name ../x", &["../x"]),
+    ] {
+        compare(&sandbox, more).failed(2, parts);
+    }
+    assert!(!sandbox.path("runs").exists(), "nothing is left behind");
+}
+
+/// The epochs are found out once: the run that is begun with them is the same again.
+#[test]
+fn minutes_become_epochs_that_are_kept() {
+    let sandbox = Sandbox::new();
+    let line = format!("train {TINY} --features 8 --name a --minutes 0.1 --warm-up 1000");
+    let ran = sandbox.run(&words(&line)).succeeded();
+    let ran = ran.says(&[
+        "0.1 minutes are",
+        "in each of 2 rounds",
+        "pictures a second",
+        "warm-up",
+    ]);
+    assert_eq!(
+        ran.stderr.matches("raw pixels:").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
+    let run = sandbox.path("runs/a");
+    let training = config(&run).training;
+    assert!(training.epochs > 1);
+    assert_eq!(training.warm_up, training.epochs as f64 / 10.0);
+    assert_eq!(
+        names(&sandbox.path("")),
+        ["runs"],
+        "nothing is left of measuring"
+    );
+    assert_eq!(names(&sandbox.path("runs")), ["a"]);
+    let again = [
+        "train",
+        "--config",
+        "runs/a/config.toml",
+        "--name",
+        "b",
+        "--quiet",
+    ];
+    sandbox.run(&again).succeeded();
+    let last = |run: &str| bits(&sandbox.path(&format!("runs/{run}/checkpoints/last.safetensors")));
+    assert!(last("a") == last("b"), "other weights");
+}
+
+#[test]
+fn too_few_minutes_say_how_many_would_do() {
+    let sandbox = Sandbox::new();
+    let line = format!("train {TINY} --minutes 0.02");
+    sandbox
+        .run(&words(&line))
+        .failed(2, &["too little", "each of 2 rounds", "give --minutes 0.1"]);
+    assert!(!sandbox.path("runs").exists(), "no run is left behind");
+    for other in ["--epochs 3", "--resume a"] {
+        let line = format!("train --minutes 1 {other}");
+        sandbox.run(&words(&line)).failed(2, &["--minutes"]);
+    }
+}
