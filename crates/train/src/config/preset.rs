@@ -1,6 +1,6 @@
 //! Configurations to begin from. A setting's value in each is declared with the setting.
 
-use super::{MethodChoice, RunConfig};
+use super::{CropsChoice, MethodChoice, RunConfig};
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,10 @@ impl Preset {
         };
         let mut config = RunConfig::started(start).by(method, start);
         config.data.set = set.into();
+        config.data.crops = match (self, set) {
+            (Preset::Paper, _) | (_, "shapes") => CropsChoice::Square,
+            (Preset::Quick | Preset::Strong, _) => CropsChoice::Picture,
+        };
         config
     }
 }

@@ -86,8 +86,9 @@ settings! {
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
         /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or none.
         labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels"), unwritten LabelsChoice::Auto;
-        /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger), or square (the shrunk centre).
-        crops: CropsChoice = CropsChoice::Picture; [Any], flag long("crops"), absent CropsChoice::Square;
+        /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger; the default but for the paper
+        /// preset), or square (the shrunk centre).
+        crops: CropsChoice = CropsChoice::Square; [Any], flag long("crops"), unwritten CropsChoice::Square;
         /// Training pictures drawn for `shapes`.
         shapes_train: usize = 50_000, quick 2_000; [AtLeastOne], flag long("shapes-train").value("N");
         /// Test pictures drawn for `shapes`.
