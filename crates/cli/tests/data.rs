@@ -163,7 +163,9 @@ fn training_from_a_pack_is_training_from_the_folder() {
         "{}",
         ran.stdout
     );
-    sandbox.train(&["./mine", "--name", "folder"]).succeeded();
+    sandbox
+        .train(&["./mine", "--crops", "square", "--name", "folder"])
+        .succeeded();
     sandbox
         .train(&["./mine.pack", "--name", "pack"])
         .succeeded();

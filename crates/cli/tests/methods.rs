@@ -15,7 +15,7 @@ use folders::fill;
 /// A sandbox with a tiny run called `a`, of a method that has features of its own.
 fn trained(method: &str, more: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
-    let given = |flag: &str| flag == "--features" || more.contains(&flag);
+    let given = |flag: &str| ["--method", "--features"].contains(&flag) || more.contains(&flag);
     let tiny = TINY.chunks(2).filter(|pair| !given(pair[0]));
     let args = ["train", "--name", "a", "--quiet", "--method", method];
     let args: Vec<&str> = (args.iter().chain(more).chain(tiny.flatten()))

@@ -7,7 +7,7 @@ use common::{Sandbox, TINY};
 
 /// The tiny settings, less those that supervision decides.
 fn supervised(sandbox: &Sandbox, more: &[&str]) -> common::Ran {
-    let decided = ["--rounds", "--features"]; // one round is its recipe
+    let decided = ["--method", "--rounds", "--features"]; // one round is its recipe
     let tiny = TINY.chunks(2).filter(|pair| !decided.contains(&pair[0]));
     let args = ["train", "--method", "supervised"].iter().chain(more);
     let args: Vec<&str> = args.chain(tiny.flatten()).copied().collect();

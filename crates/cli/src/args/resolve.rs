@@ -147,7 +147,7 @@ fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Res
         false => "as many values as there are classes",
     };
     Err(Failure::usage(format!(
-        "--{flag} says nothing to a run of {method}: it has {has}, and features that are recomputed to be judged; leave --{flag} out"
+        "--{flag} says nothing to a run of {method}: it has {has}, and features that are recomputed to be judged; leave --{flag} out, or learn by --method and"
     )))
 }
 

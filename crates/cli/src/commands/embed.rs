@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
 use anchorhood::files::Disk;
-use anchorhood::search::Journal;
+use anchorhood::search::{FolderJob, Journal};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output};
-use crate::commands::folder_job::{self, JobArgs};
+use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -37,6 +37,8 @@ pub struct EmbedArgs {
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
+    pub labels: LabelsArgs,
+    #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -61,7 +63,10 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let machine = args.machine.machine()?;
     let journal = Journal::place(&args.output);
     let threads = machine.thread_count();
-    let job = args.job.job(&model, &args.folder, journal, threads);
+    let job = FolderJob {
+        labels: args.labels.labels.into(),
+        ..args.job.job(&model, &args.folder, journal, threads)
+    };
     let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);
     save_folder_table(&Disk, format, &args.output, &model, done)?;

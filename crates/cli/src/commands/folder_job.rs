@@ -28,15 +28,20 @@ pub struct JobArgs {
     /// Pictures at a time.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub batch: u16,
-    /// Whether sub-folders are classes: auto (where they look like it), folders or none.
-    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(LabelsChoice::NAMES).map(|s| labels(&s)))]
-    pub labels: LabelsChoice,
     /// Begin again instead of going on with an interrupted job.
     #[arg(long)]
     pub restart: bool,
     /// No bar, no lines; warnings only.
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// What sub-folders are taken for.
+#[derive(Debug, Args)]
+pub struct LabelsArgs {
+    /// Whether sub-folders are classes: auto (where they look like it), folders or none.
+    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(LabelsChoice::NAMES).map(|s| labels(&s)))]
+    pub labels: LabelsChoice,
 }
 
 fn labels(name: &str) -> LabelsChoice {
@@ -55,7 +60,7 @@ impl JobArgs {
         FolderJob {
             model,
             folder,
-            labels: self.labels.into(),
+            labels: LabelsChoice::Auto.into(),
             journal,
             layer: self.layer.as_deref(),
             batch: self.batch.into(),

@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output};
-use crate::commands::folder_job::{self, JobArgs};
+use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
@@ -39,6 +39,8 @@ pub struct IndexArgs {
     #[arg(long)]
     pub approximate: bool,
     #[command(flatten)]
+    pub labels: LabelsArgs,
+    #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -54,6 +56,7 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     let threads = machine.thread_count();
     let job = FolderJob {
         thumbnail: args.thumbnails.map(usize::from),
+        labels: args.labels.labels.into(),
         ..args.job.job(&model, &args.folder, journal, threads)
     };
     let index = make(args, &output, &job, &device::open(&machine)?)?;

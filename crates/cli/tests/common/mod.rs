@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// Settings that make a run take a moment: few small pictures, a narrow network, an epoch a round.
 pub const TINY: &[&str] = &[
+    "--method",
+    "and",
     "--shapes-train",
     "48",
     "--shapes-test",
