@@ -15,15 +15,34 @@ pub fn extract(
     std: [f32; 3],
     progress: &dyn Fn(usize),
 ) -> Result<Vec<f32>> {
+    let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
+        normalise(pictures.picture_in(i, scratch), mean, std, pixels);
+    };
+    let (n, one) = (pictures.len(), pictures.picture_len());
+    extract_seen(network, n, one, &as_it_is, progress)
+}
+
+/// Writes what is seen of a picture, by its number; the bytes are scratch.
+pub(crate) type See<'a> = dyn Fn(usize, &mut [f32], &mut Vec<u8>) + Sync + 'a;
+
+/// What the network makes of `n` pictures of `one` values each, however they are seen.
+pub(crate) fn extract_seen(
+    network: &mut Network,
+    n: usize,
+    one: usize,
+    see: &See,
+    progress: &dyn Fn(usize),
+) -> Result<Vec<f32>> {
     let graph = network.graph();
     let dim = graph.node(graph.output_node()).shape.len();
-    let (batch, one) = (network.batch(), pictures.picture_len());
-    let mut features = vec![0.0; pictures.len() * dim];
+    let batch = network.batch();
+    let mut features = vec![0.0; n * dim];
     let mut pixels = vec![0.0; batch * one];
     let mut done = 0;
     for out in features.chunks_mut(batch * dim) {
         let count = out.len() / dim;
-        see(pictures, done, mean, std, &mut pixels[..count * one]);
+        let each = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
+        each.for_each_init(Vec::new, |scratch, (i, to)| see(done + i, to, scratch));
         network.infer(&pixels[..count * one], out)?;
         done += count;
         progress(done);
@@ -56,14 +75,22 @@ pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
 /// The same with at most so many values of a picture: larger ones are averaged to a grid that has no more. All pixels of a
 /// million pictures of 224×224 would take 770 GB.
 pub fn raw_pixels_within(pictures: &Pictures, mean: [f32; 3], most: usize) -> Rows {
-    let from = Shape::new(pictures.height(), pictures.width(), 3);
+    let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
+        normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], pixels);
+    };
+    let shape = Shape::new(pictures.height(), pictures.width(), 3);
+    raw_pixels_seen(pictures.len(), shape, &as_it_is, most)
+}
+
+/// The same of pictures however they are seen.
+pub(crate) fn raw_pixels_seen(n: usize, from: Shape, see: &See, most: usize) -> Rows {
     let to = pooled(from, most);
-    let mut values = vec![0.0; pictures.len() * to.len()];
+    let mut values = vec![0.0; n * to.len()];
     let each = values.par_chunks_exact_mut(to.len()).enumerate();
     each.for_each_init(
         || (Vec::new(), vec![0.0; from.len()]),
         |(scratch, seen), (i, out)| {
-            normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], seen);
+            see(i, seen, scratch);
             average(seen, from, to, out);
         },
     );

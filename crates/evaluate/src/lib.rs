@@ -9,9 +9,11 @@
 
 mod attention;
 mod consistency;
+mod copies;
 mod features;
 mod head;
 mod knn;
+mod label_free;
 mod layer_rows;
 mod linear;
 pub mod overlay;
@@ -21,8 +23,10 @@ mod tsne;
 
 pub use attention::{Attention, HeatMap, LayerGradient, Memory};
 pub use consistency::{Consistency, consistency};
+pub use copies::Copies;
 pub use features::{extract, raw_pixels, raw_pixels_within};
 pub use knn::{KnnOptions, KnnResult, weighted_knn};
+pub use label_free::LabelFree;
 pub use layer_rows::{LabelledPictures, LayerRows};
 pub use linear::{LinearOptions, LinearResult, LinearSet};
 pub use rows::{MOST_VALUES, Rows, average, extract_layer, pooled};

@@ -27,6 +27,8 @@ pub enum Stream {
     Test = 7,
     /// Where clusters begin, and by which queries a search is tried.
     Search = 8,
+    /// Which pictures features are judged on without labels, and how their copies are changed.
+    Copies = 9,
 }
 
 /// Philox4x32-10: four random words for a counter and a key.
