@@ -103,10 +103,10 @@ impl Copies {
         to: &mut [f32],
         scratch: &mut Vec<u8>,
     ) {
-        let (h, w) = (self.pictures.height(), self.pictures.width());
+        let side = [self.pictures.height(), self.pictures.width()];
         let draws = Draws::new(SEED, Stream::Copies, 1 + which, self.numbers[i] as u64);
         let picture = self.pictures.picture_in(i, scratch);
-        augment(picture, h, w, &change(), &draws, mean, std, to);
+        augment(picture, side, side, &change(), &draws, mean, std, to);
     }
 }
 

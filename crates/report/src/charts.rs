@@ -24,7 +24,7 @@ const CONSISTENT: RGBColor = RGBColor(46, 125, 80);
 /// A chart with the name of its file, without `.svg`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// `loss`, `knn`, `rate`, `anchors`.
+    /// `loss`, `knn`, `label_free`, `rate`, `anchors`.
     pub file: &'static str,
     /// What it shows, in words.
     pub title: &'static str,
@@ -32,7 +32,7 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// The curves of a run: loss, accuracy where there are labels, learning rate, anchors and their consistency.
+/// The curves of a run: loss, accuracy where there are labels, what is told without them, learning rate, anchors and their consistency.
 pub fn charts(summary: &Summary) -> Result<Vec<Chart>, ReportError> {
     let chart = |(file, title, drawing): (_, _, Drawing)| {
         let svg = drawing.svg()?;
@@ -74,6 +74,10 @@ fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Drawing<'_>)>
     if summary.has_accuracy() {
         all.push(("knn", "kNN accuracy", Drawing::Accuracy(summary)));
     }
+    if !summary.label_free.is_empty() {
+        let title = "Score without labels: do changed copies find their place?";
+        all.push(("label_free", title, Drawing::LabelFree(summary)));
+    }
     all.push(("loss", "Loss", Drawing::Loss(summary)));
     all.push(("rate", "Learning rate", Drawing::Rate(summary)));
     if summary.rounds.iter().any(|r| r.anchors.is_some()) {
@@ -87,6 +91,7 @@ fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Drawing<'_>)>
 #[derive(Clone, Copy)]
 enum Drawing<'a> {
     Accuracy(&'a Summary),
+    LabelFree(&'a Summary),
     Loss(&'a Summary),
     Rate(&'a Summary),
     Anchors(&'a Summary),
@@ -98,6 +103,7 @@ impl Drawing<'_> {
         let area = &backend.into_drawing_area();
         let drawn = match self {
             Drawing::Accuracy(summary) => curve::draw_accuracy(summary, area),
+            Drawing::LabelFree(summary) => curve::draw_label_free(summary, area),
             Drawing::Loss(summary) => curve::draw_loss(summary, area),
             Drawing::Rate(summary) => curve::draw_rate(summary, area),
             Drawing::Anchors(summary) => draw_anchors(summary, area),
@@ -247,14 +253,17 @@ mod tests {
     use crate::summary::tests::example;
 
     #[test]
-    fn a_run_with_labels_has_four_charts_and_one_without_three() {
+    fn a_run_with_labels_has_a_chart_more_than_one_without() {
         let files = |labels| {
             let charts = charts(&Summary::of(&example(labels))).unwrap();
             assert!(charts.iter().all(|c| c.svg.trim_end().ends_with("</svg>")));
             charts.iter().map(|c| c.file).collect::<Vec<_>>()
         };
-        assert_eq!(files(true), ["knn", "loss", "rate", "anchors"]);
-        assert_eq!(files(false), ["loss", "rate", "anchors"]);
+        assert_eq!(
+            files(true),
+            ["knn", "label_free", "loss", "rate", "anchors"]
+        );
+        assert_eq!(files(false), ["label_free", "loss", "rate", "anchors"]);
         charts(&Summary::default()).unwrap();
     }
 
@@ -273,6 +282,7 @@ mod tests {
         write_charts(folder.path(), &summary, &[found]).unwrap();
         for (name, colour) in [
             ("knn", [0, 94, 162]),
+            ("label_free", [0, 94, 162]),
             ("loss", [176, 70, 0]),
             ("rate", [110, 70, 150]),
             ("anchors", [46, 125, 80]),

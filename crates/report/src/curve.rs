@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use anchorhood_files::AtomicFile;
-use anchorhood_train::EpochEnded;
+use anchorhood_train::{EpochEnded, Subject};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::metrics::MOST_EPOCHS;
+use crate::summary::floor_name;
 use crate::{ReportError, Summary};
 
 const SIZE: (u32, u32) = (760, 520);
@@ -72,25 +73,55 @@ pub(crate) fn draw_accuracy<B>(summary: &Summary, area: &Area<B>) -> Drawn
 where
     B: DrawingBackend<ErrorType: 'static>,
 {
-    let floors = summary
-        .floors
-        .iter()
-        .map(|f| (f.name, 100.0 * f.accuracy.top1));
-    let floors: Vec<(&str, f64)> = floors.collect();
-    let points: Vec<(f64, f64)> = summary
-        .evaluations
-        .iter()
-        .filter_map(|e| match e.subject {
-            anchorhood_train::Subject::Trained { round, epoch } => {
-                Some((epoch_number(summary, round, epoch), 100.0 * e.accuracy.top1))
-            }
-            _ => None,
-        })
-        .collect();
+    let floors = summary.floors.iter();
+    let floors = floors.map(|f| (f.name, f.accuracy.top1)).collect();
+    let judged = summary.evaluations.iter();
+    let judged = judged.map(|e| (e.subject, e.accuracy.top1)).collect();
+    draw_shares(summary, area, "kNN top-1, %", floors, judged)
+}
+
+pub(crate) fn draw_label_free<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
+    let floors = summary.label_free.iter().filter_map(|e| {
+        let name = floor_name(e.subject)?;
+        Some((name, e.score))
+    });
+    let judged = summary.label_free.iter();
+    let judged = judged.map(|e| (e.subject, e.score)).collect();
+    draw_shares(
+        summary,
+        area,
+        "score without labels, %",
+        floors.collect(),
+        judged,
+    )
+}
+
+/// Shares over the epochs as a curve, and those of the floors as dashed lines under it.
+fn draw_shares<B>(
+    summary: &Summary,
+    area: &Area<B>,
+    label: &str,
+    floors: Vec<(&'static str, f64)>,
+    judged: Vec<(Subject, f64)>,
+) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
+    let floors: Vec<(&str, f64)> = floors.iter().map(|f| (f.0, 100.0 * f.1)).collect();
+    let point = |(subject, share): &(Subject, f64)| match *subject {
+        Subject::Trained { round, epoch } => {
+            Some((epoch_number(summary, round, epoch), 100.0 * share))
+        }
+        Subject::RawPixels | Subject::Untrained => None,
+    };
+    let points: Vec<(f64, f64)> = judged.iter().filter_map(point).collect();
     let all = points.iter().map(|p| p.1).chain(floors.iter().map(|f| f.1));
     let high = all.fold(0.0, f64::max);
     let y = 0.0..(high * 1.12).clamp(10.0, 100.0);
-    let mut chart = axes(summary, area, y.clone(), "kNN top-1, %", false)?;
+    let mut chart = axes(summary, area, y.clone(), label, false)?;
     let end = last_epoch(summary);
     // Names sit at the right, where curves have left the floor: the higher floor's above its line, the lower's below.
     let highest = floors.iter().map(|f| f.1).fold(0.0, f64::max);

@@ -130,6 +130,14 @@ fn top(name: &str, summary: &Summary) -> String {
             "<p class=\"note\">This run has not ended: figures are as far as it came.</p>",
         );
     }
+    for sentence in summary
+        .verdict()
+        .map(|v| v.to_string())
+        .into_iter()
+        .chain(summary.choice())
+    {
+        let _ = write!(html, "<p class=\"verdict\">{}</p>", escape(&sentence));
+    }
     html.push_str("<div class=\"figures\">");
     let mut figure = |value: String, what: String| {
         let _ = write!(
@@ -146,6 +154,16 @@ fn top(name: &str, summary: &Summary) -> String {
         figure(
             percent(floor.accuracy.top1),
             format!("kNN of {}", floor.name),
+        );
+    }
+    if let Some(model) = summary.model() {
+        figure(
+            percent(model.found),
+            "changed copies that find their original, without labels".into(),
+        );
+        figure(
+            format!("{:.1}", model.effective_rank),
+            "effective rank of the features".into(),
         );
     }
     if let Some(epoch) = summary.epochs.last() {
@@ -531,6 +549,11 @@ mod tests {
         let page = report_html(&record(20), Ok(&split(20))).unwrap();
         assert!(page.contains("Surest") && page.contains("map-data"));
         assert!(page.contains("2 lines of metrics.jsonl are no events"));
+        assert_eq!(
+            page.matches("Better than raw pixels by 50.0 points")
+                .count(),
+            1
+        );
         assert!(!page.contains("<img src=x"));
         assert_eq!(page.matches("</script>").count(), 2, "the page's own");
     }

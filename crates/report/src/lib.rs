@@ -26,6 +26,7 @@ mod sprite;
 mod summary;
 mod table;
 mod tensorboard;
+mod verdict;
 mod words;
 
 pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
@@ -43,4 +44,5 @@ pub use table::aligned;
 #[doc(hidden)]
 pub use tensorboard::read_records;
 pub use tensorboard::{TensorBoard, write_tensorboard};
+pub use verdict::{Measure, Verdict};
 pub use words::{duration, grouped};

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anchorhood_train::{Event, Subject};
+use anchorhood_train::{Evaluated, Event, LabelFreeEvaluated, Subject};
 
 /// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has an end by it.
 pub(crate) const MOST_EPOCHS: usize = anchorhood_train::RunConfig::MOST_EPOCHS;
@@ -128,6 +128,7 @@ fn event(line: &str) -> Result<Event, String> {
 fn shares(event: &Event) -> Vec<f64> {
     match event {
         Event::Evaluated(e) => vec![e.accuracy.top1],
+        Event::LabelFree(e) => vec![e.found, e.agreement, e.score],
         Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
         Event::RunEnded(e) => e.last.iter().chain(&e.best).map(|a| a.top1).collect(),
         Event::TimeFitted(_)
@@ -137,6 +138,7 @@ fn shares(event: &Event) -> Vec<f64> {
         | Event::Discovering { .. }
         | Event::Progress(_)
         | Event::EpochEnded(_)
+        | Event::StoppedEarly(_)
         | Event::CheckpointSaved { .. } => vec![],
     }
 }
@@ -147,7 +149,9 @@ pub(crate) fn seconds(event: &Event) -> f64 {
         Event::Discovered(d) => d.seconds,
         Event::EpochEnded(e) => e.seconds,
         Event::Evaluated(e) => e.seconds,
+        Event::LabelFree(e) => e.seconds,
         Event::TimeFitted(_)
+        | Event::StoppedEarly(_)
         | Event::RunStarted(_)
         | Event::Warning { .. }
         | Event::RoundStarted { .. }
@@ -168,10 +172,12 @@ fn numbers(event: &Event) -> Vec<usize> {
         Event::Discovered(d) => vec![d.round],
         Event::Progress(p) => vec![p.round, p.epoch],
         Event::EpochEnded(e) => vec![e.round, e.epoch, e.epochs],
-        Event::Evaluated(e) => match e.subject {
+        Event::Evaluated(Evaluated { subject, .. })
+        | Event::LabelFree(LabelFreeEvaluated { subject, .. }) => match *subject {
             Subject::RawPixels | Subject::Untrained => vec![],
             Subject::Trained { round, epoch } => vec![round, epoch],
         },
+        Event::StoppedEarly(s) => vec![s.round, s.epoch],
         Event::CheckpointSaved { position: p, .. } => vec![p.round, p.epoch],
         Event::Warning { .. } | Event::RunEnded(_) => vec![],
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_train::{Checkpoint, Event, checkpoint_path};
+use anchorhood_train::{Checkpoint, Event, checkpoint_path, model_path};
 
 use crate::{EventLog, LeftOut, ReportError, read_metrics};
 
@@ -19,7 +19,7 @@ pub struct RoundNeighbourhoods {
     pub found: Neighbourhoods,
 }
 
-/// The memory bank of the last checkpoint: where every training picture lies.
+/// The memory bank of the run's model: where every training picture lies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
     /// Length of a vector.
@@ -62,7 +62,7 @@ pub struct RunRecord {
     pub left_out: Option<LeftOut>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
     pub rounds: Vec<RoundNeighbourhoods>,
-    /// The memory of the last checkpoint, once there is one.
+    /// The memory of the run's model, once there is one.
     pub embedding: Option<Embedding>,
     /// Strips under `attention/`.
     pub strips: Vec<Strip>,
@@ -97,10 +97,11 @@ impl RunRecord {
         if last.is_file() {
             let checkpoint = load(&last)?;
             let round = record.rounds.last().map_or(1, |r| r.round + 1);
-            record.embedding = checkpoint.memory().map(|(rows, dim)| Embedding {
-                dim,
-                vectors: rows.to_vec(),
-            });
+            let model = model_path(folder);
+            record.embedding = match model == last {
+                true => embedding(&checkpoint),
+                false => embedding(&load(&model)?),
+            };
             // A round that is not finished has a place in the last checkpoint alone; an ended run stands after its last.
             let unfinished = checkpoint.standing.position.round == round;
             if unfinished && round <= checkpoint.config.training.rounds {
@@ -113,6 +114,14 @@ impl RunRecord {
 
 fn load(path: &Path) -> Result<Checkpoint, ReportError> {
     Checkpoint::load(path).map_err(|e| ReportError::Checkpoint(Box::new(e)))
+}
+
+fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {
+    let (rows, dim) = checkpoint.memory()?;
+    Some(Embedding {
+        dim,
+        vectors: rows.to_vec(),
+    })
 }
 
 fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {

@@ -1,8 +1,8 @@
 //! A run in a few figures: the floors, and each round at its last epoch.
 
 use anchorhood_train::{
-    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, RunEnded, RunStarted,
-    Subject,
+    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
+    RunEnded, RunStarted, StoppedEarly, Subject,
 };
 
 /// Something to compare with.
@@ -44,6 +44,10 @@ pub struct Summary {
     pub epochs: Vec<EpochEnded>,
     /// All evaluations of the trained network.
     pub evaluations: Vec<Evaluated>,
+    /// All evaluations without labels, the floors' too.
+    pub label_free: Vec<LabelFreeEvaluated>,
+    /// Where training stopped, if that was before its last epoch.
+    pub stopped_early: Option<StoppedEarly>,
     /// The end, once reached.
     pub ended: Option<RunEnded>,
 }
@@ -70,6 +74,8 @@ impl Summary {
                 self.epochs.push(*e);
             }
             Event::Evaluated(e) => self.add_evaluation(e),
+            Event::LabelFree(e) => self.add_label_free(e),
+            Event::StoppedEarly(at) => self.stopped_early = Some(*at),
             Event::RunEnded(ended) => self.ended = Some(*ended),
             _ => {}
         }
@@ -83,21 +89,25 @@ impl Summary {
     }
 
     fn add_evaluation(&mut self, e: &Evaluated) {
-        let name = match e.subject {
-            Subject::RawPixels => "raw pixels",
-            Subject::Untrained => "untrained",
-            Subject::Trained { round, .. } => {
-                let round = self.round(round);
-                round.accuracy = Some(e.accuracy);
-                round.seconds += e.seconds;
-                self.evaluations.push(*e);
-                return;
-            }
-        };
-        self.floors.push(Floor {
-            name,
-            accuracy: e.accuracy,
-        });
+        if let Some(name) = floor_name(e.subject) {
+            self.floors.push(Floor {
+                name,
+                accuracy: e.accuracy,
+            });
+        }
+        if let Subject::Trained { round, .. } = e.subject {
+            let round = self.round(round);
+            round.accuracy = Some(e.accuracy);
+            round.seconds += e.seconds;
+            self.evaluations.push(*e);
+        }
+    }
+
+    fn add_label_free(&mut self, e: &LabelFreeEvaluated) {
+        if let Subject::Trained { round, .. } = e.subject {
+            self.round(round).seconds += e.seconds;
+        }
+        self.label_free.push(*e);
     }
 
     /// The round of that number, put in its place where it is new; a file may name any, so none before it is made up.
@@ -128,6 +138,15 @@ impl Summary {
     }
 }
 
+/// What a floor is called.
+pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
+    match subject {
+        Subject::RawPixels => Some("raw pixels"),
+        Subject::Untrained => Some("untrained"),
+        Subject::Trained { .. } => None,
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -150,6 +169,17 @@ pub(crate) mod tests {
                     seconds: 0.5,
                 }));
             }
+            events.push(Event::LabelFree(LabelFreeEvaluated {
+                subject,
+                pictures: 500,
+                found: top1 / 2.0,
+                agreement: top1 / 2.0,
+                score: top1 / 2.0,
+                effective_rank: 20.0,
+                uniformity: -2.0,
+                chosen: None,
+                seconds: 0.25,
+            }));
         };
         judge(&mut events, Subject::RawPixels, 0.2);
         judge(&mut events, Subject::Untrained, 0.25);
@@ -204,7 +234,7 @@ pub(crate) mod tests {
         assert_eq!(last.loss, Some(4.0));
         assert!((last.accuracy.unwrap().top1 - 0.7).abs() < 1e-12);
         assert_eq!(last.anchors, Some(1000));
-        assert_eq!(last.seconds, 22.0, "discovery, two epochs, two evaluations");
+        assert_eq!(last.seconds, 22.5, "discovery, two epochs, two evaluations");
         assert_eq!(summary.rounds[0].anchors, None);
     }
 

@@ -183,6 +183,18 @@ impl Steps {
                 };
                 (step, vec![(tag, e.accuracy.top1)])
             }
+            Event::LabelFree(e) => match e.subject {
+                Subject::RawPixels => (0, vec![("label_free/raw_pixels", e.score)]),
+                Subject::Untrained => (0, vec![("label_free/untrained", e.score)]),
+                Subject::Trained { round, epoch } => {
+                    let mut figures = vec![("label_free/score", e.score)];
+                    figures.push(("label_free/found", e.found));
+                    figures.push(("label_free/agreement", e.agreement));
+                    figures.push(("label_free/effective_rank", e.effective_rank));
+                    figures.push(("label_free/uniformity", e.uniformity));
+                    (self.step(round, epoch + 1), figures)
+                }
+            },
             _ => return None,
         };
         let figures = figures.into_iter().map(|(tag, v)| (tag, v as f32));

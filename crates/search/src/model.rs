@@ -9,7 +9,7 @@ use anchorhood_files::OpenContainer;
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_train::{
     Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, Tensor, check_room, check_weights,
-    checkpoint_path, fingerprint, judged_graph, write_weights,
+    fingerprint, judged_graph, model_path, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -30,13 +30,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a checkpoint, or of a run's folder the last one; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
+    /// Reads a checkpoint, or of a run's folder the one that is its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
     /// which are recognised by their tensors. A checkpoint that does not say what its network is given (as the first ones did
     /// not) is completed from the data set it was trained on.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
-            true => Model::read(&checkpoint_path(path, "last")),
+            true => Model::read(&model_path(path)),
             false => Model::read(path),
         }
     }

@@ -9,7 +9,7 @@ use anchorhood_data::Split;
 use anchorhood_engine::Device;
 use anchorhood_report::{Embedding, RoundNeighbourhoods, RunRecord};
 use anchorhood_search::Model;
-use anchorhood_train::{RunConfig, checkpoint_path};
+use anchorhood_train::{RunConfig, checkpoint_path, model_path};
 
 use crate::attention::LookFrom;
 use crate::model::ServedModel;
@@ -57,9 +57,9 @@ impl WatchedRun {
         &self.folder
     }
 
-    /// Its last checkpoint.
+    /// Its model, as far as it is.
     pub fn read(&self) -> Result<Fresh, ServeError> {
-        let model = Model::load(checkpoint_path(&self.folder, "last"))?;
+        let model = Model::load(model_path(&self.folder))?;
         let mut record = RunRecord::read(&self.folder)?;
         let memory = match record.embedding.take() {
             Some(memory) => memory,

@@ -41,6 +41,10 @@ pub enum Event {
     EpochEnded(EpochEnded),
     /// Features were judged, on labels that training never sees.
     Evaluated(Evaluated),
+    /// Features were judged without labels.
+    LabelFree(LabelFreeEvaluated),
+    /// Training ends before its last epoch, since verdicts without labels have become worse.
+    StoppedEarly(StoppedEarly),
     /// The run can be resumed from here; not kept.
     CheckpointSaved {
         /// The file.
@@ -238,6 +242,42 @@ pub struct Evaluated {
     pub accuracy: Accuracy,
     /// How long it took.
     pub seconds: f64,
+}
+
+/// An evaluation without labels, by pictures and two changed copies of each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelFreeEvaluated {
+    /// Whose features.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Pictures, each with two copies.
+    pub pictures: usize,
+    /// Share of copies that have their original among the ten nearest pictures.
+    pub found: f64,
+    /// Share of the ten pictures nearest to one copy that are also nearest to the other.
+    pub agreement: f64,
+    /// The geometric mean of both: what verdicts go by.
+    pub score: f64,
+    /// Directions in which features differ.
+    pub effective_rank: f64,
+    /// log mean exp(−2‖x − y‖²) over pairs of pictures.
+    pub uniformity: f64,
+    /// Whether the run's model is the network as it is now; not said of a run that keeps the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<bool>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// The end of a run before its last epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoppedEarly {
+    /// The last epoch's round, from 0.
+    pub round: usize,
+    /// The last epoch, from 0.
+    pub epoch: usize,
+    /// Verdicts in a row that were clearly worse than the best.
+    pub worse: usize,
 }
 
 /// The end of a run.

@@ -37,6 +37,7 @@ mod schedule;
 mod seen_pictures;
 mod trainer;
 mod training_set;
+mod verdict;
 
 pub use anchorhood_files::Checked;
 pub use batch_source::Placement;
@@ -55,8 +56,8 @@ pub use config::{
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{
-    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, Progress, RunEnded,
-    RunStarted, Subject, TimeFitted,
+    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
+    Progress, RunEnded, RunStarted, StoppedEarly, Subject, TimeFitted,
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
 pub use judge::{Judgement, judge};
@@ -67,9 +68,10 @@ pub use minutes::{Costs, Measured, TimeBudget, measure};
 pub use position::{Position, Standing};
 pub use room::{check_room, check_room_to_train};
 pub use run::{Outcome, train, train_judged, train_method};
-pub use run_dir::{RunDir, check_run_name, checkpoint_path, run_name_from};
+pub use run_dir::{RunDir, check_run_name, checkpoint_path, model_path, run_name_from};
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};
+pub use verdict::Chosen;
 
 /// The program's version, as written into checkpoints and events.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

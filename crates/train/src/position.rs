@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::events::Accuracy;
+use crate::verdict::Chosen;
 
 /// The next step to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,6 +73,12 @@ pub struct Standing {
     pub last: Option<Accuracy>,
     /// The best evaluation.
     pub best: Option<Accuracy>,
+    /// The checkpoint that is preferred without labels, where the run keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+    /// Whether training is over before its last epoch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped_early: bool,
 }
 
 #[cfg(test)]

@@ -6,15 +6,18 @@ use std::time::Instant;
 
 use anchorhood_data::{Dataset, Split};
 use anchorhood_engine::{Device, Role};
+use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_methods::Method;
 
 use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
+use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
+use crate::verdict::{evaluations_between, may_stop};
 use crate::{
-    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position, RunDir,
-    RunEnded, RunStarted, Standing, Subject, TrainError, Trainer, TrainingSet, Unlabelled, VERSION,
-    build_method, floors, seen_pictures,
+    Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
+    Labelled, Position, RunDir, RunEnded, RunStarted, Standing, StoppedEarly, Subject, TrainError,
+    Trainer, TrainingSet, Unlabelled, VERSION, build_method, floors, seen_pictures,
 };
 
 /// How training ended.
@@ -88,6 +91,8 @@ struct Run<'a> {
     dir: &'a mut RunDir,
     trainer: Trainer,
     examiner: &'a mut (dyn Examiner + Send),
+    /// What features are judged by without labels.
+    copies: Copies,
     observer: &'a mut (dyn FnMut(&Event) + Send),
     stop: &'a AtomicBool,
     /// What was judged before the run began.
@@ -98,6 +103,8 @@ struct Run<'a> {
     saves: Saves,
     /// Whether anything has happened since the last checkpoint.
     unsaved: bool,
+    /// The checkpoint that is preferred, until it is written with the next one. What is lost with it is trained anew.
+    chosen: Option<Checkpoint>,
     /// What is to be said when it goes on.
     warnings: Vec<String>,
     /// Whether `last` is to be written anew: it is damaged, or counts on metrics that are lost.
@@ -151,6 +158,8 @@ impl<'a> Run<'a> {
             dir,
             trainer,
             examiner,
+            copies: Copies::of(&train.pictures),
+            chosen: None,
             observer,
             stop,
             floors: vec![],
@@ -192,7 +201,7 @@ impl<'a> Run<'a> {
 
     fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
         let rounds = self.dir.config().training.rounds;
-        if self.standing.position.round > rounds {
+        if self.standing.stopped_early || self.standing.position.round > rounds {
             self.warn_and_mend()?;
             return self.finished();
         }
@@ -204,7 +213,7 @@ impl<'a> Run<'a> {
             self.judge_the_floors()?;
         }
         self.trainer.begin()?;
-        while self.standing.position.round <= rounds {
+        while !self.standing.stopped_early && self.standing.position.round <= rounds {
             if self.stopping() {
                 return self.stopped();
             }
@@ -251,7 +260,12 @@ impl<'a> Run<'a> {
         if let Some(untrained) = floors::untrained(&mut self.trainer, self.examiner)? {
             self.tell(Event::Evaluated(untrained))?;
         }
-        Ok(())
+        let clock = Instant::now();
+        let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
+        self.tell_label_free(Subject::RawPixels, raw, clock)?;
+        let clock = Instant::now();
+        let untrained = self.trainer.judge_label_free(&self.copies)?;
+        self.tell_label_free(Subject::Untrained, untrained, clock)
     }
 
     fn begin_round(&mut self) -> Result<(), TrainError> {
@@ -355,7 +369,10 @@ impl<'a> Run<'a> {
         self.standing.loss_sum = 0.0;
         self.standing.epoch_seconds = 0.0;
         self.standing.position = at.next_epoch(epochs);
-        if !last_of_round && !self.saves.due() {
+        if last_of_round || (at.epoch + 1).is_multiple_of(every * self.evaluations_between()) {
+            self.judge_without_labels(at)?;
+        }
+        if !last_of_round && !self.standing.stopped_early && !self.saves.due() {
             return Ok(());
         }
         let begun = Instant::now();
@@ -388,6 +405,47 @@ impl<'a> Run<'a> {
         judged.map_or(Ok(()), |judged| self.tell(Event::Evaluated(judged)))
     }
 
+    /// Evaluations from one verdict without labels to the next.
+    fn evaluations_between(&mut self) -> usize {
+        let views = self.trainer.method().views().len();
+        let epoch = self.trainer.batches() * self.trainer.batch() * views;
+        let every = self.dir.config().evaluation.every;
+        evaluations_between(self.copies.seen(), every * epoch)
+    }
+
+    /// Takes a verdict after an epoch, and draws its consequences where it is to have any.
+    fn judge_without_labels(&mut self, at: Position) -> Result<(), TrainError> {
+        let clock = Instant::now();
+        let figures = self.trainer.judge_label_free(&self.copies)?;
+        let patience = self.dir.config().evaluation.patience;
+        if patience == 0 {
+            return self.tell_label_free(trained(at), figures, clock);
+        }
+        let preferred = Chosen::hear(&mut self.standing.chosen, at, figures.score());
+        self.tell(Event::LabelFree(LabelFreeEvaluated {
+            chosen: Some(preferred),
+            ..label_free(trained(at), figures, clock)
+        }))?;
+        if preferred {
+            self.standing.seconds = self.seconds();
+            let checkpoint = self.trainer.checkpoint(self.standing)?;
+            let batch = self.trainer.batches();
+            self.dir
+                .check_finite(&checkpoint, Position { batch, ..at })?;
+            self.chosen = Some(checkpoint);
+        }
+        let worse = self.standing.chosen.map_or(0, |c| c.worse);
+        if worse < patience || !may_stop(&self.dir.config().training, at) {
+            return Ok(());
+        }
+        self.standing.stopped_early = true;
+        self.tell(Event::StoppedEarly(StoppedEarly {
+            round: at.round,
+            epoch: at.epoch,
+            worse,
+        }))
+    }
+
     /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
     fn checkpoint(&mut self, reached: Position) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
@@ -397,7 +455,13 @@ impl<'a> Run<'a> {
         Ok(checkpoint)
     }
 
+    /// Writes the checkpoint that the run goes on from. The preferred one comes first: a run that goes on from after it does not
+    /// come by it again.
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        if let Some(chosen) = &self.chosen {
+            self.dir.save(chosen, CHOSEN)?;
+        }
+        self.chosen = None;
         let path = self.dir.save(checkpoint, "last")?;
         self.unsaved = false;
         self.saved_at = Some(self.standing.position);
@@ -489,6 +553,36 @@ impl<'a> Run<'a> {
         }
         (self.observer)(&event);
         Ok(())
+    }
+
+    fn tell_label_free(
+        &mut self,
+        subject: Subject,
+        figures: LabelFree,
+        clock: Instant,
+    ) -> Result<(), TrainError> {
+        self.tell(Event::LabelFree(label_free(subject, figures, clock)))
+    }
+}
+
+fn trained(at: Position) -> Subject {
+    Subject::Trained {
+        round: at.round,
+        epoch: at.epoch,
+    }
+}
+
+fn label_free(subject: Subject, figures: LabelFree, clock: Instant) -> LabelFreeEvaluated {
+    LabelFreeEvaluated {
+        subject,
+        pictures: figures.pictures,
+        found: figures.found,
+        agreement: figures.agreement,
+        score: figures.score(),
+        effective_rank: figures.effective_rank,
+        uniformity: figures.uniformity,
+        chosen: None,
+        seconds: clock.elapsed().as_secs_f64(),
     }
 }
 

@@ -11,6 +11,9 @@ use anchorhood_files::{
 use crate::metrics::Metrics;
 use crate::{Checkpoint, Event, MethodChoice, Position, RunConfig, TrainError};
 
+/// The name of the checkpoint that verdicts without labels prefer.
+pub(crate) const CHOSEN: &str = "chosen";
+
 /// The folder of one run, held by this process. The folder itself is held, not a file in it: whatever is deleted there, no
 /// second trainer gets in.
 #[derive(Debug)]
@@ -123,7 +126,7 @@ impl RunDir {
         self.config.machine = machine;
     }
 
-    /// Where a checkpoint lies: `last` or `round-3`.
+    /// Where a checkpoint lies: `last`, `chosen` or `round-3`.
     pub fn checkpoint(&self, name: &str) -> PathBuf {
         checkpoint_path(&self.path, name)
     }
@@ -216,6 +219,15 @@ fn config_on(disk: &dyn FileSystem, path: &Path) -> Result<RunConfig, TrainError
 /// Where a checkpoint of a run lies.
 pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
     run.join("checkpoints").join(format!("{name}.safetensors"))
+}
+
+/// Where a run's model lies: the checkpoint that verdicts without labels preferred, where the run keeps one, else the last.
+pub fn model_path(run: &Path) -> PathBuf {
+    let chosen = checkpoint_path(run, CHOSEN);
+    match chosen.is_file() {
+        true => chosen,
+        false => checkpoint_path(run, "last"),
+    }
 }
 
 /// Refuses what cannot be the name of a run, or of a folder of runs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anchorhood_data::{Augmentation, Feed, Views};
 use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
+use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_files::Checked;
 use anchorhood_methods::{Method, Round, ViewSettings};
 use anchorhood_random::{Draws, Stream as Purpose};
@@ -84,6 +85,12 @@ impl Trainer {
     pub fn judge(&mut self, examiner: &mut dyn Examiner) -> Result<Option<Accuracy>, TrainError> {
         let (network, memory) = self.method.encoder();
         examiner.network(network, memory)
+    }
+
+    /// What can be said of the features without labels.
+    pub fn judge_label_free(&mut self, copies: &Copies) -> Result<LabelFree, TrainError> {
+        let (network, _) = self.method.encoder();
+        Ok(copies.judge(network, self.set.mean, self.set.std)?)
     }
 
     /// Prepares batches, wherever they are best made.

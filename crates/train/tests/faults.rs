@@ -36,7 +36,8 @@ struct Lab {
 
 impl Lab {
     fn new() -> Lab {
-        let config = tiny();
+        let mut config = tiny();
+        config.evaluation.patience = 1; // so that it keeps a chosen checkpoint
         Lab {
             data: data(&config),
             device: Device::cpu(1),
@@ -84,7 +85,7 @@ impl Lab {
         let told = lines.lines().map(|l| serde_json::from_str(l).unwrap());
         let told: Vec<String> = told.filter_map(|e: Event| outline(&e)).collect();
         End {
-            checkpoints: ["round-0", "round-1", "last"].map(checkpoint),
+            checkpoints: ["round-0", "round-1", "chosen", "last"].map(checkpoint),
             told,
         }
     }
@@ -117,7 +118,7 @@ impl Lab {
 /// Checkpoints without their clocks, and what was told without times.
 #[derive(PartialEq)]
 struct End {
-    checkpoints: [Vec<u8>; 3],
+    checkpoints: [Vec<u8>; 4],
     told: Vec<String>,
 }
 
@@ -126,6 +127,8 @@ fn outline(event: &Event) -> Option<String> {
     Some(match event {
         Event::EpochEnded(e) => format!("{} {} {:?}", e.round, e.epoch, e.loss),
         Event::Evaluated(e) => format!("{:?} {:?}", e.subject, e.accuracy),
+        Event::LabelFree(e) => format!("{:?} {:?} {:?}", e.subject, e.score, e.found),
+        Event::StoppedEarly(e) => format!("{e:?}"),
         Event::Discovered(d) => format!("{} {:?}", d.anchors, d.mean_entropy),
         Event::RoundStarted { round, .. } => format!("round {round}"),
         Event::RunEnded(e) => format!("end {:?}", e.loss),
@@ -163,7 +166,7 @@ fn nothing_that_happens_to_its_files_changes_a_run() {
     let told = lab.go_on(whole.shared(), |_| false, &mut promised).unwrap();
     assert!(promised.ended && told.iter().filter(|e| saved(e)).count() == 2);
     let end = lab.end(&whole);
-    assert_eq!(end.told.len(), 2 + 2 + 2 + 2 + 1 + 1, "{:?}", end.told);
+    assert_eq!(end.told.len(), 4 + 2 + 2 + 4 + 1 + 1, "{:?}", end.told);
 
     let begun = lab.attack(&Forgetful::new(), |_| false, &end);
     // From a checkpoint on, as another process goes on.

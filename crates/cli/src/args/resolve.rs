@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::files::read_text_at_most;
-use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, checkpoint_path};
+use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, model_path};
 
 use crate::args::{StartArgs, TrainArgs};
 use crate::terminal::failure::Failure;
@@ -151,20 +151,20 @@ fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Res
     )))
 }
 
-/// The file that is meant by a model: itself, or the last checkpoint of a run.
+/// The file that is meant by a model: itself, or the checkpoint that is a run's model.
 pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
     let file = PathBuf::from(model);
     match file.is_file() {
         true => Ok(file),
-        false => last_of(&find_run(runs, model)?),
+        false => model_of(&find_run(runs, model)?),
     }
 }
 
-/// A run's last checkpoint.
-pub fn last_of(run: &Path) -> Result<PathBuf, Failure> {
-    let last = checkpoint_path(run, "last");
-    match last.is_file() {
-        true => Ok(last),
+/// The checkpoint that is a run's model.
+pub fn model_of(run: &Path) -> Result<PathBuf, Failure> {
+    let model = model_path(run);
+    match model.is_file() {
+        true => Ok(model),
         false => Err(Failure::usage(format!(
             "{}: this run has no checkpoint yet; its first is saved after its first epoch",
             run.display()

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anchorhood::engine::Device;
 use anchorhood::search::{Model, PictureIndex};
 use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
-use anchorhood::train::{RunDir, checkpoint_path};
+use anchorhood::train::{RunDir, model_path};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, load_model};
-use crate::args::resolve::{find_run, last_of, model_file};
+use crate::args::resolve::{find_run, model_file, model_of};
 use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
 use crate::commands::neighbours::open_index;
@@ -138,8 +138,8 @@ fn collection_of_index(args: &ServeArgs) -> Result<Collection, Failure> {
 /// The run whose model made an index, if it is one of these.
 fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
     let folders = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let lasts = folders.map(|f| checkpoint_path(&f.path(), "last"));
-    let mut models = lasts
+    let models = folders.map(|f| model_path(&f.path()));
+    let mut models = models
         .filter(|p| p.is_file())
         .filter_map(|p| Model::load(&p).ok());
     models.find(|m| index.check_model(m).is_ok())
@@ -151,7 +151,7 @@ fn collection_of_run(
 ) -> Result<Collection, Failure> {
     let run = find_run(&args.runs, &args.what)?;
     let config = RunDir::config_of(&run)?;
-    last_of(&run)?;
+    model_of(&run)?;
     let data = run_data::open(&config, args.data.as_deref())?;
     Ok(Collection::of_run(&device()?, &run, data.train, &config)?)
 }

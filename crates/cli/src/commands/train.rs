@@ -10,7 +10,7 @@ use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
     Evaluated, Event, Outcome, Preset, RunConfig, RunDir, RunEnded, TimeBudget, check_data,
-    check_room_to_train, measure, train_judged,
+    check_room_to_train, measure, model_path, train_judged,
 };
 
 use crate::args::TrainArgs;
@@ -235,12 +235,11 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
     let curve = run.join("curve.svg");
     write_curve(&summary, &curve)?;
     crate::commands::report::after_training(run, data, args.tensorboard);
-    let text = format!(
-        "{}\n\n{}\n{}",
-        summary.table(),
-        headline(ended, &summary),
-        whereabouts(args, run, ended.last.is_some())
-    );
+    let verdict = summary.verdict().map(|verdict| verdict.to_string());
+    let mut said: Vec<String> = verdict.into_iter().chain(summary.choice()).collect();
+    said.push(headline(ended, &summary));
+    said.push(whereabouts(args, run, ended.last.is_some()));
+    let text = format!("{}\n\n{}", summary.table(), said.join("\n"));
     if args.json {
         eprintln!("{text}");
         return Ok(());
@@ -271,7 +270,7 @@ fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
     };
     format!(
         "The model is {}, the report {}.\n{next} {}",
-        run.join("checkpoints").join("last.safetensors").display(),
+        model_path(run).display(),
         run.join("report.html").display(),
         run_and_place(&args.runs, run)
     )

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood::train::{Accuracy, Discovered, Event, Progress, RunStarted, Subject, TimeFitted};
+use anchorhood::train::{
+    Accuracy, Discovered, Event, LabelFreeEvaluated, Progress, RunStarted, Subject, TimeFitted,
+};
 use indicatif::ProgressBar;
 
 use crate::terminal::bar::styled;
@@ -159,13 +161,15 @@ fn sentence(event: &Event) -> Option<String> {
             e.seconds
         ),
         Event::Evaluated(e) => {
-            let what = match e.subject {
-                Subject::RawPixels => "raw pixels".into(),
-                Subject::Untrained => "untrained network".into(),
-                Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
-            };
-            format!("{what}: {}", accuracy(&e.accuracy))
+            format!("{}: {}", subject(e.subject), accuracy(&e.accuracy))
         }
+        Event::LabelFree(e) => format!("{}: {}", subject(e.subject), label_free(e)),
+        Event::StoppedEarly(e) => format!(
+            "stopped early after round {} epoch {}: {} verdicts without labels in a row were clearly worse than the best",
+            e.round,
+            e.epoch + 1,
+            e.worse
+        ),
         _ => return None,
     })
 }
@@ -187,6 +191,27 @@ fn fitted(t: &TimeFitted) -> String {
         "{minutes} {} epochs{rounds}, at {} pictures a second{warm_up}",
         grouped(t.epochs),
         grouped(t.pictures_per_second.round() as usize)
+    )
+}
+
+fn subject(of: Subject) -> String {
+    match of {
+        Subject::RawPixels => "raw pixels".into(),
+        Subject::Untrained => "untrained network".into(),
+        Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
+    }
+}
+
+fn label_free(e: &LabelFreeEvaluated) -> String {
+    format!(
+        "without labels {:.1}%: {:.1}% of changed copies find their original, {:.1}% of neighbours are shared; effective rank {:.1}, \
+         uniformity {:.2} ({} pictures)",
+        100.0 * e.score,
+        100.0 * e.found,
+        100.0 * e.agreement,
+        e.effective_rank,
+        e.uniformity,
+        grouped(e.pictures)
     )
 }
 

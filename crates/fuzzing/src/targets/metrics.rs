@@ -40,7 +40,7 @@ fn seeds() -> Vec<Vec<u8>> {
     all.map(String::into_bytes).into()
 }
 
-const LINES: [&str; 9] = [
+const LINES: [&str; 11] = [
     r#"{"event":"run_started","version":"0.1.0","device":"2 threads","data":"shapes","pictures":5000,"size":32,"test_pictures":1000,"network":"resnet18","weights":123,"batch":64,"rounds":2,"epochs":2,"seed":0,"resumed":null}"#,
     r#"{"event":"round_started","round":0,"rounds":2}"#,
     r#"{"event":"epoch_ended","round":0,"epoch":0,"epochs":2,"loss":7.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
@@ -48,6 +48,8 @@ const LINES: [&str; 9] = [
     r#"{"event":"discovered","round":1,"anchors":2500,"pictures":5000,"k":1,"mean_entropy":7.5,"anchor_entropy":6.5,"consistency":{"consistent_anchors":2000,"anchors":2500,"consistent_pairs":2000,"pairs":2500},"seconds":0.5}"#,
     r#"{"event":"epoch_ended","round":1,"epoch":0,"epochs":2,"loss":6.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
     r#"{"event":"evaluated","of":"trained","round":1,"epoch":0,"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07,"seconds":0.25}"#,
+    r#"{"event":"label_free","of":"trained","round":1,"epoch":0,"pictures":512,"found":0.5,"agreement":0.25,"score":0.35,"effective_rank":9.5,"uniformity":-2.5,"chosen":true,"seconds":0.25}"#,
+    r#"{"event":"stopped_early","round":1,"epoch":0,"worse":3}"#,
     r#"{"event":"warning","message":"something"}"#,
     r#"{"event":"run_ended","seconds":30.5,"loss":6.25,"last":{"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07},"best":null}"#,
 ];

@@ -205,6 +205,9 @@ settings! {
         features: FeatureSource = FeatureSource::Memory; [Any], flag long("knn-features");
         /// Epochs between evaluations; a round's last epoch is always evaluated.
         every: usize = 10, quick 2, shapes 5; [AtLeastOne], flag long("evaluate-every").value("EPOCHS");
+        /// Verdicts without labels, in a row, that are clearly worse than the best before training stops early; the model is
+        /// then, and whenever this is above 0, the last that was not clearly worse. 0: the model is the last epoch's.
+        patience: usize = 0, quick 3, shapes 0; [AtMost(1 << 20)], flag long("patience").value("N"), unwritten 0;
     }
 
     /// `[machine]`: where it runs; no result depends on it.

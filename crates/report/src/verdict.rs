@@ -1,0 +1,199 @@
+//! Did training work? One sentence, for the end of `train` and the top of a report.
+
+use std::fmt;
+
+use anchorhood_train::{LabelFreeEvaluated, Subject};
+
+use crate::Summary;
+
+/// What a run's features are compared with raw pixels by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// kNN accuracy, where there are labels.
+    Knn,
+    /// The score without labels, where there are none.
+    LabelFree,
+}
+
+/// A run's features against raw pixels: shares, the greater the better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Shares of what.
+    pub measure: Measure,
+    /// The run's model.
+    pub model: f64,
+    /// The pixels themselves.
+    pub raw_pixels: f64,
+    /// The network before training.
+    pub untrained: f64,
+}
+
+impl Verdict {
+    /// Pixels know nothing of a picture that was cut out elsewhere, and are better for all else than copies make them look: a score
+    /// must be greater by a quarter before it says anything.
+    const CLEARLY: f64 = 1.25;
+
+    /// Whether training was worth it.
+    pub fn better(&self) -> bool {
+        match self.measure {
+            Measure::Knn => self.model > self.raw_pixels,
+            Measure::LabelFree => self.model > Verdict::CLEARLY * self.raw_pixels,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        let [model, raw, untrained] = [self.model, self.raw_pixels, self.untrained].map(percent);
+        let what = match self.measure {
+            Measure::Knn => "kNN",
+            Measure::LabelFree => "score without labels",
+        };
+        let figures = format!("{what} {model} against {raw}, the untrained network {untrained}");
+        let points = 100.0 * (self.model - self.raw_pixels);
+        match self.better() {
+            true => write!(
+                f,
+                "Better than raw pixels by {points:.1} points: {figures}."
+            ),
+            false => write!(
+                f,
+                "Not better than raw pixels: train longer, or start from a trained model ({figures})."
+            ),
+        }
+    }
+}
+
+impl Summary {
+    /// The verdict so far; none of a run that was not judged, or by a program that took none.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.by_knn().or_else(|| self.without_labels())
+    }
+
+    /// The last evaluation without labels of the network that is the run's model: of the last one, or of the last that was chosen.
+    pub fn model(&self) -> Option<&LabelFreeEvaluated> {
+        let trained = |e: &&LabelFreeEvaluated| matches!(e.subject, Subject::Trained { .. });
+        let mut judged = self.label_free.iter().filter(trained).rev();
+        judged.find(|e| e.chosen != Some(false))
+    }
+
+    /// Which epoch's network is the model, and whether training stopped for it: a sentence, where it is not the last epoch's.
+    pub fn choice(&self) -> Option<String> {
+        let last = self.epochs.last().map(|e| (e.round, e.epoch))?;
+        let Subject::Trained { round, epoch } = self.model()?.subject else {
+            return None;
+        };
+        let model = format!("The model is that after round {round}, epoch {}", epoch + 1);
+        match (self.stopped_early, (round, epoch) == last) {
+            (Some(stop), _) => Some(format!(
+                "{model}: training stopped early, since {} verdicts without labels in a row were clearly worse.",
+                stop.worse
+            )),
+            (None, false) if self.model()?.chosen.is_some() => Some(format!(
+                "{model}: later ones were clearly worse, judged without labels."
+            )),
+            (None, _) => None,
+        }
+    }
+
+    fn by_knn(&self) -> Option<Verdict> {
+        let floor = |name| {
+            let mut floors = self.floors.iter().filter(|f| f.name == name);
+            floors.next().map(|f| f.accuracy.top1)
+        };
+        let subject = self.model().map(|e| e.subject);
+        let mut same = (self.evaluations.iter()).filter(|e| Some(e.subject) == subject);
+        let model = same.next_back().or(self.evaluations.last())?;
+        Some(Verdict {
+            measure: Measure::Knn,
+            model: model.accuracy.top1,
+            raw_pixels: floor("raw pixels")?,
+            untrained: floor("untrained")?,
+        })
+    }
+
+    fn without_labels(&self) -> Option<Verdict> {
+        let of = |subject| {
+            let mut judged = self.label_free.iter().filter(|e| e.subject == subject);
+            judged.next().map(|e| e.score)
+        };
+        Some(Verdict {
+            measure: Measure::LabelFree,
+            model: self.model()?.score,
+            raw_pixels: of(Subject::RawPixels)?,
+            untrained: of(Subject::Untrained)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::example;
+    use anchorhood_train::StoppedEarly;
+
+    #[test]
+    fn labels_have_the_say_where_there_are_any() {
+        let said = |labels| Summary::of(&example(labels)).verdict().unwrap().to_string();
+        assert_eq!(
+            said(true),
+            "Better than raw pixels by 50.0 points: kNN 70.0% against 20.0%, the untrained network 25.0%."
+        );
+        assert_eq!(
+            said(false),
+            "Better than raw pixels by 25.0 points: score without labels 35.0% against 10.0%, the untrained network 12.5%."
+        );
+    }
+
+    #[test]
+    fn what_is_no_better_has_a_way_out() {
+        let verdict = Verdict {
+            measure: Measure::Knn,
+            model: 0.2,
+            raw_pixels: 0.2,
+            untrained: 0.1,
+        };
+        let said = verdict.to_string();
+        assert!(said.starts_with(
+            "Not better than raw pixels: train longer, or start from a trained model"
+        ));
+        let (measure, model) = (Measure::LabelFree, 0.24);
+        let verdict = Verdict {
+            measure,
+            model,
+            ..verdict
+        };
+        assert!(!verdict.better(), "not clearly");
+        assert!(
+            Verdict {
+                model: 0.26,
+                ..verdict
+            }
+            .better()
+        );
+        assert_eq!(Summary::default().verdict(), None);
+    }
+
+    #[test]
+    fn the_model_is_the_last_that_was_chosen() {
+        let mut summary = Summary::of(&example(true));
+        let trained = |e: &&mut LabelFreeEvaluated| matches!(e.subject, Subject::Trained { .. });
+        let judged = summary.label_free.iter_mut().filter(trained);
+        for (i, e) in judged.enumerate() {
+            e.chosen = Some(i < 2);
+        }
+        let model = summary.model().unwrap().subject;
+        assert_eq!(model, Subject::Trained { round: 0, epoch: 1 });
+        assert!((summary.verdict().unwrap().model - 0.5).abs() < 1e-9);
+        let said = summary.choice().unwrap();
+        assert!(said.starts_with("The model is that after round 0, epoch 2: later"));
+        summary.stopped_early = Some(StoppedEarly {
+            round: 1,
+            epoch: 1,
+            worse: 2,
+        });
+        assert!(summary.choice().unwrap().contains("stopped early"));
+        assert_eq!(Summary::of(&example(true)).choice(), None);
+    }
+}
