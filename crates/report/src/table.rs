@@ -94,8 +94,8 @@ mod tests {
 ──────────────────────────────────────────────────────────────────
 raw pixels      20.0%  60.0%        –           –       –        –
 untrained       25.0%  62.5%        –           –       –        –
-round 0         50.0%  75.0%        –           –  6.0000     21.0
-round 1         70.0%  85.0%     1000       60.0%  4.0000     22.0";
+round 0         50.0%  75.0%        –           –  6.0000     21.5
+round 1         70.0%  85.0%     1000       60.0%  4.0000     22.5";
         assert_eq!(Summary::of(&example(true)).table(), expected);
     }
 
@@ -103,8 +103,8 @@ round 1         70.0%  85.0%     1000       60.0%  4.0000     22.0";
     fn without_labels() {
         let expected = "         anchors    loss  seconds
 ─────────────────────────────────
-round 0        –  6.0000     20.0
-round 1     1000  4.0000     21.0";
+round 0        –  6.0000     20.5
+round 1     1000  4.0000     21.5";
         assert_eq!(Summary::of(&example(false)).table(), expected);
     }
 }

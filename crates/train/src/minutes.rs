@@ -283,7 +283,7 @@ fn seconds(clock: Instant) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Preset;
+    use crate::{MethodChoice, Preset};
 
     fn measured() -> Measured {
         Measured {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn as_many_epochs_as_fit_and_not_one_more() {
-        let config = Preset::Quick.config("folder"); // 2 + 1 rounds, evaluated every 2 epochs
+        let config = Preset::Quick.config_for("folder", MethodChoice::And); // 2 + 1 rounds, evaluated every 2 epochs
         let fitted = fitted(&config, 300.0).unwrap();
         let took = |epochs| measured().costs.of(&fitted.with_epochs(epochs));
         let epochs = fitted.training.epochs;
@@ -328,14 +328,14 @@ mod tests {
     fn saving_takes_its_share() {
         let mut slow = measured();
         slow.costs.checkpoint = 1.0; // once in twenty seconds
-        let config = Preset::Quick.config("folder");
+        let config = Preset::Quick.config_for("folder", MethodChoice::And);
         let (slow, quick) = (slow.costs.of(&config), measured().costs.of(&config));
         assert_eq!(slow, (quick + 6.0) * 1.05);
     }
 
     #[test]
     fn what_does_not_fit_says_what_would() {
-        let config = Preset::Quick.config("folder");
+        let config = Preset::Quick.config_for("folder", MethodChoice::And);
         let refused = fitted(&config, 10.0).unwrap_err();
         let TrainError::TooLittleTime { needed, .. } = refused else {
             panic!("{refused}");
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn no_more_epochs_than_a_run_can_have() {
-        let config = Preset::Quick.config("folder");
+        let config = Preset::Quick.config_for("folder", MethodChoice::And);
         fitted(&config, 1e12).unwrap().check().unwrap();
     }
 }

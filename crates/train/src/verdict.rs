@@ -72,7 +72,7 @@ impl Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Preset;
+    use crate::{MethodChoice, Preset};
 
     #[test]
     fn a_verdict_is_asked_for_as_often_as_it_costs_little() {
@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn a_run_stops_late_and_where_its_learning_rate_is_low() {
-        let mut training = Preset::Quick.config("cifar10").training;
+        let mut training = Preset::Quick
+            .config_for("cifar10", MethodChoice::And)
+            .training;
         (training.rounds, training.epochs) = (2, 4);
         let stops = |training: &TrainingConfig| {
             let mut at = Position::default();

@@ -18,7 +18,8 @@ fn overflowing() -> (RunConfig, Dataset) {
     config.training.rounds = 0;
     config.training.epochs = 2;
     config.training.milestones = vec![0.5];
-    config.training.decay_factor = 1e41;
+    config.training.learning_rate = 10.0;
+    config.training.decay_factor = 3e38;
     let data = data(&config);
     (config, data)
 }
@@ -92,7 +93,7 @@ fn a_supervised_run_keeps_it_too() {
 #[test]
 fn of_a_first_epoch_nothing_is_kept() {
     let (mut config, data) = overflowing();
-    config.training.learning_rate = 1e39;
+    config.training.learning_rate = 3e38;
     for config in [config.clone(), config.supervised(10)] {
         let runs = tempfile::tempdir().unwrap();
         let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
