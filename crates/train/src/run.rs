@@ -250,6 +250,16 @@ impl<'a> Run<'a> {
     }
 
     fn judge_the_floors(&mut self) -> Result<(), TrainError> {
+        self.judge_the_floors_by_labels()?;
+        let clock = Instant::now();
+        let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
+        self.tell_label_free(Subject::RawPixels, raw, clock)?;
+        let clock = Instant::now();
+        let untrained = self.trainer.judge_label_free(&self.copies)?;
+        self.tell_label_free(Subject::Untrained, untrained, clock)
+    }
+
+    fn judge_the_floors_by_labels(&mut self) -> Result<(), TrainError> {
         if !self.floors.is_empty() {
             let floors = std::mem::take(&mut self.floors).into_iter();
             return floors.map(Event::Evaluated).try_for_each(|e| self.tell(e));
@@ -260,12 +270,7 @@ impl<'a> Run<'a> {
         if let Some(untrained) = floors::untrained(&mut self.trainer, self.examiner)? {
             self.tell(Event::Evaluated(untrained))?;
         }
-        let clock = Instant::now();
-        let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
-        self.tell_label_free(Subject::RawPixels, raw, clock)?;
-        let clock = Instant::now();
-        let untrained = self.trainer.judge_label_free(&self.copies)?;
-        self.tell_label_free(Subject::Untrained, untrained, clock)
+        Ok(())
     }
 
     fn begin_round(&mut self) -> Result<(), TrainError> {
@@ -390,11 +395,7 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
-        let subject = Subject::Trained {
-            round: at.round,
-            epoch: at.epoch,
-        };
-        let judged = floors::timed(subject, || self.trainer.judge(self.examiner))?;
+        let judged = floors::timed(trained(at), || self.trainer.judge(self.examiner))?;
         let Some(Evaluated { accuracy, .. }) = judged else {
             return Ok(());
         };

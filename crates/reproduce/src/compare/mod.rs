@@ -134,6 +134,7 @@ impl Comparison {
     fn with_epochs(&self, config: &RunConfig, epochs: usize) -> RunConfig {
         let mut config = config.clone();
         config.training.set_epochs(epochs);
+        config.evaluation.patience = 0; // none is cut short
         if let Some(evaluations) = self.evaluations {
             let all = (config.training.rounds + 1) * epochs;
             config.evaluation.every = (all / evaluations.max(1)).clamp(1, epochs);
