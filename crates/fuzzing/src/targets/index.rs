@@ -87,11 +87,27 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![
         written(small_index()),
         written(plain),
-        fixture!("search/tests/golden/version-1.index"),
+        version_1(),
+        nan_centre(),
         empty([1 << 61, 0], 0),
         empty([1_000_000_000, 0], 2),
         empty([0, 1 << 63], 2),
     ]
+}
+
+fn version_1() -> Vec<u8> {
+    fixture!("search/tests/golden/version-1.index")
+}
+
+/// The centre of a cluster is no number.
+fn nan_centre() -> Vec<u8> {
+    let mut bytes = version_1();
+    let centre = [0x3f80_0000_u32, 0].map(u32::to_le_bytes);
+    let centre = centre.as_flattened(); // (1, 0), as the centres begin
+    let at = bytes.windows(8).position(|w| w == centre);
+    let at = at.expect("there is such a centre");
+    bytes[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    bytes
 }
 
 /// Vectors of a shape that takes no bytes, and names of one letter.

@@ -275,6 +275,14 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     if !parts.lists.as_ref().is_none_or(fit) {
         return Err("its clusters are not those of its pictures".into());
     }
+    // Centres are means of vectors of unit length.
+    let near = |v: &f32| (-1.001..=1.001).contains(v);
+    let can_be = |(lists, recall): &(Lists, f64)| {
+        (0.0..=1.0).contains(recall) && lists.centres.iter().all(near)
+    };
+    if !parts.lists.as_ref().is_none_or(can_be) {
+        return Err("its clusters have centres, or a recall, that cannot be".into());
+    }
     Ok(())
 }
 
@@ -526,6 +534,18 @@ mod tests {
             assert!(said.contains(&expected), "{said}");
             let index = crate::PictureIndex::load(&path).unwrap();
             assert!(index.vector(0).is_err() && index.nearest(&[1.0, 0.0], 1).is_err());
+        }
+        let said = container(|c| _ = c.metadata.insert("recall".into(), "NaN".into()));
+        assert!(said.contains("centres, or a recall"), "{said}");
+        for centre in [f32::NAN, f32::INFINITY, 1e30] {
+            let (_folder, path, _) = written(&small());
+            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let centres = content.tensors.iter_mut().find(|t| t.name == "centres");
+            let bytes = centres.unwrap().data.to_mut();
+            bytes[4..8].copy_from_slice(&centre.to_le_bytes());
+            anchorhood_files::write(&content, &path, &Disk).unwrap();
+            let said = touched(&path).unwrap_err();
+            assert!(said.contains("centres, or a recall"), "{said}");
         }
         let said = container(|c| {
             let ends = c.tensors.iter_mut().find(|t| t.name == "name_ends");
