@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
-use anchorhood_data::PictureFile;
+use anchorhood_data::{PictureFile, about_picture};
 
 use crate::prefetch::{Ahead, Chunk, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
@@ -128,9 +128,10 @@ fn finite(vector: &[f32]) -> Result<Vec<f32>, String> {
 
 /// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.
 fn stamp(path: &Path) -> u64 {
-    let Ok(meta) = path.metadata() else { return 0 };
-    let written = meta.modified().ok();
+    let Some((length, written)) = about_picture(path) else {
+        return 0;
+    };
     let since = written.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     let nanos = since.map_or(0, |d| d.as_nanos() as u64);
-    nanos.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ meta.len()
+    nanos.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ length
 }

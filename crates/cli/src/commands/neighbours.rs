@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::data::about_picture;
 use anchorhood::search::{Hit, PictureIndex, Sheet};
 use clap::Parser;
 use serde_json::json;
@@ -139,7 +140,7 @@ fn print(args: &NeighboursArgs, index: &PictureIndex, hits: &[Hit]) -> Result<()
         return output::line(&object.to_string());
     }
     for hit in hits {
-        let gone = match index.picture(hit.index).exists() {
+        let gone = match about_picture(&index.picture(hit.index)).is_some() {
             true => "",
             false => "  (the picture is gone)",
         };

@@ -116,8 +116,8 @@ pub(crate) fn read(archive: &Path, member: &Member, most: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Length of a picture's file, and when it was written, wherever it lies; none where it is not there.
-pub(crate) fn about(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+/// Length of a picture's file, and when it was written, where it lies by itself or in an archive; none where it is not there.
+pub fn about(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     if let Ok(about) = path.metadata() {
         return Some((about.len(), about.modified().ok()));
     }
