@@ -21,8 +21,10 @@ pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 pub struct LoadOptions {
     /// Decides what `shapes` draws, and what a folder holds out or a limit keeps.
     pub seed: u64,
-    /// Side of the pictures; by default 32.
+    /// Side of the pictures; by default 32, or what `largest` lets a folder have.
     pub size: Option<usize>,
+    /// Where no size is said: the pictures of a folder that are large enough may have so many pixels a side.
+    pub largest: Option<usize>,
     /// At most so many training pictures: the first ones, of a folder some by the seed.
     pub limit: Option<usize>,
     /// At most so many test pictures, likewise.
@@ -47,6 +49,7 @@ impl Default for LoadOptions {
         LoadOptions {
             seed: 0,
             size: None,
+            largest: None,
             limit: None,
             test_limit: None,
             validation: None,

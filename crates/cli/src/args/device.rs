@@ -5,6 +5,22 @@ use anchorhood::train::{DeviceChoice, MachineConfig};
 
 use crate::terminal::failure::Failure;
 
+/// More threads than this are a machine for larger pictures.
+const MANY_THREADS: usize = 16;
+
+/// Pixels a side of a folder's photographs where nobody says how many: what `machine` learns from in a reasonable time.
+pub fn largest_pictures(machine: &MachineConfig) -> usize {
+    let gpu = match machine.device {
+        DeviceChoice::Cuda(_) => true,
+        DeviceChoice::Auto => Cuda::available(),
+        DeviceChoice::Cpu => false,
+    };
+    match gpu || machine.thread_count() >= MANY_THREADS {
+        true => 96,
+        false => 64,
+    }
+}
+
 /// The device that `machine` names. `auto` takes a GPU when one works.
 pub fn open(machine: &MachineConfig) -> Result<Device, Failure> {
     let cpu = || Device::cpu(machine.thread_count());

@@ -107,6 +107,9 @@ fn begun_with(
     if let Some(file) = &args.config {
         config = config.overlaid(&read(file)?, &file.display().to_string())?;
     }
+    if let (Some(run), None) = (resumed, &args.config) {
+        config.data.size = run.data.size; // so did they about this
+    }
     args.settings.apply(&mut config)?;
     if let Some(set) = args.set() {
         config.data.set = set;

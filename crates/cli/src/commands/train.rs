@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anchorhood::data::{self, Dataset};
+use anchorhood::data::{self, Dataset, LoadOptions};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
@@ -39,6 +39,11 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         config.training.epochs = enough_epochs(config, &data);
     }
     if let Plan::New(config) = &mut plan {
+        if data.report.labels.is_some() && config.data.size.is_none() {
+            let size = data.train.pictures.height();
+            drawer.note(&format!("pictures of {size}×{size} (--size for another)"));
+            config.data.size = Some(size); // whatever machine goes on with it
+        }
         **config = config.fitted(&data)?;
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
@@ -201,7 +206,10 @@ fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset
         };
         match plan {
             Plan::New(config) => {
-                let options = config.data.load_options(config.seed);
+                let options = LoadOptions {
+                    largest: Some(device::largest_pictures(&config.machine)),
+                    ..config.data.load_options(config.seed)
+                };
                 data::open_with_progress(&config.data.place(), &options, &progress)?
             }
             Plan::Resume(_, config) => run_data::open_with_progress(config, moved, &progress)?,

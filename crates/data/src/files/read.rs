@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::choose::Offer;
 use super::{Candidate, Listing, OnDemand, Part, Picture, Skipped};
 use crate::crops::{Crops, fill, shape, slot_len};
+use crate::folder::SIZE;
 use crate::statistics::Sums;
 use crate::store::Store;
 use crate::{
@@ -37,12 +38,18 @@ pub(crate) fn open_within(
     if listing.train.files.is_empty() {
         return Err(listing.empty());
     }
-    let size = options.size.unwrap_or(listing.default_size());
+    let default_size = listing.default_size();
     let (train, test) = chosen_parts(listing.train, listing.test, listing.holds_out, options);
     let total = train.files.len() + test.as_ref().map_or(0, |t| t.files.len());
+    let asked = options.crops == CropsFrom::Picture || options.largest.is_some();
+    let sides = match asked && listing.facts.is_none() {
+        true => sides_of_some(&train, &listing.root),
+        false => vec![],
+    };
+    let fitting = options.largest.and_then(|most| fitting_size(&sides, most));
+    let size = options.size.or(fitting).unwrap_or(default_size);
     let crops = options.crops == CropsFrom::Picture
-        && listing.facts.is_none()
-        && some_are_large(&train, &listing.root, size);
+        && sides.iter().any(|sides| shape(*sides, size).is_some());
     let slots = if crops { train.files.len() } else { 0 };
     let needed = (total * size * size * 3).saturating_add(slots.saturating_mul(slot_len(size)));
     let done = AtomicUsize::new(0);
@@ -86,16 +93,28 @@ pub(crate) fn open_within(
     })
 }
 
-/// Pictures that are looked at to know whether crops can be cut from more than squares.
+/// Pictures that are looked at to know how large they are.
 const SAMPLE: usize = 16;
 
-fn some_are_large(part: &Part, root: &Path, size: usize) -> bool {
+/// Rows and columns of some of the pictures that can be read.
+fn sides_of_some(part: &Part, root: &Path) -> Vec<[u32; 2]> {
     let step = part.files.len().div_ceil(SAMPLE).max(1);
     let sample: Vec<&Candidate> = part.files.iter().step_by(step).collect();
-    sample.par_iter().any(|file| {
-        let sides = Picture::read_for(file.path(root), size, |p| Ok(p.height_and_width()));
-        sides.is_ok_and(|sides| shape(sides, size).is_some())
-    })
+    let sides = |file: &&Candidate| {
+        Picture::read_for(file.path(root), SIZE, |p| Ok(p.height_and_width())).ok()
+    };
+    sample.par_iter().filter_map(sides).collect()
+}
+
+/// The largest of the sizes that networks are used to, up to `most`, that half of the pictures have at least.
+fn fitting_size(sides: &[[u32; 2]], most: usize) -> Option<usize> {
+    let mut shorter: Vec<usize> = sides.iter().map(|[h, w]| *h.min(w) as usize).collect();
+    shorter.sort_unstable();
+    let median = *shorter.get(shorter.len() / 2)?;
+    let sizes = [96, 64].into_iter();
+    sizes
+        .filter(|size| *size <= most)
+        .find(|size| *size <= median)
 }
 
 fn chosen_parts(
@@ -258,4 +277,20 @@ fn keep_those(results: &[Result<Sums, String>], one: usize, bytes: &mut Vec<u8>)
         kept += 1;
     }
     bytes.truncate(kept * one);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_half_of_the_pictures_have() {
+        let sides = |all: &[u32]| Vec::from_iter(all.iter().map(|side| [side + 9, *side]));
+        let photographs = sides(&[3000, 2000, 50, 4000, 96]);
+        assert_eq!(fitting_size(&photographs, 96), Some(96));
+        assert_eq!(fitting_size(&photographs, 64), Some(64));
+        assert_eq!(fitting_size(&sides(&[64, 64, 80]), 96), Some(64));
+        assert_eq!(fitting_size(&sides(&[32, 40, 3000]), 96), None);
+        assert_eq!(fitting_size(&[], 96), None);
+    }
 }

@@ -16,6 +16,7 @@ impl DataConfig {
         LoadOptions {
             seed,
             size: self.size,
+            largest: None,
             limit: self.limit,
             test_limit: self.test_limit,
             validation: self.validate_on.held_out(),
