@@ -59,7 +59,7 @@ pub struct Costs {
     pub evaluation: f64,
     /// A checkpoint.
     pub checkpoint: f64,
-    /// Building network and memory.
+    /// Building network and memory, and what comes before round 0.
     pub building: f64,
 }
 
@@ -143,8 +143,10 @@ impl Stopwatch<'_> {
     /// Seconds of a step.
     fn step(&mut self) -> Result<f64, TrainError> {
         let for_steps = self.budget.for_steps();
+        let clock = Instant::now();
         self.trainer.begin()?;
         self.trainer.before_round(0, &|_| {})?;
+        self.building += seconds(clock);
         self.steps(FIRST_STEPS, for_steps / TIMED)?;
         let clock = Instant::now();
         let taken = self.steps(TIMED_STEPS, for_steps)?;
@@ -166,13 +168,14 @@ impl Stopwatch<'_> {
         Ok(taken)
     }
 
-    /// Seconds of what comes before a later round.
+    /// Seconds of what comes before a later round: before the last, which discovers if any does.
     fn round(&mut self) -> Result<f64, TrainError> {
-        if self.config.training.rounds == 0 {
+        let last = self.config.training.rounds;
+        if last == 0 {
             return Ok(0.0);
         }
         let clock = Instant::now();
-        self.trainer.before_round(1, &|_| {})?;
+        self.trainer.before_round(last, &|_| {})?;
         Ok(seconds(clock))
     }
 
