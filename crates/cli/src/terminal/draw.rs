@@ -187,9 +187,12 @@ fn fitted(t: &TimeFitted) -> String {
         true => format!("; the warm-up is shortened to {:.1} of them", t.warm_up),
         false => String::new(),
     };
+    let epochs = match t.epochs {
+        1 => "1 epoch".into(),
+        epochs => format!("{} epochs", grouped(epochs)),
+    };
     format!(
-        "{minutes} {} epochs{rounds}, at {} pictures a second{warm_up}",
-        grouped(t.epochs),
+        "{minutes} {epochs}{rounds}, at {} pictures a second{warm_up}",
         grouped(t.pictures_per_second.round() as usize)
     )
 }
