@@ -130,7 +130,7 @@ fn minutes_become_epochs_that_are_kept() {
         "warm-up",
     ]);
     assert_eq!(
-        ran.stderr.matches("raw pixels:").count(),
+        ran.stderr.matches("raw pixels: kNN").count(),
         1,
         "{}",
         ran.stderr
