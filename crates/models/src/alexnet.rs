@@ -26,6 +26,7 @@ pub fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result
     let (stem, padding) = match form {
         Form::Large => (ConvSpec::square(width, 11, 4, 2), 0),
         Form::Small => (ConvSpec::square(width, 5, 1, 2), 1),
+        Form::Medium => (ConvSpec::square(width, 5, 2, 2), 1),
     };
     let pool = Window::square(3, 2, padding);
     let convolutions = [

@@ -47,6 +47,7 @@ pub fn resnet(
     let pictures = g.input(size, size, 3);
     let stem = match form {
         Form::Small => ConvSpec::square(width, 3, 1, 1),
+        Form::Medium => ConvSpec::square(width, 3, 2, 1),
         Form::Large => ConvSpec::square(width, 7, 2, 3),
     };
     let mut x = g.conv_norm("conv1", "bn1", pictures, stem, true, None)?;

@@ -8,8 +8,8 @@ use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
 use anchorhood_files::OpenContainer;
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_train::{
-    Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, Tensor, check_room, check_weights,
-    fingerprint, judged_graph, model_path, write_weights,
+    Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor, check_room,
+    check_weights, fingerprint, judged_graph, model_path, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -96,6 +96,7 @@ impl Model {
         let tensors = tensors_for(&graph, &weights).map_err(failed)?;
         let network = NetworkConfig {
             architecture: found.architecture,
+            stem: StemChoice::Auto,
             width: found.width,
             features: graph.shape(graph.output_node()).len(),
         };

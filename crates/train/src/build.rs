@@ -115,7 +115,9 @@ pub fn build_unlabelled(
 /// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer that is judged.
 pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainError> {
     let n = &config.network;
-    let graph = n.architecture.graph(size, n.width, n.features)?;
+    let graph = n
+        .architecture
+        .graph_of(n.form(size), size, n.width, n.features)?;
     let judged = judged_layer(config.method.name, &graph)?;
     Ok(graph.up_to(judged))
 }

@@ -77,7 +77,7 @@ impl Encoder {
         Ok(match &self.source {
             EncoderSource::Checkpoint(checkpoint) => checkpoint.graph(size)?,
             EncoderSource::Weights(_, form) => whole(*form)?,
-            EncoderSource::Untrained => whole(Form::for_size(size))?,
+            EncoderSource::Untrained => whole(n.form(size))?,
         })
     }
 

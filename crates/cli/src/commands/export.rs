@@ -149,19 +149,19 @@ impl<'a> Export<'a> {
             AtomicFile::write(path, bytes).map_err(io(path))?;
         }
         let shown = folder.display();
-        output::line(&match self.small() {
-            false => format!(
+        output::line(&match self.stem() {
+            Form::Large => format!(
                 "{shown}: load it with\n  timm.create_model('local-dir:{shown}', pretrained=True)"
             ),
-            true => self.how_to_load(
+            Form::Small | Form::Medium => self.how_to_load(
                 &folder.join("model.safetensors").display().to_string(),
                 "timm",
             ),
         })
     }
 
-    fn small(&self) -> bool {
-        Form::for_size(self.form.size) == Form::Small
+    fn stem(&self) -> Form {
+        self.model.network().form(self.form.size)
     }
 
     /// What to type in Python.
@@ -191,11 +191,15 @@ impl<'a> Export<'a> {
                 format!("model = torchvision.models.{name}()\n  model.fc = torch.nn.Identity()")
             }
         };
-        let stem = match self.small() {
-            true => {
-                "\n  model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)\n  model.maxpool = torch.nn.Identity()"
-            }
-            false => "",
+        let stem = |stride| {
+            format!(
+                "\n  model.conv1 = torch.nn.Conv2d(3, 64, 3, {stride}, 1, bias=False)\n  model.maxpool = torch.nn.Identity()"
+            )
+        };
+        let stem = match self.stem() {
+            Form::Small => stem(1),
+            Form::Medium => stem(2),
+            Form::Large => String::new(),
         };
         format!(
             "{path}: load it with\n  {make}{stem}\n  model.load_state_dict(safetensors.torch.load_file('{path}'))"

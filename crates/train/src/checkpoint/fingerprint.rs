@@ -3,7 +3,7 @@
 use twox_hash::XxHash3_128;
 
 use super::{InputForm, Tensor};
-use crate::NetworkConfig;
+use crate::{NetworkConfig, StemChoice};
 
 /// The fingerprint of a network with these weights (and running statistics, in the network's order), given pictures of this
 /// form: XXH3-128 as 32 hexadecimal digits. Two checkpoints of one fingerprint give the same features.
@@ -13,6 +13,9 @@ pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor
     hasher.write(&(input.size as u64).to_le_bytes());
     for value in input.mean.iter().chain(&input.std) {
         hasher.write(&value.to_le_bytes());
+    }
+    if network.stem != StemChoice::Auto {
+        hasher.write(network.stem.name().as_bytes());
     }
     if input.version > 1 {
         // Version 1 adds nothing, so that fingerprints of 0.1 stay what they are.

@@ -236,7 +236,7 @@ impl Checkpoint {
 
     /// The graph of its network for pictures of a size, up to the layer that is judged, with features of unit length.
     pub fn graph(&self, size: usize) -> Result<Graph, anchorhood_engine::Error> {
-        self.graph_of(Form::for_size(size), size)
+        self.graph_of(self.config.network.form(size), size)
     }
 
     /// The same in a form of one's choice.

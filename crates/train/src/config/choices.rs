@@ -154,6 +154,14 @@ choices! {
         Recomputed = "recomputed",
     }
 
+    /// Which first layers a network has.
+    StemChoice {
+        /// Those published for the size of the pictures.
+        Auto = "auto",
+        /// Those that take little time at that size.
+        Fast = "fast",
+    }
+
     /// What numbers a GPU computes with; the CPU's are f32.
     #[derive(Default)]
     PrecisionChoice {

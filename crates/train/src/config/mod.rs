@@ -20,7 +20,7 @@ mod value;
 pub use check::Difference;
 pub use choices::{
     CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
-    OptimiserChoice, PrecisionChoice, ScheduleChoice, ViewStatisticsChoice,
+    OptimiserChoice, PrecisionChoice, ScheduleChoice, StemChoice, ViewStatisticsChoice,
 };
 pub use preset::Preset;
 pub use range::Range;

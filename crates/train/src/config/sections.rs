@@ -4,10 +4,11 @@ use anchorhood_data::{Augmentation, LoadOptions};
 use anchorhood_engine::Optimiser;
 use anchorhood_evaluate::KnnOptions;
 use anchorhood_methods::{MlpSettings, ViewPasses};
+use anchorhood_models::Form;
 
 use super::{
-    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, OptimiserChoice,
-    RunConfig, TrainingConfig,
+    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, NetworkConfig,
+    OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
 };
 
 impl DataConfig {
@@ -71,6 +72,16 @@ impl MethodConfig {
             width: self.predictor_width,
             features: self.projector_features,
             norm: true,
+        }
+    }
+}
+
+impl NetworkConfig {
+    /// The form of its first layers for pictures of so many pixels a side.
+    pub fn form(&self, size: usize) -> Form {
+        match self.stem {
+            StemChoice::Auto => Form::for_size(size),
+            StemChoice::Fast => Form::fast_for_size(size),
         }
     }
 }

@@ -16,7 +16,8 @@ use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
     CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
-    OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, ValidateOn, ViewStatisticsChoice,
+    OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice, ValidateOn,
+    ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -103,6 +104,9 @@ settings! {
         /// Channels after its stem (64 as published).
         width: usize = Architecture::ResNet18.default_width(), quick 16, shapes 4;
             [AtLeastOne, AtMost(4096)], flag long("width");
+        /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127 pixels at stride 2) [default: fast in
+        /// the presets quick and strong where views are compared].
+        stem: StemChoice = StemChoice::Auto; [Any], flag long("stem"), unwritten StemChoice::Auto;
         /// Length of a feature vector.
         features: usize = 128; [AtLeastOne, AtMost(65_536)], flag long("features");
     }
