@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
+use anchorhood_files::{Disk, FileSystem};
 
 use crate::progress::Pace;
 use crate::saves::pause_after;
@@ -202,7 +203,7 @@ impl Stopwatch<'_> {
         let clock = Instant::now();
         let saved = self.trainer.checkpoint(Standing::default())?.save(&file);
         let took = seconds(clock);
-        let _ = std::fs::remove_file(&file); // gone already, where it could not be saved
+        let _ = Disk.remove(&file); // gone already, where it could not be saved
         saved?;
         Ok(took)
     }
