@@ -4,7 +4,8 @@
 usage: python tools/golden/networks.py        (needs: pip install torch torchvision numpy safetensors)
 
 ResNet50 (torchvision's own bottleneck blocks, width 2) and AlexNet with batch norm (width 2), both with 8 features of unit
-length, in the small form for 16×16 pictures and in the large one for 64×64 (u8, NHWC; the network sees (v/255 − 0.5)/0.25).
+length, in the small form for 16×16 pictures, in the large one for 64×64 and in the medium one for 32×32 (u8, NHWC; the network
+sees (v/255 − 0.5)/0.25).
 For each: all parameters, with running statistics that are not those of a fresh network, the features in inference, the
 features of a training pass, and the gradient of the first convolution's weights for the loss Σ features · direction.
 """
@@ -23,11 +24,13 @@ BATCH, WIDTH, FEATURES = 4, 2, 8
 class NarrowResNet(ResNet):
     """torchvision's ResNet, but for its fixed width of 64 and its one stem."""
 
-    def __init__(self, block, layers, large):
+    def __init__(self, block, layers, form):
+        large = form == "large"
         nn.Module.__init__(self)
         self._norm_layer, self.inplanes, self.dilation = nn.BatchNorm2d, WIDTH, 1
         self.groups, self.base_width = 1, 64
-        stem = dict(kernel_size=7, stride=2, padding=3) if large else dict(kernel_size=3, padding=1)
+        small = dict(kernel_size=3, stride=2 if form == "medium" else 1, padding=1)
+        stem = dict(kernel_size=7, stride=2, padding=3) if large else small
         self.conv1, self.bn1 = nn.Conv2d(3, WIDTH, bias=False, **stem), nn.BatchNorm2d(WIDTH)
         self.relu = nn.ReLU()
         self.maxpool = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
@@ -39,9 +42,11 @@ class NarrowResNet(ResNet):
 
 
 class AlexNet(nn.Module):
-    def __init__(self, size, large):
+    def __init__(self, size, form):
         super().__init__()
-        stem = dict(kernel_size=11, stride=4, padding=2) if large else dict(kernel_size=5, padding=2)
+        large = form == "large"
+        small = dict(kernel_size=5, stride=2 if form == "medium" else 1, padding=2)
+        stem = dict(kernel_size=11, stride=4, padding=2) if large else small
         self.pool = nn.MaxPool2d(3, 2, 0 if large else 1)
         channels = [3, WIDTH, 3 * WIDTH, 6 * WIDTH, 4 * WIDTH, 4 * WIDTH]
         windows = [stem, dict(kernel_size=5, padding=2)] + 3 * [dict(kernel_size=3, padding=1)]
@@ -89,13 +94,12 @@ def case(name, net, pictures, direction, tensors):
 if __name__ == "__main__":
     torch.manual_seed(0)
     tensors = {}
-    for form, size in [("small", 16), ("large", 64)]:
-        large = form == "large"
+    for form, size in [("small", 16), ("large", 64), ("medium", 32)]:
         pictures = torch.randint(256, (BATCH, 3, size, size), dtype=torch.uint8)
         direction = torch.randn(BATCH, FEATURES)
         for name, net in [
-            ("resnet50", NarrowResNet(Bottleneck, [3, 4, 6, 3], large)),
-            ("alexnet", AlexNet(size, large)),
+            ("resnet50", NarrowResNet(Bottleneck, [3, 4, 6, 3], form)),
+            ("alexnet", AlexNet(size, form)),
         ]:
             case(f"{form}/{name}", net, pictures, direction, tensors)
         tensors |= {f"{form}/pictures": pictures.permute(0, 2, 3, 1).contiguous(), f"{form}/direction": direction}

@@ -33,6 +33,7 @@ fn compare(what: &str, got: &[f32], expected: &[f32]) {
 fn agrees(device: &Device, architecture: Architecture, form: Form) {
     let (word, size) = match form {
         Form::Small => ("small", 16),
+        Form::Medium => ("medium", 32),
         Form::Large => ("large", 64),
     };
     let of = |what: &str| floats(&format!("{word}/{architecture}/{what}"));
@@ -68,7 +69,7 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
 fn on_every_level(architecture: Architecture) {
     for level in SimdLevel::available() {
         let cpu = Device::new(Cpu::with_level(2, level).unwrap());
-        for form in [Form::Small, Form::Large] {
+        for form in [Form::Small, Form::Medium, Form::Large] {
             agrees(&cpu, architecture, form);
         }
     }
