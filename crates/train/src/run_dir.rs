@@ -135,8 +135,16 @@ impl RunDir {
     /// since without its configuration it would be no run.
     pub(crate) fn save(&self, checkpoint: &Checkpoint, name: &str) -> Result<PathBuf, TrainError> {
         let path = self.checkpoint(name);
-        let _ = self.disk.create_folder(folder_of(&path)); // it is there, or saving will say why not
-        checkpoint.save_on(self.disk(), &path)?;
+        let folder = folder_of(&path);
+        let save = || {
+            let _ = self.disk.create_folder(folder); // it is there, or saving will say why not
+            checkpoint.save_on(self.disk(), &path)
+        };
+        match save() {
+            // Removed while it was written to.
+            Err(_) if !self.disk.exists(folder) => save()?,
+            saved => saved?,
+        }
         Ok(path)
     }
 
