@@ -111,11 +111,8 @@ pub(crate) fn softmax_loss(
             let all = merge(partials, query % width, gradient);
             let query_row = &queries[query * dim..(query + 1) * dim];
             let of = positives.of(call.row_of(query));
-            let subtract = match positives.count_each() {
-                false => subtract_positives,
-                true => subtract_each,
-            };
-            let own = subtract(query_row, keys, temperature, of, gradient);
+            let each = positives.count_each();
+            let own = subtract_positives(query_row, keys, temperature, of, each, gradient);
             *loss = (all - own) as f32;
             let scale = call.weight / (temperature * batch as f32);
             gradient.iter_mut().for_each(|g| *g *= scale);
@@ -208,47 +205,33 @@ fn merge(partials: &[Partial], lane: usize, weighted: &mut [f32]) -> f64 {
     f64::from(max) + sum.ln()
 }
 
-/// Subtracts Σ p̃·k from `weighted`, gives ln Σ_pos e^s.
+/// Subtracts Σ p̃·k from `weighted`, gives ln Σ_pos e^s; or, where `each` positive counts as much, their mean and the mean of their s.
 fn subtract_positives(
     query: &[f32],
     keys: &[f32],
     temperature: f32,
     positives: &[u32],
+    each: bool,
     weighted: &mut [f32],
 ) -> f64 {
-    let dim = query.len();
+    let (dim, count) = (query.len(), positives.len() as f64);
     let key = |p: &u32| &keys[*p as usize * dim..][..dim];
     let logit = |p: &u32| dot(query, key(p)) / f64::from(temperature);
     let max = (positives.iter().map(logit)).fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = positives.iter().map(|p| (logit(p) - max).exp()).sum();
     for p in positives {
-        let share = ((logit(p) - max).exp() / sum) as f32;
+        let share = match each {
+            false => (logit(p) - max).exp() / sum,
+            true => 1.0 / count,
+        } as f32;
         for (to, from) in weighted.iter_mut().zip(key(p)) {
             *to -= share * from;
         }
     }
-    max + sum.ln()
-}
-
-/// Subtracts the mean of the positives from `weighted`, gives the mean of their s.
-fn subtract_each(
-    query: &[f32],
-    keys: &[f32],
-    temperature: f32,
-    positives: &[u32],
-    weighted: &mut [f32],
-) -> f64 {
-    let dim = query.len();
-    let share = 1.0 / positives.len() as f64;
-    let mut mean = 0.0;
-    for p in positives {
-        let key = &keys[*p as usize * dim..][..dim];
-        mean += share * dot(query, key) / f64::from(temperature);
-        for (to, from) in weighted.iter_mut().zip(key) {
-            *to -= share as f32 * from;
-        }
+    match each {
+        false => max + sum.ln(),
+        true => positives.iter().map(logit).sum::<f64>() / count,
     }
-    mean
 }
 
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
