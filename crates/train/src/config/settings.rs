@@ -33,12 +33,13 @@ settings! {
     /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A method reads those of the
     /// settings that are its own, and begins with its own values for them (`recipe.rs`).
     method: MethodConfig, "Method" {
-        /// How to learn: by Anchor Neighbourhood Discovery (the default), another method without labels, or supervised, from labels.
+        /// How to learn: anchorhood, by views and neighbourhoods (the default for photographs), and, Anchor Neighbourhood Discovery (the
+        /// default for shapes and the paper), another method without labels, or supervised, from labels.
         name: MethodChoice = MethodChoice::And;
             [Any], flag long("method"), absent MethodChoice::And;
         /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"), unwritten 2;
-        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol, nnclr) [default: all for simclr].
+        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol, nnclr) [default: all for anchorhood and simclr].
         view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
             [Any], flag long("view-statistics"), unwritten ViewStatisticsChoice::Each;
         /// Whether every second view is seldom blurred and at times solarised, and the others always blurred (byol): true or false.
@@ -115,7 +116,7 @@ settings! {
     training: TrainingConfig, "Training" {
         /// Rounds with neighbourhoods, after round 0 without.
         rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
-        /// Epochs in each round [default, quick: 10 to 100, the fewer pictures the more; 30 for shapes].
+        /// Epochs in each round [default, quick: up to 100, the fewer pictures the more; 30 for shapes].
         epochs: usize = 200, quick 10, shapes 30; [AtLeastOne], flag long("epochs");
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
