@@ -25,7 +25,10 @@ fn read(bytes: &[u8]) {
         true => bytes.to_vec(),
         false => gzip(bytes),
     };
-    with_file("a.tar.gz", &compressed, |path| {
+    with_file("cifar-100-binary.tar.gz", &compressed, |path| {
+        // By its name, and found in its folder.
+        let folder = path.parent().expect("it lies in one");
+        let _ = fuzzing::cifar(folder).iter().map(|d| look(&d.train));
         let data = fuzzing::cifar(path);
         let splits = data.iter().flat_map(|d| [Some(&d.train), d.test.as_ref()]);
         splits.flatten().for_each(look);

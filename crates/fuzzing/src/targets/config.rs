@@ -18,6 +18,13 @@ pub const TARGET: Target = Target {
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let base = Preset::Quick.config("shapes");
+    for (name, value) in text
+        .lines()
+        .take(3)
+        .filter_map(|line| line.split_once(" = "))
+    {
+        let _ = base.clone().set(name, value);
+    }
     let read = RunConfig::from_toml(&text, "a file");
     for config in [read, base.overlaid(&text, "a file")].into_iter().flatten() {
         if config.check().is_ok() {
@@ -94,9 +101,15 @@ fn seeds() -> Vec<Vec<u8>> {
     let wide = "seed = 18446744073709551615\n[discovery]\nneighbours = 9223372036854775808\n";
     let wrong =
         "[training]\noptimiser = \"adam\"\nmilestones = []\n[network]\narchitecture = \"vgg\"\n";
+    let held_out = ["train:5", "train:x", "test", "tests"];
+    let held_out =
+        held_out.map(|on| format!("data.validate_on = {on}\n[data]\nvalidate_on = \"{on}\"\n"));
     let whole = recipes().into_iter().map(|config| config.to_toml());
     let parts = [part, wide, wrong].map(String::from);
-    let all = whole.chain(devices.map(device)).chain(parts);
+    let all = whole
+        .chain(devices.map(device))
+        .chain(held_out)
+        .chain(parts);
     all.map(String::into_bytes).collect()
 }
 

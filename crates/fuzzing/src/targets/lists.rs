@@ -19,11 +19,17 @@ pub const TARGET: Target = Target {
     seeds,
 };
 
-/// A set, the folder of its lists, and the lists.
-type Set = (&'static str, &'static str, &'static [&'static str]);
+/// A set, where it lies, the folder of its lists, and the lists.
+type Set = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 
-const SETS: [Set; 3] = [
+const SETS: [Set; 4] = [
     (
+        "cub200",
         "cub200",
         "CUB_200_2011",
         &[
@@ -34,9 +40,17 @@ const SETS: [Set; 3] = [
             "bounding_boxes.txt",
         ],
     ),
-    ("dogs", "", &["train_list.mat", "test_list.mat"]),
+    ("dogs", "dogs", "", &["train_list.mat", "test_list.mat"]),
     (
         "imagenet",
+        "imagenet",
+        "ILSVRC2012_devkit_t12/data",
+        &["ILSVRC2012_validation_ground_truth.txt", "meta.mat"],
+    ),
+    // Its pictures to test on lie in class folders, as many have sorted them.
+    (
+        "imagenet",
+        "imagenet in folders",
         "ILSVRC2012_devkit_t12/data",
         &["ILSVRC2012_validation_ground_truth.txt", "meta.mat"],
     ),
@@ -49,7 +63,10 @@ thread_local! {
     /// The pictures that the seeds name, on a disk of each thread's own.
     static PICTURES: TempDir = {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        SETS.iter().for_each(|(name, ..)| copy(&fixtures().join(name), &folder.path().join(name)));
+        SETS.iter().for_each(|(name, place, ..)| copy(&fixtures().join(name), &folder.path().join(place)));
+        let val = folder.path().join("imagenet in folders/val");
+        std::fs::remove_dir_all(&val).expect("it was copied");
+        copy(&fixtures().join("imagenet/train"), &val);
         folder
     };
 }
@@ -79,9 +96,9 @@ fn read(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else {
         return;
     };
-    let (name, folder, lists) = SETS[usize::from(*which) % SETS.len()];
+    let (name, place, folder, lists) = SETS[usize::from(*which) % SETS.len()];
     PICTURES.with(|pictures| {
-        let root = pictures.path().join(name);
+        let root = pictures.path().join(place);
         for (list, part) in lists.iter().zip(parts(rest)) {
             let path = root.join(folder).join(list);
             let _ = std::fs::remove_file(&path); // some systems wait for the disk when one is written over
@@ -125,7 +142,7 @@ fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let seed = |(which, (name, folder, lists)): (u8, &Set)| {
+    let seed = |(which, (name, _, folder, lists)): (u8, &Set)| {
         let folder = fixtures().join(name).join(folder);
         let read = |list: &&str| plain(std::fs::read(folder.join(list)).expect("a fixture"));
         let lists: Vec<Vec<u8>> = lists.iter().map(read).collect();
@@ -161,10 +178,10 @@ mod tests {
 
     #[test]
     fn seeds_are_whole_sets() {
-        for (seed, (name, ..)) in seeds().iter().zip(SETS) {
+        for (seed, (name, place, ..)) in seeds().iter().zip(SETS) {
             read(seed);
             PICTURES.with(|pictures| {
-                let spec = format!("{name}:{}", pictures.path().join(name).display());
+                let spec = format!("{name}:{}", pictures.path().join(place).display());
                 let opened = open(&spec, &LoadOptions::default());
                 assert!(opened.is_ok(), "{name}: {opened:?}");
             });

@@ -27,6 +27,10 @@ fn seeds() -> Vec<Vec<u8>> {
         fixture!("data/tests/fixtures/mat/v4.mat"),
         fixture!("data/tests/fixtures/mat/v73.mat"),
         numbers(),
+        svhn(&[32, 32, 3, 2], &[1, 11]),
+        svhn(&[32, 32, 3, 2], &[1, 2, 3]),
+        svhn(&[32, 96, 2], &[1, 2]),
+        svhn(&[1, 2], &[]),
     ]
 }
 
@@ -40,9 +44,7 @@ fn element(kind: u32, bytes: &[u8]) -> Vec<u8> {
 
 /// A variable `numbers` for every kind of number, and one `text` of each of the kinds that texts have.
 fn numbers() -> Vec<u8> {
-    let mut file = b"MATLAB 5.0 MAT-file".to_vec();
-    file.resize(124, b' ');
-    file.extend([0, 1, b'I', b'M']);
+    let mut file = opening();
     let kinds = [
         (1, 1),
         (2, 1),
@@ -56,17 +58,35 @@ fn numbers() -> Vec<u8> {
         (13, 8),
     ];
     for (kind, width) in kinds {
-        file.extend(variable(6, "numbers", kind, &vec![1; 2 * width]));
+        file.extend(variable(6, "numbers", &[1, 2], kind, &vec![1; 2 * width]));
     }
     for (kind, width) in [(1, 1), (4, 2), (16, 1), (17, 2)] {
-        file.extend(variable(4, "text", kind, &vec![b'a'; 2 * width]));
+        file.extend(variable(4, "text", &[1, 2], kind, &vec![b'a'; 2 * width]));
     }
     file
 }
 
-fn variable(class: u8, name: &str, kind: u32, data: &[u8]) -> Vec<u8> {
+/// Pictures of so many bytes and their labels, as SVHN has them or as it has not; a pair of them is numbers, not bytes.
+fn svhn(sizes: &[i32], labels: &[u8]) -> Vec<u8> {
+    let count: i32 = sizes.iter().product();
+    let class = if count == 2 { 6 } else { 9 };
+    let pixels = variable(class, "X", sizes, 2, &vec![7; count as usize]);
+    let labels = variable(9, "y", &[labels.len() as i32, 1], 2, labels);
+    [opening(), pixels, labels].concat()
+}
+
+/// What a file begins with.
+fn opening() -> Vec<u8> {
+    let mut opening = b"MATLAB 5.0 MAT-file".to_vec();
+    opening.resize(124, b' ');
+    opening.extend([0, 1, b'I', b'M']);
+    opening
+}
+
+fn variable(class: u8, name: &str, sizes: &[i32], kind: u32, data: &[u8]) -> Vec<u8> {
     let flags = element(6, &[class, 0, 0, 0, 0, 0, 0, 0]);
-    let sizes = element(5, [1_i32, 2].map(i32::to_le_bytes).as_flattened());
+    let sizes: Vec<u8> = sizes.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let sizes = element(5, &sizes);
     let parts = [
         flags,
         sizes,

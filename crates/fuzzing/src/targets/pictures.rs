@@ -25,6 +25,9 @@ const SIDE: u32 = 8;
 /// Pixels or a reason; a square of it has no more and no fewer, also where a JPEG is read small.
 fn read(bytes: &[u8]) {
     anchorhood_data::fuzzing::shrunk_jpeg(bytes);
+    if let Ok(small) = Picture::from_bytes_for(bytes, 4) {
+        let _ = small.square(4, &mut [0; 4 * 4 * 3]);
+    }
     let Ok(picture) = Picture::from_bytes(bytes) else {
         return;
     };
@@ -57,6 +60,7 @@ fn seeds() -> Vec<Vec<u8>> {
         animated(&colour),
         lossless(&colour),
         LOSSY.to_vec(),
+        turned(&large(), 6),
         turned(&jpeg, 6),
         turned(&jpeg, 3),
         jpeg,
@@ -68,6 +72,12 @@ fn seeds() -> Vec<Vec<u8>> {
         fixture!("data/tests/fixtures/jpeg/smooth-progressive.jpg"),
         fixture!("data/tests/fixtures/jpeg/smooth-restarts.jpg"),
     ]
+}
+
+/// So many pixels that fewer of them are decoded where a small picture is wanted, and few bytes.
+fn large() -> Vec<u8> {
+    let rgb = [90, 120, 30].repeat(1040 * 520);
+    encode_jpeg(1040, 520, &rgb, 30).expect("a picture")
 }
 
 fn written(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
