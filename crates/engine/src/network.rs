@@ -150,6 +150,11 @@ impl Network {
         self.graph().shape(self.graph().output_node()).len()
     }
 
+    /// Trains parameters by other groups from the next update on: what is frozen in them keeps its bits, and its state.
+    pub fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
+        self.backend.regroup(groups)
+    }
+
     /// Draws the initial parameters and clears the optimiser's state.
     pub fn initialise(&mut self, seed: u64) {
         let parameters = self.graph().parameters().to_vec();
@@ -266,6 +271,7 @@ pub trait NetworkBackend: Send {
     fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()>;
     fn input_gradient(&self) -> Result<&Buffer>;
     fn slots(&self) -> usize;
+    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()>;
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
     fn follow(
         &mut self,

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use anchorhood_random::{Draws, Stream};
 
+use crate::{Graph, ParameterGroup};
+
 /// How a parameter begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
@@ -74,4 +76,16 @@ pub(crate) struct ParameterPlace<M> {
     pub(crate) role: Role,
     pub(crate) name: String,
     pub(crate) matrix: Option<M>,
+}
+
+/// Where each parameter that is trained lies, and how it is.
+pub(crate) fn grouped<M>(
+    places: &[ParameterPlace<M>],
+    graph: &Graph,
+    groups: &dyn Fn(&Parameter) -> ParameterGroup,
+) -> Vec<(Range<usize>, ParameterGroup)> {
+    let trained = places.iter().zip(graph.parameters());
+    let trained = trained.filter(|(place, _)| place.role == Role::Weight);
+    let group = |(place, p): (&ParameterPlace<M>, &Parameter)| (place.range.clone(), groups(p));
+    trained.map(group).collect()
 }

@@ -4,8 +4,8 @@
 mod common;
 
 use anchorhood_engine::{
-    BatchSource, ConvSpec, Device, Epoch, Graph, Input, Loss, NetworkOptions, Result, Stream,
-    Tensors,
+    BatchSource, ConvSpec, Device, Epoch, Graph, Input, Loss, NetworkOptions, Optimiser, Parameter,
+    ParameterGroup, Result, Role, Stream, Tensors,
 };
 use common::graphs::residual;
 use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
@@ -16,6 +16,7 @@ every_device!(
     steps_of_two_views_are_their_calls,
     schedules_may_come_and_go,
     the_host_has_a_part_in_a_step,
+    what_is_frozen_keeps_its_bits_and_learns_again,
 );
 
 const BATCH: usize = 4;
@@ -285,4 +286,38 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     let (seen, weights) = run(true);
     assert_eq!(seen.len(), STEPS, "once for each step");
     assert!((seen, weights) == run(false), "{}", device.describe());
+}
+
+/// All but the last layer stays as it is in the second of four epochs, whose steps were recorded in the first.
+fn what_is_frozen_keeps_its_bits_and_learns_again(device: &Device, _: f64) {
+    for optimiser in [Optimiser::sgd(), Optimiser::lars(), Optimiser::adam_w()] {
+        let options = NetworkOptions::new(BATCH).with_optimiser(optimiser);
+        let graph = graph();
+        let mut training = WithMemory::new(device, &graph, &options, ITEMS);
+        let mut source = batches(device, uniform(1, ITEMS * PIXELS));
+        let mut stream = device.stream().unwrap();
+        let mut before = read_all(&training.net, Tensors::Values);
+        for number in 0..4 {
+            let is_frozen = |p: &Parameter| number == 1 && !p.name.starts_with("fc");
+            let group = |p: &Parameter| ParameterGroup {
+                frozen: is_frozen(p),
+                ..ParameterGroup::default()
+            };
+            training.net.regroup(&group).unwrap();
+            let (order, scalars) = (order(number), scalars(number));
+            let begun = epoch(&order, (number * STEPS) as u64, &scalars);
+            stream.begin_epoch(&mut source, &begun).unwrap();
+            for _ in 0..STEPS {
+                let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
+                asked.unwrap();
+            }
+            let after = read_all(&training.net, Tensors::Values);
+            for ((p, before), after) in graph.parameters().iter().zip(&before).zip(&after) {
+                let frozen = is_frozen(p) && p.role == Role::Weight;
+                let what = format!("{} in epoch {number} by {optimiser:?}", p.name);
+                assert_eq!(before == after, frozen, "{what} on {}", device.describe());
+            }
+            before = after;
+        }
+    }
 }

@@ -22,8 +22,8 @@ use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Plan, Result,
-    Scalar, StreamBackend, Tensors, Window,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Parameter,
+    ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -261,6 +261,11 @@ impl NetworkBackend for CpuNetwork {
 
     fn slots(&self) -> usize {
         self.state.parameters.slots()
+    }
+
+    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
+        self.state.parameters.regroup(&self.graph, groups);
+        Ok(())
     }
 
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {

@@ -50,6 +50,11 @@ impl Update {
         }
     }
 
+    /// How weights move.
+    pub(crate) fn optimiser(&self) -> Optimiser {
+        self.optimiser
+    }
+
     /// One step; `number` steps came before. What slots the optimiser does not have may be empty.
     pub(crate) fn run(
         &mut self,

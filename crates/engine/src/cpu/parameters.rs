@@ -8,8 +8,8 @@ use std::ops::Range;
 use pulp::Arch;
 
 use super::optimisers::Update;
-use crate::parameters::ParameterPlace;
-use crate::{Error, Graph, NetworkOptions, Parameter, Result, Role, Tensors};
+use crate::parameters::{ParameterPlace, grouped};
+use crate::{Error, Graph, NetworkOptions, Parameter, ParameterGroup, Result, Role, Tensors};
 
 pub(super) struct Parameters {
     places: Vec<CpuPlace>,
@@ -48,10 +48,7 @@ impl Parameters {
             }
         };
         let places: Vec<CpuPlace> = graph.parameters().iter().map(place).collect();
-        let trained = places.iter().zip(graph.parameters());
-        let trained = trained.filter(|(place, _)| place.role == Role::Weight);
-        let groups = trained.map(|(place, p)| (place.range.clone(), (options.groups)(p)));
-        let update = Update::new(options.optimiser, groups);
+        let update = Update::new(options.optimiser, grouped(&places, graph, &options.groups));
         let slot = |slot| match slot < options.optimiser.slots() {
             true => vec![0.0; weights],
             false => vec![],
@@ -101,6 +98,12 @@ impl Parameters {
     pub(super) fn slots(&self) -> usize {
         let kept = |slot: &&Vec<f32>| slot.len() == self.weights.len();
         self.slots.iter().filter(kept).count()
+    }
+
+    /// Parameters are trained by other groups from now on.
+    pub(super) fn regroup(&mut self, graph: &Graph, groups: &dyn Fn(&Parameter) -> ParameterGroup) {
+        let tensors = grouped(&self.places, graph, groups);
+        self.update = Update::new(self.update.optimiser(), tensors);
     }
 
     /// One step of the optimiser; `number` came before.

@@ -26,8 +26,8 @@ use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Plan, Precision,
-    Result, Scalar, Slot, StreamBackend, Tensors,
+    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Parameter,
+    ParameterGroup, Plan, Precision, Result, Scalar, Slot, StreamBackend, Tensors,
 };
 use passes::Inferences;
 
@@ -485,6 +485,11 @@ impl NetworkBackend for CudaNetwork {
                 "the gradient of the pictures was not asked for when the network was built".into(),
             )
         })
+    }
+
+    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
+        self.state.bind()?;
+        self.state.parameters.regroup(&self.graph, groups)
     }
 
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {

@@ -94,7 +94,7 @@ pub(super) struct Update {
     len: usize,
     step: CudaFunction,
     /// How each tensor is trained, and a tensor's number for every eight values; and where they lie.
-    _memory: (CudaSlice<Tensor>, CudaSlice<u16>),
+    memory: (CudaSlice<Tensor>, CudaSlice<u16>),
     tensors: Pointer,
     tensor_of: Pointer,
     lars: Option<Lars>,
@@ -129,18 +129,12 @@ impl Update {
     ) -> Result<Self> {
         tensors.sort_by_key(|(range, _)| range.start);
         let tensor_of = numbers(&tensors, len)?;
-        let of_group = |(_, group): &(Range<usize>, ParameterGroup)| Tensor {
-            rate_factor: group.rate_factor,
-            decay: optimiser.decay(group),
-            frozen: u32::from(group.frozen),
-            adapt: u32::from(group.adapt),
-        };
-        let table: Vec<Tensor> = tensors.iter().map(of_group).collect();
         let (step, lars) = match optimiser {
             Optimiser::Sgd { .. } => ("sgd_step", None),
             Optimiser::Lars { .. } => ("sgd_step", Some(Lars::new(cuda, &tensors)?)),
             Optimiser::AdamW { .. } => ("adam_w_step", None),
         };
+        let table = table(&optimiser, tensors);
         let memory = (send(cuda, &table)?, send(cuda, &tensor_of)?);
         cuda.synchronise()?; // a step may be asked for on another stream
         Ok(Update {
@@ -149,9 +143,22 @@ impl Update {
             step: cuda.function("optimisers", step)?,
             tensors: cuda.pointer(&memory.0),
             tensor_of: cuda.pointer(&memory.1),
-            _memory: memory,
+            memory,
             lars,
         })
+    }
+
+    /// The same tensors in other groups. Their table stays where it is, so that a step which was captured reads them too.
+    pub(super) fn regroup(
+        &mut self,
+        cuda: &Cuda,
+        tensors: Vec<(Range<usize>, ParameterGroup)>,
+    ) -> Result<()> {
+        let table = table(&self.optimiser, tensors);
+        Error::check_length("tensors in groups", self.memory.0.len(), table.len())?;
+        cuda.synchronise()?; // a step may be under way on another stream
+        write(cuda, &table, &mut self.memory.0)?;
+        cuda.synchronise()
     }
 
     /// Asks for one step of some of the weights, by the sum of the gradients of all passes: whole tensors with what lies
@@ -353,6 +360,18 @@ impl SettleStatistics {
     }
 }
 
+/// How each tensor is trained, in the order in which they lie.
+fn table(optimiser: &Optimiser, mut tensors: Vec<(Range<usize>, ParameterGroup)>) -> Vec<Tensor> {
+    tensors.sort_by_key(|(range, _)| range.start);
+    let of_group = |(_, group): &(Range<usize>, ParameterGroup)| Tensor {
+        rate_factor: group.rate_factor,
+        decay: optimiser.decay(group),
+        frozen: u32::from(group.frozen),
+        adapt: u32::from(group.adapt),
+    };
+    tensors.iter().map(of_group).collect()
+}
+
 /// A range of weights lies within all of them and has whole eights, as kernels read them.
 fn check_range(some: &Range<usize>, len: usize) -> Result<()> {
     let whole = [some.start, some.end]
@@ -418,11 +437,16 @@ fn parts(tensors: &[(Range<usize>, ParameterGroup)]) -> (Vec<Part>, Vec<u32>) {
 
 fn send<T: DeviceRepr + ValidAsZeroBits>(cuda: &Cuda, values: &[T]) -> Result<CudaSlice<T>> {
     let mut slice = cuda.zeros(values.len(), "the table of tensors")?;
-    if !values.is_empty() {
-        let sent = cuda.stream().memcpy_htod(values, &mut slice);
-        sent.map_err(|e| failed("sending the table of tensors", e))?;
-    }
+    write(cuda, values, &mut slice)?;
     Ok(slice)
+}
+
+fn write<T: DeviceRepr>(cuda: &Cuda, values: &[T], to: &mut CudaSlice<T>) -> Result<()> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let sent = cuda.stream().memcpy_htod(values, to);
+    sent.map_err(|e| failed("sending the table of tensors", e))
 }
 
 fn blocks(count: usize) -> LaunchConfig {

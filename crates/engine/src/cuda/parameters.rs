@@ -12,8 +12,10 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use super::launch::{Kernels, Pointer};
 use super::optimisers::{Ema, SettleStatistics, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
-use crate::parameters::ParameterPlace;
-use crate::{Error, Graph, NetworkOptions, Node, Parameter, Precision, Result, Role, Tensors};
+use crate::parameters::{ParameterPlace, grouped};
+use crate::{
+    Error, Graph, NetworkOptions, Node, Parameter, ParameterGroup, Precision, Result, Role, Tensors,
+};
 
 /// Every tensor begins at a multiple of so many values: sixteen bytes of bf16.
 const ALIGN: usize = 8;
@@ -96,13 +98,11 @@ impl Parameters {
                 narrow: narrow("gradients in bf16")?,
             })
         };
-        let trained = places.iter().zip(graph.parameters());
-        let trained = trained.filter(|(place, _)| place.role == Role::Weight);
-        let groups = trained.map(|(place, p)| (place.range.clone(), (options.groups)(p)));
+        let tensors = grouped(&places, graph, &options.groups);
         let len = weights / ALIGN * ALIGN;
         let slots = 0..options.optimiser.slots();
         Ok(Parameters {
-            update: Update::new(cuda, options.optimiser, groups.collect(), len)?,
+            update: Update::new(cuda, options.optimiser, tensors, len)?,
             ema: Ema::load(cuda)?,
             settle: SettleStatistics::load(cuda)?,
             cuda: cuda.clone(),
@@ -227,6 +227,16 @@ impl Parameters {
             copies: self.copies.as_ref().map_or(0, |c| self.base(c)),
             matrices: self.copies.as_ref().map_or(0, |_| self.matrices),
         }
+    }
+
+    /// Parameters are trained by other groups from now on.
+    pub(super) fn regroup(
+        &mut self,
+        graph: &Graph,
+        groups: &dyn Fn(&Parameter) -> ParameterGroup,
+    ) -> Result<()> {
+        let tensors = grouped(&self.places, graph, groups);
+        self.update.regroup(&self.cuda, tensors)
     }
 
     /// Moves some of the weights along the sum of the passes' gradients.
