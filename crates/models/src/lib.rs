@@ -18,4 +18,4 @@ pub use alexnet::alexnet;
 pub use architecture::{Architecture, UnknownArchitecture};
 pub use form::Form;
 pub use resnet::{Stages, resnet, resnet18};
-pub use weights::{Loaded, Recognised, Weights, WeightsError};
+pub use weights::{Fitted, Loaded, Recognised, Weights, WeightsError};

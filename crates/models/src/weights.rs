@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anchorhood_engine::{Network, Tensors};
+use anchorhood_engine::{Graph, Network, Tensors};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
@@ -29,6 +29,15 @@ pub struct Loaded {
     /// Tensors taken over.
     pub tensors: usize,
     /// Why the last layer was left as it was, if it was.
+    pub fc_left: Option<String>,
+}
+
+/// Weights in a graph's order.
+#[derive(Clone, Debug)]
+pub struct Fitted<'a> {
+    /// Each parameter's numbers; none where the last layer is left as the network has it.
+    pub values: Vec<Option<&'a [f32]>>,
+    /// Why it is, if it is.
     pub fc_left: Option<String>,
 }
 
@@ -218,25 +227,31 @@ impl Weights {
         })
     }
 
-    /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
-    pub fn load_into(&self, network: &mut Network) -> Result<Loaded, WeightsError> {
-        let parameters = network.graph().parameters().to_vec();
-        let fc_left = self.other_fc(network);
+    /// The numbers of a graph's parameters, in its order: none of `fc` where that is of another size. A graph without `fc` leaves the
+    /// file's; anything else that does not fit is named, every such tensor.
+    pub fn fit(&self, graph: &Graph) -> Result<Fitted<'_>, WeightsError> {
+        let parameters = graph.parameters();
+        let fc_left = self.other_fc(graph);
         let skipped = |name: &str| fc_left.is_some() && is_fc(name);
-        let (mut missing, mut misshapen) = (vec![], vec![]);
-        for p in parameters.iter().filter(|p| !skipped(&p.name)) {
-            match self.shape(&p.name) {
+        let (mut missing, mut misshapen, mut values) = (vec![], vec![], vec![]);
+        for p in parameters {
+            match self.tensors.get(&p.name) {
+                _ if skipped(&p.name) => values.push(None),
                 None => missing.push(p.name.clone()),
-                Some(shape) if shape != p.shape => misshapen.push(format!(
+                Some((shape, _)) if *shape != p.shape => misshapen.push(format!(
                     "{} (the file has {}, the network {})",
                     p.name,
                     dimensions(shape),
                     dimensions(&p.shape)
                 )),
-                Some(_) => {}
+                Some((_, own)) => values.push(Some(&own[..])),
             }
         }
-        let known = |name: &str| parameters.iter().any(|p| p.name == name);
+        let has_fc = parameters.iter().any(|p| is_fc(&p.name));
+        let known = |name: &str| {
+            let cut_off = !has_fc && is_fc(name);
+            cut_off || parameters.iter().any(|p| p.name == name)
+        };
         let names = self.tensors.keys().filter(|name| !known(name));
         let unknown: Vec<String> = names.cloned().collect();
         let kinds = [
@@ -248,25 +263,28 @@ impl Weights {
             .filter(|(_, names)| !names.is_empty())
             .map(|(kind, names)| format!("{kind} {}", listed(names)))
             .collect();
-        if !said.is_empty() {
-            return Err(WeightsError::Misfit(said.join("; ")));
+        match said.is_empty() {
+            true => Ok(Fitted { values, fc_left }),
+            false => Err(WeightsError::Misfit(said.join("; "))),
         }
-        let mut loaded = 0;
-        for (i, p) in parameters.iter().enumerate() {
-            if !skipped(&p.name) {
-                network.write(Tensors::Values, i, &self.tensors[&p.name].1)?;
-                loaded += 1;
+    }
+
+    /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
+    pub fn load_into(&self, network: &mut Network) -> Result<Loaded, WeightsError> {
+        let Fitted { values, fc_left } = self.fit(network.graph())?;
+        let mut tensors = 0;
+        for (i, values) in values.into_iter().enumerate() {
+            if let Some(values) = values {
+                network.write(Tensors::Values, i, values)?;
+                tensors += 1;
             }
         }
-        Ok(Loaded {
-            tensors: loaded,
-            fc_left,
-        })
+        Ok(Loaded { tensors, fc_left })
     }
 
     /// Why `fc` cannot be taken over, where that is only for its number of outputs.
-    fn other_fc(&self, network: &Network) -> Option<String> {
-        let ours = network.graph().parameters();
+    fn other_fc(&self, graph: &Graph) -> Option<String> {
+        let ours = graph.parameters();
         let ours = &ours.iter().find(|p| p.name == "fc.weight")?.shape;
         let theirs = self.shape("fc.weight")?;
         let same_inputs = theirs.len() == 2 && theirs[1] == ours[1];

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Pictures;
-use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
 use anchorhood_files::OpenContainer;
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_train::{
@@ -183,28 +183,16 @@ impl Model {
     }
 }
 
-/// The weights of a graph's parameters, in its order; the last layer, which nobody uses, and nothing else, may be left over.
+/// The weights of a graph's parameters, in its order; the last layer, which nobody uses, is left.
 fn tensors_for(graph: &Graph, weights: &Weights) -> Result<Vec<Tensor>, WeightsError> {
-    let mut tensors = vec![];
-    for p in graph.parameters() {
-        let found = weights.shape(&p.name).zip(weights.values(&p.name));
-        match found.filter(|(shape, _)| *shape == p.shape) {
-            Some((shape, values)) => tensors.push(Tensor {
-                name: p.name.clone(),
-                shape: shape.to_vec(),
-                values: values.to_vec(),
-            }),
-            None => {
-                let shape = weights.shape(&p.name);
-                let (name, wanted) = (&p.name, &p.shape);
-                return Err(WeightsError::Misfit(match shape {
-                    None => format!("{name} is missing"),
-                    Some(shape) => format!("{name} is {shape:?}, not {wanted:?}"),
-                }));
-            }
-        }
-    }
-    Ok(tensors)
+    let values = weights.fit(graph)?.values.into_iter().flatten();
+    let tensors = graph.parameters().iter().zip(values);
+    let tensor = |(p, values): (&Parameter, &[f32])| Tensor {
+        name: p.name.clone(),
+        shape: p.shape.clone(),
+        values: values.to_vec(),
+    };
+    Ok(tensors.map(tensor).collect())
 }
 
 fn input_of_data(checkpoint: &Checkpoint, path: &Path) -> Result<InputForm, SearchError> {
