@@ -63,6 +63,7 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Model(args) => model::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Data(args) => data::run(&args),

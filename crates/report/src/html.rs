@@ -78,6 +78,7 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
             escape(why)
         );
     }
+    page.push_str(&summary.before_and_after_html());
     page.push_str(&curves(&summary)?);
     page.push_str(&rounds_table(&summary));
     page.push_str(&neighbourhoods(

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod before_after;
 mod bitmap;
 mod charts;
 mod comparison;
@@ -44,5 +45,5 @@ pub use table::aligned;
 #[doc(hidden)]
 pub use tensorboard::read_records;
 pub use tensorboard::{TensorBoard, write_tensorboard};
-pub use verdict::{Measure, Verdict};
+pub use verdict::{Begun, Measure, Verdict};
 pub use words::{duration, grouped};

@@ -174,7 +174,7 @@ fn numbers(event: &Event) -> Vec<usize> {
         Event::EpochEnded(e) => vec![e.round, e.epoch, e.epochs],
         Event::Evaluated(Evaluated { subject, .. })
         | Event::LabelFree(LabelFreeEvaluated { subject, .. }) => match *subject {
-            Subject::RawPixels | Subject::Untrained => vec![],
+            Subject::RawPixels | Subject::Untrained | Subject::Before => vec![],
             Subject::Trained { round, epoch } => vec![round, epoch],
         },
         Event::StoppedEarly(s) => vec![s.round, s.epoch],

@@ -8,7 +8,7 @@ use anchorhood_train::{
 /// Something to compare with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
-    /// `raw pixels` or `untrained`.
+    /// `raw pixels`, `untrained`, or `before` of the model that the run began from.
     pub name: &'static str,
     /// How good it is.
     pub accuracy: Accuracy,
@@ -143,6 +143,7 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
     match subject {
         Subject::RawPixels => Some("raw pixels"),
         Subject::Untrained => Some("untrained"),
+        Subject::Before => Some("before"),
         Subject::Trained { .. } => None,
     }
 }
@@ -151,8 +152,17 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
 pub(crate) mod tests {
     use super::*;
 
+    /// The same of a run that began from a model.
+    pub fn fine_tuned(labels: bool) -> Vec<Event> {
+        begun_from(Subject::Before, labels)
+    }
+
     /// A run of two rounds of two epochs, evaluated after each.
     pub fn example(labels: bool) -> Vec<Event> {
+        begun_from(Subject::Untrained, labels)
+    }
+
+    fn begun_from(beginning: Subject, labels: bool) -> Vec<Event> {
         let mut events = vec![];
         let accuracy = |top1| Accuracy {
             top1,
@@ -182,7 +192,7 @@ pub(crate) mod tests {
             }));
         };
         judge(&mut events, Subject::RawPixels, 0.2);
-        judge(&mut events, Subject::Untrained, 0.25);
+        judge(&mut events, beginning, 0.25);
         for round in 0..2 {
             events.push(Event::RoundStarted { round, rounds: 1 });
             if round > 0 {

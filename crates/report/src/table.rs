@@ -56,11 +56,11 @@ fn accuracy_cells(accuracy: Option<&Accuracy>) -> [String; 2] {
     ]
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-fn or_dash(cell: Option<String>) -> String {
+pub(crate) fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "–".into())
 }
 

@@ -179,6 +179,7 @@ impl Steps {
                 let (tag, step) = match e.subject {
                     Subject::RawPixels => ("knn/raw_pixels", 0),
                     Subject::Untrained => ("knn/untrained", 0),
+                    Subject::Before => ("knn/before", 0),
                     Subject::Trained { round, epoch } => ("knn/top1", self.step(round, epoch + 1)),
                 };
                 (step, vec![(tag, e.accuracy.top1)])
@@ -186,6 +187,7 @@ impl Steps {
             Event::LabelFree(e) => match e.subject {
                 Subject::RawPixels => (0, vec![("label_free/raw_pixels", e.score)]),
                 Subject::Untrained => (0, vec![("label_free/untrained", e.score)]),
+                Subject::Before => (0, vec![("label_free/before", e.score)]),
                 Subject::Trained { round, epoch } => {
                     let mut figures = vec![("label_free/score", e.score)];
                     figures.push(("label_free/found", e.found));

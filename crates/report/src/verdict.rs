@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anchorhood_train::{LabelFreeEvaluated, Subject};
+use anchorhood_train::{Chosen, LabelFreeEvaluated, Subject};
 
 use crate::Summary;
 
@@ -15,7 +15,16 @@ pub enum Measure {
     LabelFree,
 }
 
-/// A run's features against raw pixels: shares, the greater the better.
+/// What a run began with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Begun {
+    /// A network as it was drawn, and how good that was.
+    Untrained(f64),
+    /// A model, and how good that was.
+    Model(f64),
+}
+
+/// A run's features against raw pixels and against what it began with: shares, the greater the better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// Shares of what.
@@ -25,7 +34,7 @@ pub struct Verdict {
     /// The pixels themselves.
     pub raw_pixels: f64,
     /// The network before training.
-    pub untrained: f64,
+    pub begun: Begun,
 }
 
 impl Verdict {
@@ -33,11 +42,39 @@ impl Verdict {
     /// must be greater by a quarter before it says anything.
     const CLEARLY: f64 = 1.25;
 
-    /// Whether training was worth it.
+    /// Whether training was worth it: the features are better than raw pixels, and than a model it began from.
     pub fn better(&self) -> bool {
-        match self.measure {
+        let over_pixels = match self.measure {
             Measure::Knn => self.model > self.raw_pixels,
             Measure::LabelFree => self.model > Verdict::CLEARLY * self.raw_pixels,
+        };
+        match self.begun {
+            Begun::Untrained(_) => over_pixels,
+            Begun::Model(before) => over_pixels && self.model > (1.0 + self.unsure()) * before,
+        }
+    }
+
+    /// Of two good networks figures without labels do not tell the better one, unless they are clearly apart.
+    fn unsure(&self) -> f64 {
+        match self.measure {
+            Measure::Knn => 0.0,
+            Measure::LabelFree => Chosen::CLEARLY,
+        }
+    }
+
+    fn against(&self, f: &mut fmt::Formatter, before: f64, figures: &str) -> fmt::Result {
+        let points = 100.0 * (self.model - before);
+        let worse = self.model < (1.0 - self.unsure()) * before;
+        match (self.better(), worse || self.measure == Measure::Knn) {
+            (true, _) => write!(f, "Better than before by {points:.1} points: {figures}."),
+            (false, true) => write!(
+                f,
+                "Not better than before: use the model it began from, or train longer ({figures})."
+            ),
+            (false, false) => write!(
+                f,
+                "About as good as before, as far as that can be told without labels ({figures})."
+            ),
         }
     }
 }
@@ -45,10 +82,18 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let percent = |share: f64| format!("{:.1}%", 100.0 * share);
-        let [model, raw, untrained] = [self.model, self.raw_pixels, self.untrained].map(percent);
+        let [model, raw] = [self.model, self.raw_pixels].map(percent);
         let what = match self.measure {
             Measure::Knn => "kNN",
             Measure::LabelFree => "score without labels",
+        };
+        let untrained = match self.begun {
+            Begun::Untrained(untrained) => percent(untrained),
+            Begun::Model(before) => {
+                let own = percent(before);
+                let figures = format!("{what} {model} against {own}, raw pixels {raw}");
+                return self.against(f, before, &figures);
+            }
         };
         let figures = format!("{what} {model} against {raw}, the untrained network {untrained}");
         let points = 100.0 * (self.model - self.raw_pixels);
@@ -109,7 +154,10 @@ impl Summary {
             measure: Measure::Knn,
             model: model.accuracy.top1,
             raw_pixels: floor("raw pixels")?,
-            untrained: floor("untrained")?,
+            begun: match floor("before") {
+                Some(before) => Begun::Model(before),
+                None => Begun::Untrained(floor("untrained")?),
+            },
         })
     }
 
@@ -122,7 +170,10 @@ impl Summary {
             measure: Measure::LabelFree,
             model: self.model()?.score,
             raw_pixels: of(Subject::RawPixels)?,
-            untrained: of(Subject::Untrained)?,
+            begun: match of(Subject::Before) {
+                Some(before) => Begun::Model(before),
+                None => Begun::Untrained(of(Subject::Untrained)?),
+            },
         })
     }
 }
@@ -130,7 +181,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::example;
+    use crate::summary::tests::{example, fine_tuned};
     use anchorhood_train::StoppedEarly;
 
     #[test]
@@ -152,7 +203,7 @@ mod tests {
             measure: Measure::Knn,
             model: 0.2,
             raw_pixels: 0.2,
-            untrained: 0.1,
+            begun: Begun::Untrained(0.1),
         };
         let said = verdict.to_string();
         assert!(said.starts_with(
@@ -173,6 +224,30 @@ mod tests {
             .better()
         );
         assert_eq!(Summary::default().verdict(), None);
+    }
+
+    #[test]
+    fn fine_tuning_is_judged_by_what_it_began_from() {
+        let verdict = Summary::of(&fine_tuned(true)).verdict().unwrap();
+        assert_eq!(
+            verdict.to_string(),
+            "Better than before by 45.0 points: kNN 70.0% against 25.0%, raw pixels 20.0%."
+        );
+        let of = |measure, model| {
+            let verdict = Verdict {
+                measure,
+                model,
+                raw_pixels: 0.2,
+                begun: Begun::Model(0.5),
+            };
+            (verdict.better(), verdict.to_string())
+        };
+        let (better, said) = of(Measure::Knn, 0.49);
+        assert!(!better && said.starts_with("Not better than before: use"));
+        let (better, said) = of(Measure::LabelFree, 0.51);
+        assert!(!better && said.starts_with("About as good as before"));
+        assert!(of(Measure::LabelFree, 0.4).1.starts_with("Not better"));
+        assert!(of(Measure::LabelFree, 0.6).0);
     }
 
     #[test]

@@ -193,6 +193,34 @@ pub enum TrainError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
+    /// A setting that the model which a run begins from has decided otherwise.
+    #[error("{setting}: {asked} is asked for, and {model}, which the run begins from, has {own}")]
+    OtherThanModel {
+        /// The model.
+        model: String,
+        /// The setting's name in config.toml.
+        setting: &'static str,
+        /// What the model has.
+        own: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// The model that a run begins from is not at hand, and it has no checkpoint to go on from.
+    #[error("the run begins from {model}, which was not brought")]
+    NoModel {
+        /// The model.
+        model: String,
+    },
+    /// The model has no tensor of this kind, though it says it is of such a network.
+    #[error("{model}: it has no {tensor} {shape:?}, so no such run can begin from it")]
+    LacksTensor {
+        /// The model.
+        model: String,
+        /// The tensor.
+        tensor: String,
+        /// The dimensions it should have.
+        shape: Vec<usize>,
+    },
     /// Another program's weights are not this network's.
     #[error("{}: {source}", .path.display())]
     Weights {
@@ -235,6 +263,9 @@ impl TrainError {
             | TrainError::OtherPictures { .. }
             | TrainError::OneColour { .. }
             | TrainError::TooLittleTime { .. }
+            | TrainError::OtherThanModel { .. }
+            | TrainError::NoModel { .. }
+            | TrainError::LacksTensor { .. }
             | TrainError::Weights { .. } => true,
             TrainError::Data(e) => e.is_usage(),
             _ => false,

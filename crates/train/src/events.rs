@@ -116,6 +116,9 @@ pub struct RunStarted {
     pub epochs: usize,
     /// Decides every random draw.
     pub seed: u64,
+    /// The model it began from, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// Where it goes on, when it was resumed.
     pub resumed: Option<Position>,
 }
@@ -207,6 +210,8 @@ pub enum Subject {
     RawPixels,
     /// The network as it was drawn: the other floor.
     Untrained,
+    /// The model that the run began from, as it was: what fine-tuning must beat.
+    Before,
     /// The network after an epoch.
     Trained {
         /// Which round, from 0.

@@ -6,7 +6,7 @@ use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Buffer, Device, Network, Op};
 use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
 
-use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, TrainError};
+use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, RunConfig, TrainError};
 
 /// Pixels of all pictures of a split that vote, at most: 4 GiB. Of more pictures each has fewer.
 const MOST_PIXELS: usize = 1 << 30;
@@ -84,6 +84,15 @@ impl Labelled {
             test_labels: test.labels.clone()?,
             mean: data.mean,
             seen: [data.mean, data.std],
+        })
+    }
+
+    /// An examiner for a run, whose networks see pictures as its configuration has it.
+    pub(crate) fn for_run(data: &Dataset, config: &RunConfig, device: &Device) -> Option<Self> {
+        let labelled = Labelled::of(data, &config.evaluation, device)?;
+        Some(match config.data.normalisation() {
+            Some((mean, std)) => labelled.normalised_by(mean, std),
+            None => labelled,
         })
     }
 

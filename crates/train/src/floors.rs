@@ -1,22 +1,24 @@
-//! What every run must beat: raw pixels, and its network as it was drawn.
+//! What every run must beat: raw pixels, and its network as it was drawn, or the model that it begins from.
 
 use std::time::Instant;
 
+use anchorhood_engine::Network;
+
 use crate::{Accuracy, Evaluated, Examiner, Subject, TrainError, Trainer};
 
-/// How good raw pixels are, where there are labels.
-pub(crate) fn raw_pixels(examiner: &mut dyn Examiner) -> Result<Option<Evaluated>, TrainError> {
-    timed(Subject::RawPixels, || examiner.raw_pixels())
-}
-
-/// How good the features are of a network that took no step yet.
-pub(crate) fn untrained(
+/// All of them, where there are labels.
+pub(crate) fn all(
     trainer: &mut Trainer,
+    model: Option<&mut Network>,
     examiner: &mut dyn Examiner,
-) -> Result<Option<Evaluated>, TrainError> {
-    timed(Subject::Untrained, || {
-        examiner.network(trainer.network(), None)
-    })
+) -> Result<Vec<Evaluated>, TrainError> {
+    let raw_pixels = timed(Subject::RawPixels, || examiner.raw_pixels())?;
+    let (subject, network) = match model {
+        Some(model) => (Subject::Before, model),
+        None => (Subject::Untrained, trainer.network()),
+    };
+    let network = timed(subject, || examiner.network(network, None))?;
+    Ok(raw_pixels.into_iter().chain(network).collect())
 }
 
 /// An evaluation, and how long it took.

@@ -26,6 +26,7 @@ mod judge_layers;
 mod metrics;
 mod minutes;
 mod position;
+mod pretrained;
 mod progress;
 mod remembered;
 mod resume;
@@ -66,8 +67,9 @@ pub use judge_layers::{
 };
 pub use minutes::{Costs, Measured, TimeBudget, measure};
 pub use position::{Position, Standing};
+pub use pretrained::Pretrained;
 pub use room::{check_room, check_room_to_train};
-pub use run::{Outcome, train, train_judged, train_method};
+pub use run::{Beginning, Outcome, train, train_method, train_with};
 pub use run_dir::{RunDir, check_run_name, checkpoint_path, model_path, run_name_from};
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};

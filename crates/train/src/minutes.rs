@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::Device;
+use anchorhood_engine::{Device, Network};
 use anchorhood_files::{Disk, FileSystem};
 
 use crate::progress::Pace;
 use crate::saves::pause_after;
 use crate::{
-    Evaluated, Event, Examiner, FeatureSource, Labelled, Position, RunConfig, Standing, TimeFitted,
-    TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
+    Evaluated, Event, Examiner, FeatureSource, Labelled, Position, Pretrained, RunConfig, Standing,
+    TimeFitted, TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
 };
 
 /// Steps that are taken before any is timed: a GPU takes the first call by call, records the second, and repeats it from then on.
@@ -71,7 +71,8 @@ pub struct Measured {
     pub costs: Costs,
     /// Pictures trained on a second.
     pub pictures_per_second: f64,
-    /// Raw pixels and the untrained network, where there are labels: what the run itself would judge first.
+    /// Raw pixels and the untrained network, or the model that the run begins from, where there are labels: what the run itself would
+    /// judge first.
     pub floors: Vec<Evaluated>,
 }
 
@@ -80,11 +81,12 @@ pub fn measure(
     device: &Device,
     config: &RunConfig,
     data: &Dataset,
+    model: Option<&Pretrained>,
     scratch: &Path,
     budget: &TimeBudget,
 ) -> Result<Measured, TrainError> {
     let mut config = config.clone();
-    // It never ends: how fast steps are does not depend on how many there will be.
+    // It never ends: how fast steps are does not depend on how many there will be, nor on what is frozen in them.
     config.training.epochs = RunConfig::MOST_EPOCHS / (config.training.rounds + 1);
     let clock = Instant::now();
     let method = build_method(device, &config, data)?;
@@ -100,10 +102,14 @@ pub fn measure(
         scratch,
         budget,
     };
-    let labelled = Labelled::of(data, &config.evaluation, device);
+    let mut model = match model {
+        Some(model) => Some(model.network(device, stopwatch.trainer.batch())?),
+        None => None,
+    };
+    let labelled = Labelled::for_run(data, &config, device);
     device.within(|| match labelled {
-        Some(mut labelled) => stopwatch.measure(&mut labelled),
-        None => stopwatch.measure(&mut Unlabelled),
+        Some(mut labelled) => stopwatch.measure(model.as_mut(), &mut labelled),
+        None => stopwatch.measure(model.as_mut(), &mut Unlabelled),
     })
 }
 
@@ -120,12 +126,12 @@ struct Stopwatch<'a> {
 }
 
 impl Stopwatch<'_> {
-    fn measure(mut self, examiner: &mut dyn Examiner) -> Result<Measured, TrainError> {
-        let floors = [
-            floors::raw_pixels(examiner)?,
-            floors::untrained(&mut self.trainer, examiner)?,
-        ];
-        let floors: Vec<Evaluated> = floors.into_iter().flatten().collect();
+    fn measure(
+        mut self,
+        model: Option<&mut Network>,
+        examiner: &mut dyn Examiner,
+    ) -> Result<Measured, TrainError> {
+        let floors = floors::all(&mut self.trainer, model, examiner)?;
         let step = self.step()?;
         let batches = self.trainer.batches() as f64;
         Ok(Measured {

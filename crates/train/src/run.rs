@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anchorhood_data::{Dataset, Split};
-use anchorhood_engine::{Device, Role};
+use anchorhood_engine::{Device, Network, Role};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_methods::Method;
 
@@ -16,8 +16,9 @@ use crate::saves::Saves;
 use crate::verdict::{evaluations_between, may_stop};
 use crate::{
     Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
-    Labelled, Position, RunDir, RunEnded, RunStarted, Standing, StoppedEarly, Subject, TrainError,
-    Trainer, TrainingSet, Unlabelled, VERSION, build_method, floors, seen_pictures,
+    Labelled, Position, Pretrained, RunConfig, RunDir, RunEnded, RunStarted, Standing,
+    StoppedEarly, Subject, TrainError, Trainer, TrainingSet, Unlabelled, VERSION, build_method,
+    floors, seen_pictures,
 };
 
 /// How training ended.
@@ -39,20 +40,29 @@ pub fn train(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
-    train_judged(device, dir, data, vec![], observer, stop)
+    train_with(device, dir, data, Beginning::default(), observer, stop)
 }
 
-/// The same for a run whose floors were judged already, when it was [measured](crate::measure): they are told, not judged again.
-pub fn train_judged(
+/// What a run is given at its beginning, beside its pictures.
+#[derive(Clone, Debug, Default)]
+pub struct Beginning {
+    /// Floors that were judged already, when it was [measured](crate::measure): they are told, not judged again.
+    pub floors: Vec<Evaluated>,
+    /// The model that its configuration says it begins from. One that goes on from a checkpoint does not need it.
+    pub model: Option<Pretrained>,
+}
+
+/// The same with a beginning of its own.
+pub fn train_with(
     device: &Device,
     dir: &mut RunDir,
     data: &Dataset,
-    floors: Vec<Evaluated>,
+    beginning: Beginning,
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
     let method = build_method(device, dir.config(), data)?;
-    train_from(device, dir, data, (method, floors), observer, stop)
+    train_by(device, dir, data, (method, beginning), observer, stop)
 }
 
 /// Trains by a method that somebody brings, in place of the configured one.
@@ -64,27 +74,27 @@ pub fn train_method(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
-    train_from(device, dir, data, (method, vec![]), observer, stop)
+    let beginning = Beginning::default();
+    train_by(device, dir, data, (method, beginning), observer, stop)
 }
 
-fn train_from(
+fn train_by(
     device: &Device,
     dir: &mut RunDir,
     data: &Dataset,
-    (method, floors): (Box<dyn Method>, Vec<Evaluated>),
+    (method, beginning): (Box<dyn Method>, Beginning),
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
     let config = dir.config().clone();
     let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
+    let mut labelled = Labelled::for_run(data, &config, device);
+    let examiner: &mut (dyn Examiner + Send) = match &mut labelled {
+        Some(labelled) => labelled,
+        None => &mut Unlabelled,
+    };
     let train = &data.train;
-    match Labelled::of(data, &config.evaluation, device) {
-        Some(mut labelled) => {
-            let run = Run::new(dir, trainer, train, &mut labelled, observer, stop)?;
-            Run { floors, ..run }.go(device)
-        }
-        None => Run::new(dir, trainer, train, &mut Unlabelled, observer, stop)?.go(device),
-    }
+    Run::new(dir, trainer, train, examiner, beginning, observer, stop)?.go(device)
 }
 
 struct Run<'a> {
@@ -95,8 +105,8 @@ struct Run<'a> {
     copies: Copies,
     observer: &'a mut (dyn FnMut(&Event) + Send),
     stop: &'a AtomicBool,
-    /// What was judged before the run began.
-    floors: Vec<Evaluated>,
+    /// What it was given.
+    beginning: Beginning,
     standing: Standing,
     resumed: bool,
     pace: Pace,
@@ -124,6 +134,7 @@ impl<'a> Run<'a> {
         mut trainer: Trainer,
         train: &Split,
         examiner: &'a mut (dyn Examiner + Send),
+        beginning: Beginning,
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
     ) -> Result<Self, TrainError> {
@@ -144,7 +155,10 @@ impl<'a> Run<'a> {
         }
         match resumed {
             true => warnings.extend(seen_pictures::recognise(dir.disk(), dir.path(), train)?),
-            false => seen_pictures::keep(dir.disk(), dir.path(), train)?,
+            false => {
+                begin_from(beginning.model.as_ref(), dir.config(), &mut trainer)?;
+                seen_pictures::keep(dir.disk(), dir.path(), train)?;
+            }
         }
         let lost = dir.rewind_metrics(standing.metrics_bytes)?;
         if lost > 0 {
@@ -162,7 +176,7 @@ impl<'a> Run<'a> {
             chosen: None,
             observer,
             stop,
-            floors: vec![],
+            beginning,
             standing,
             resumed,
             pace: Pace::new(),
@@ -179,7 +193,7 @@ impl<'a> Run<'a> {
 
     fn go(mut self, device: &Device) -> Result<Outcome, TrainError> {
         device.within(|| {
-            let outcome = self.rounds(device.describe());
+            let outcome = self.rounds(device);
             outcome.map_err(|error| self.why(error))
         })
     }
@@ -199,18 +213,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn rounds(&mut self, device: String) -> Result<Outcome, TrainError> {
+    fn rounds(&mut self, device: &Device) -> Result<Outcome, TrainError> {
         let rounds = self.dir.config().training.rounds;
         if self.standing.stopped_early || self.standing.position.round > rounds {
             self.warn_and_mend()?;
             return self.finished();
         }
-        let started = self.started(device);
+        let started = self.started(device.describe());
         self.tell(Event::RunStarted(started))?;
         self.warn_and_mend()?;
         self.warn_of_small_data()?;
         if !self.resumed {
-            self.judge_the_floors()?;
+            self.judge_the_floors(device)?;
         }
         self.trainer.begin()?;
         while !self.standing.stopped_early && self.standing.position.round <= rounds {
@@ -249,28 +263,39 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn judge_the_floors(&mut self) -> Result<(), TrainError> {
-        self.judge_the_floors_by_labels()?;
+    fn judge_the_floors(&mut self, device: &Device) -> Result<(), TrainError> {
+        let mut model = match self.beginning.model.take() {
+            Some(model) => Some(model.network(device, self.trainer.batch())?),
+            None => None,
+        };
+        self.judge_the_floors_by_labels(model.as_mut())?;
         let clock = Instant::now();
         let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
         self.tell_label_free(Subject::RawPixels, raw, clock)?;
         let clock = Instant::now();
-        let untrained = self.trainer.judge_label_free(&self.copies)?;
-        self.tell_label_free(Subject::Untrained, untrained, clock)
+        let (subject, figures) = match &mut model {
+            Some(model) => (
+                Subject::Before,
+                self.trainer.judge_other(model, &self.copies)?,
+            ),
+            None => (
+                Subject::Untrained,
+                self.trainer.judge_label_free(&self.copies)?,
+            ),
+        };
+        self.tell_label_free(subject, figures, clock)
     }
 
-    fn judge_the_floors_by_labels(&mut self) -> Result<(), TrainError> {
-        if !self.floors.is_empty() {
-            let floors = std::mem::take(&mut self.floors).into_iter();
-            return floors.map(Event::Evaluated).try_for_each(|e| self.tell(e));
+    fn judge_the_floors_by_labels(
+        &mut self,
+        model: Option<&mut Network>,
+    ) -> Result<(), TrainError> {
+        let mut floors = std::mem::take(&mut self.beginning.floors);
+        if floors.is_empty() {
+            floors = floors::all(&mut self.trainer, model, self.examiner)?;
         }
-        if let Some(raw_pixels) = floors::raw_pixels(self.examiner)? {
-            self.tell(Event::Evaluated(raw_pixels))?;
-        }
-        if let Some(untrained) = floors::untrained(&mut self.trainer, self.examiner)? {
-            self.tell(Event::Evaluated(untrained))?;
-        }
-        Ok(())
+        let mut floors = floors.into_iter().map(Event::Evaluated);
+        floors.try_for_each(|e| self.tell(e))
     }
 
     fn begin_round(&mut self) -> Result<(), TrainError> {
@@ -507,6 +532,7 @@ impl<'a> Run<'a> {
             rounds: config.training.rounds,
             epochs: config.training.epochs,
             seed: config.seed,
+            from: config.training.from,
             resumed: self.resumed.then_some(self.standing.position),
         }
     }
@@ -563,6 +589,21 @@ impl<'a> Run<'a> {
         clock: Instant,
     ) -> Result<(), TrainError> {
         self.tell(Event::LabelFree(label_free(subject, figures, clock)))
+    }
+}
+
+/// Gives a trainer what the model has learnt that its run is to begin from, if there is one: no other than that.
+fn begin_from(
+    model: Option<&Pretrained>,
+    config: &RunConfig,
+    trainer: &mut Trainer,
+) -> Result<(), TrainError> {
+    match (model, &config.training.from) {
+        (Some(model), _) => trainer.begin_from(model),
+        (None, Some(from)) => Err(TrainError::NoModel {
+            model: from.clone(),
+        }),
+        (None, None) => Ok(()),
     }
 }
 

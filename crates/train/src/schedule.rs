@@ -7,11 +7,14 @@ use crate::{Position, ScheduleChoice, TrainingConfig};
 const WARM_UP: f64 = 0.1;
 
 impl TrainingConfig {
-    /// Sets the epochs of a round, and shortens a warm-up that would take more than a tenth of its schedule then.
+    /// Sets the epochs of a round, and shortens a warm-up that would take more than a tenth of its schedule then, and a time in which
+    /// a model is frozen to the end.
     pub fn set_epochs(&mut self, epochs: usize) {
         self.epochs = epochs;
         let (_, all) = self.place(Position::default());
         self.warm_up = self.warm_up.min(WARM_UP * all as f64);
+        let whole_run = (self.rounds + 1) * epochs;
+        self.freeze_epochs = self.freeze_epochs.min(whole_run - 1);
     }
 
     /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's first step.

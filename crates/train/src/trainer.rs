@@ -13,8 +13,8 @@ use anchorhood_random::{Draws, Stream as Purpose};
 use crate::batch_source::{PictureBatches, Placement};
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
 use crate::{
-    Accuracy, Examiner, Position, RunConfig, Standing, TrainError, TrainingSet, VERSION,
-    build_unlabelled,
+    Accuracy, Examiner, Position, Pretrained, RunConfig, Standing, TrainError, TrainingSet,
+    VERSION, build_unlabelled, pretrained,
 };
 
 /// A method, its stream and its batches.
@@ -24,6 +24,10 @@ pub struct Trainer {
     set: TrainingSet,
     method: Box<dyn Method>,
     stream: Stream,
+    /// Mean and deviation that pictures are normalised by.
+    seen: ([f32; 3], [f32; 3]),
+    /// Whether what the encoder has from a model stays as it is.
+    frozen: bool,
     source: Option<BatchSource>,
     /// The epoch whose order the stream has, and the batch it goes on with.
     at: Option<(usize, usize)>,
@@ -48,12 +52,20 @@ impl Trainer {
             device: device.clone(),
             config: config.clone(),
             stream: device.stream()?,
+            seen: config.data.normalisation().unwrap_or((set.mean, set.std)),
+            frozen: false,
             source: None,
             at: None,
             losses: vec![],
             set,
             method,
         })
+    }
+
+    /// Gives the method, at its beginning, what a model has learnt.
+    pub fn begin_from(&mut self, model: &Pretrained) -> Result<(), TrainError> {
+        model.check(&self.config)?;
+        model.load_into(&mut *self.method)
     }
 
     /// Pictures in a batch: the configured number, or all there are if fewer.
@@ -90,7 +102,16 @@ impl Trainer {
     /// What can be said of the features without labels.
     pub fn judge_label_free(&mut self, copies: &Copies) -> Result<LabelFree, TrainError> {
         let (network, _) = self.method.encoder();
-        Ok(copies.judge(network, self.set.mean, self.set.std)?)
+        Ok(copies.judge(network, self.seen.0, self.seen.1)?)
+    }
+
+    /// The same of another network's, which sees pictures as this one does.
+    pub(crate) fn judge_other(
+        &self,
+        network: &mut Network,
+        copies: &Copies,
+    ) -> Result<LabelFree, TrainError> {
+        Ok(copies.judge(network, self.seen.0, self.seen.1)?)
     }
 
     /// Prepares batches, wherever they are best made.
@@ -100,11 +121,12 @@ impl Trainer {
 
     /// The same, with a say in where.
     pub fn begin_at(&mut self, placement: Placement) -> Result<(), TrainError> {
+        let (mean, std) = self.seen;
         let feed = Feed {
             pictures: self.set.pictures.clone(),
             views: self.views()?,
-            mean: self.set.mean,
-            std: self.set.std,
+            mean,
+            std,
             seed: self.config.seed,
             batch: self.batch(),
         };
@@ -147,9 +169,9 @@ impl Trainer {
         round: usize,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<(), TrainError> {
-        let set = &self.set;
+        let (pictures, (mean, std)) = (&self.set.pictures, self.seen);
         let mut features = |network: &mut Network| {
-            anchorhood_evaluate::extract(network, &set.pictures, set.mean, set.std, &|_| {})
+            anchorhood_evaluate::extract(network, pictures, mean, std, &|_| {})
         };
         Ok(self.method.before_round(&mut Round {
             device: &self.device,
@@ -187,6 +209,7 @@ impl Trainer {
             return Ok(());
         }
         let (batches, n) = (self.batches(), self.set.pictures.len());
+        self.freeze(epoch < self.config.training.freeze_epochs)?;
         if at.batch == 0 {
             self.method.before_epoch(&self.device, epoch)?;
         }
@@ -208,6 +231,15 @@ impl Trainer {
             scalars: &scalars,
         };
         self.stream.begin_epoch(source, &epoch)?;
+        Ok(())
+    }
+
+    /// Which part learns follows from the epoch alone, so that a run that goes on in its midst has the same part learn.
+    fn freeze(&mut self, frozen: bool) -> Result<(), TrainError> {
+        if self.frozen != frozen {
+            pretrained::freeze(self.method.encoder().0, &self.config, frozen)?;
+            self.frozen = frozen;
+        }
         Ok(())
     }
 
@@ -259,8 +291,8 @@ impl Trainer {
             input: Some(InputForm {
                 version: InputForm::VERSION,
                 size: self.set.pictures.height(),
-                mean: self.set.mean,
-                std: self.set.std,
+                mean: self.seen.0,
+                std: self.seen.1,
             }),
             weights,
             slots,

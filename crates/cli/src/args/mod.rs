@@ -1,11 +1,12 @@
 //! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
 //! decided by the modules below: which run ([`resolve`]), which pictures ([`run_data`]), which model ([`model`]), which
-//! network ([`encoder`]), which device ([`device`]). The flags of a run's settings come from where settings are declared
+//! network ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags of a run's settings come from where settings are declared
 //! ([`setting`]).
 
 pub mod device;
 pub mod encoder;
 pub mod model;
+pub mod pretrained;
 pub mod resolve;
 pub mod run_data;
 pub mod setting;
@@ -72,6 +73,8 @@ pub enum Command {
     Reproduce(crate::commands::reproduce::ReproduceArgs),
     /// A page to walk through pictures, on this machine.
     Serve(Box<crate::commands::serve::ServeArgs>),
+    /// Which models there are, get one, see what one is.
+    Model(crate::commands::model::ModelCommandArgs),
     /// What this machine and this program offer.
     Info(InfoArgs),
     /// Measure the speed of one part.
@@ -91,6 +94,7 @@ Examples:
   anchorhood train cifar10:data --preset paper       the paper's settings (days on a CPU)
   anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
   anchorhood train ~/pictures --minutes 5            as many epochs as five minutes have
+  anchorhood train ~/pictures --from mine            fine-tune what a run has learnt, or weights.pth of a ResNet
   anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
   anchorhood train --resume mine                     go on with a run that was stopped
   anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved

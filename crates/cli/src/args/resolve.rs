@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::files::read_text_at_most;
-use anchorhood::train::{MethodChoice, Preset, RunConfig, RunDir, TrainError, model_path};
+use anchorhood::search::{KnownModel, fetched_model, models_folder};
+use anchorhood::train::{
+    MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, model_path,
+};
 
-use crate::args::{StartArgs, TrainArgs};
+use crate::args::{StartArgs, TrainArgs, pretrained};
 use crate::terminal::failure::Failure;
 
-/// What a `train` command comes to.
+/// What a `train` command comes to, and the model that it needs to begin.
+pub type Planned = (Plan, Option<Pretrained>);
+
+/// Which run.
 #[derive(Debug)]
 pub enum Plan {
     /// A new run.
@@ -18,16 +24,16 @@ pub enum Plan {
 }
 
 /// Resolves a `train` command.
-pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
+pub fn plan(args: &TrainArgs) -> Result<Planned, Failure> {
     let Some(resume) = &args.resume else {
         if let Some(data) = &args.moved {
             return Err(Failure::usage(format!(
                 "--data says where the pictures of a run lie that goes on (--resume); a new run takes them without it: `anchorhood train {data}`"
             )));
         }
-        let mut config = configuration(&args.start, None)?;
+        let (mut config, model) = new_configuration(&args.start, &args.runs)?;
         config.data.settle();
-        return Ok(Plan::New(Box::new(config)));
+        return Ok((Plan::New(Box::new(config)), model));
     };
     let name = match (resume.as_str(), &args.name) {
         ("", Some(name)) => Some(name.as_str()),
@@ -45,22 +51,43 @@ pub fn plan(args: &TrainArgs) -> Result<Plan, Failure> {
         None => latest_run(&args.runs)?,
     };
     let theirs = RunDir::config_of(&path)?;
-    let mut config = configuration(&args.start, Some(&theirs))?;
+    let mut config = configuration(&args.start, Some(&theirs), None)?;
     config.data.seen_from = theirs.data.seen_from.clone();
     let differences = theirs.differences(&config);
     if !differences.is_empty() {
         return Err(TrainError::OtherSettings { path, differences }.into());
     }
-    Ok(Plan::Resume(path, Box::new(config)))
+    let model = pretrained::of_resumed(&path, &config, &args.runs)?;
+    Ok((Plan::Resume(path, Box::new(config)), model))
+}
+
+/// The configuration asked for of a new run, and the model that it begins from.
+fn new_configuration(
+    args: &StartArgs,
+    runs: &Path,
+) -> Result<(RunConfig, Option<Pretrained>), Failure> {
+    let model = pretrained::of(
+        &begun_with(args, None, usual_method(args, None), None)?,
+        runs,
+    )?;
+    let config = configuration(args, None, model.as_ref())?;
+    if let Some(model) = &model {
+        model.check(&config)?;
+    }
+    Ok((config, model))
 }
 
 /// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
-fn configuration(args: &StartArgs, resumed: Option<&RunConfig>) -> Result<RunConfig, Failure> {
+fn configuration(
+    args: &StartArgs,
+    resumed: Option<&RunConfig>,
+    model: Option<&Pretrained>,
+) -> Result<RunConfig, Failure> {
     // Which method it is to be is known from file and flags; what it begins with is then its own.
-    let method = begun_with(args, resumed, usual_method(args, resumed))?
+    let method = begun_with(args, resumed, usual_method(args, resumed), model)?
         .method
         .name;
-    let mut config = begun_with(args, resumed, method)?;
+    let mut config = begun_with(args, resumed, method, model)?;
     if !method.remembers() {
         refuse_what_the_method_decides(args, method)?;
         // The pictures decided about the features when the run began; those of a new run will.
@@ -75,7 +102,12 @@ fn configuration(args: &StartArgs, resumed: Option<&RunConfig>) -> Result<RunCon
 
 /// The configuration asked for, by a method that neither file nor flags may change.
 pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunConfig, Failure> {
-    let mut config = begun_with(args, None, method)?;
+    let mut config = begun_with(args, None, method, None)?;
+    if let Some(from) = &config.training.from {
+        return Err(Failure::usage(format!(
+            "--from {from}: methods are compared from scratch; fine-tune by one of them with `anchorhood train --from {from} --method {method}`"
+        )));
+    }
     let named = config.method.name;
     if named != method {
         return Err(Failure::usage(format!(
@@ -90,16 +122,20 @@ pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunCon
     Ok(config)
 }
 
-/// What preset, file and flags come to for a method, unless they name another.
+/// What preset, the model that a run begins from, file and flags come to for a method, unless they name another.
 fn begun_with(
     args: &StartArgs,
     resumed: Option<&RunConfig>,
     method: MethodChoice,
+    model: Option<&Pretrained>,
 ) -> Result<RunConfig, Failure> {
     let mut config = match (resumed, args.preset, &args.config) {
         (Some(run), None, None) => run.clone(),
         _ => preset(args).config_for(&set(args, resumed), method),
     };
+    if let Some(model) = model {
+        config = model.begin(config);
+    }
     if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
         // The pictures decided about them when the run began.
         config.training.epochs = run.training.epochs;
@@ -111,6 +147,9 @@ fn begun_with(
         config.data.size = run.data.size; // so did they about this
     }
     args.settings.apply(&mut config)?;
+    if let Some(model) = model {
+        config.training.from = Some(model.name.clone()); // typed in one folder, found from any
+    }
     if let Some(set) = args.set() {
         config.data.set = set;
         config.data.seen_from = None; // typed here, whatever the file says
@@ -157,9 +196,23 @@ fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Res
 /// The file that is meant by a model: itself, or the checkpoint that is a run's model.
 pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
     let file = PathBuf::from(model);
-    match file.is_file() {
-        true => Ok(file),
-        false => model_of(&find_run(runs, model)?),
+    if file.is_file() {
+        return Ok(file);
+    }
+    match find_run(runs, model) {
+        Ok(run) => model_of(&run),
+        Err(no_run) => fetched(model)?.ok_or(no_run),
+    }
+}
+
+/// The file of a model that was fetched by this name (`anchorhood model fetch`), if it was.
+fn fetched(name: &str) -> Result<Option<PathBuf>, Failure> {
+    let file = models_folder().and_then(|folder| fetched_model(&folder, name));
+    match (&file, KnownModel::named(name)) {
+        (None, Some(_)) => Err(Failure::usage(format!(
+            "{name} is not on this machine yet; get it with `anchorhood model fetch {name}`"
+        ))),
+        (Some(_), _) | (None, None) => Ok(file),
     }
 }
 
@@ -231,7 +284,7 @@ mod tests {
         let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
             panic!("not train")
         };
-        configuration(&args.start, None)
+        configuration(&args.start, None, None)
     }
 
     #[test]
@@ -269,7 +322,7 @@ mod tests {
                 panic!("not train")
             };
             assert_eq!(
-                configuration(&args.start, Some(&run)).unwrap(),
+                configuration(&args.start, Some(&run), None).unwrap(),
                 run,
                 "{line}"
             );
@@ -290,7 +343,7 @@ mod tests {
                 panic!("not train")
             };
             assert_eq!(
-                configuration(&args.start, Some(&run)).unwrap(),
+                configuration(&args.start, Some(&run), None).unwrap(),
                 run,
                 "{line}"
             );

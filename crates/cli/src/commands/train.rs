@@ -9,8 +9,8 @@ use anchorhood::data::{self, Dataset, LoadOptions};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
-    Evaluated, Event, Outcome, Preset, RunConfig, RunDir, RunEnded, TimeBudget, check_data,
-    check_room_to_train, measure, model_path, train_judged,
+    Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
+    check_data, check_room_to_train, measure, model_path, train_with,
 };
 
 use crate::args::TrainArgs;
@@ -32,7 +32,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         _ => Style::Human,
     };
     let stop = stop_on_interrupt()?;
-    let mut plan = plan(args)?;
+    let (mut plan, model) = plan(args)?;
     let mut drawer = Drawer::new(style, stop.clone());
     let data = open(&plan, args.moved.as_deref(), &mut drawer)?;
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
@@ -45,6 +45,9 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
             config.data.size = Some(size); // whatever machine goes on with it
         }
         **config = config.fitted(&data)?;
+        if let Some(model) = &model {
+            drawer.note(&begins_from(model, config));
+        }
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
     let machine = config.machine.clone();
@@ -52,6 +55,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         args,
         began,
         plan,
+        model,
         data: &data,
         observer: &mut |event: &Event| drawer.event(event),
         stop: &stop,
@@ -109,22 +113,23 @@ struct Training<'a> {
     args: &'a TrainArgs,
     began: Instant,
     plan: Plan,
+    model: Option<Pretrained>,
     data: &'a Dataset,
     observer: &'a mut (dyn FnMut(&Event) + Send),
     stop: &'a AtomicBool,
 }
 
 impl Training<'_> {
-    /// The run's folder, and what was judged before there was one.
-    fn folder(&mut self, device: &Device) -> Result<(RunDir, Vec<Evaluated>), Failure> {
-        let (runs, mut floors) = (&self.args.runs, vec![]);
+    /// The run's folder, and what it begins with.
+    fn folder(&mut self, device: &Device) -> Result<(RunDir, Beginning), Failure> {
+        let (runs, mut beginning) = (&self.args.runs, Beginning::default());
         let dir = match &self.plan {
             Plan::New(config) => {
                 let mut config = config.clone();
                 check_data(&config, self.data)?;
                 check_room_to_train(device, &config, self.data)?;
                 if let Some(minutes) = self.args.minutes {
-                    (*config, floors) = self.within(minutes, &config, device)?;
+                    (*config, beginning) = self.within(minutes, &config, device)?;
                 }
                 match &self.args.name {
                     Some(name) => RunDir::create(runs, name, &config)?,
@@ -137,16 +142,17 @@ impl Training<'_> {
                 dir
             }
         };
-        Ok((dir, floors))
+        beginning.model = self.model.take();
+        Ok((dir, beginning))
     }
 
-    /// A configuration that ends within so many minutes, and its floors.
+    /// A configuration that ends within so many minutes, with its floors.
     fn within(
         &mut self,
         minutes: f64,
         config: &RunConfig,
         device: &Device,
-    ) -> Result<(RunConfig, Vec<Evaluated>), Failure> {
+    ) -> Result<(RunConfig, Beginning), Failure> {
         let budget = TimeBudget {
             seconds: 60.0 * minutes,
             since: self.began,
@@ -154,14 +160,19 @@ impl Training<'_> {
         };
         let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
         let scratch = runs.unwrap_or(Path::new("."));
-        let measured = measure(device, config, self.data, scratch, &budget)?;
+        let model = self.model.as_ref();
+        let measured = measure(device, config, self.data, model, scratch, &budget)?;
         let fitted = measured.fitted(&budget, |epochs| config.with_epochs(epochs))?;
         (self.observer)(&measured.event(&budget, config, &fitted));
-        Ok((fitted, measured.floors))
+        let beginning = Beginning {
+            floors: measured.floors,
+            model: None,
+        };
+        Ok((fitted, beginning))
     }
 
     fn on(mut self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
-        let (mut dir, floors) = self.folder(device)?;
+        let (mut dir, beginning) = self.folder(device)?;
         let mut follower = Follower::new(dir.path(), self.args.tensorboard);
         let observer = self.observer;
         let mut observer = |event: &Event| {
@@ -170,16 +181,30 @@ impl Training<'_> {
                 observer(&Event::Warning { message });
             }
         };
-        let outcome = train_judged(
+        let outcome = train_with(
             device,
             &mut dir,
             self.data,
-            floors,
+            beginning,
             &mut observer,
             self.stop,
         )?;
         Ok((dir.path().into(), outcome))
     }
+}
+
+/// What a run begins from, and how carefully.
+fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
+    let (network, size, t) = (&model.network, model.input.size, &config.training);
+    let frozen = match t.freeze_epochs {
+        0 => "all of it learns from the first step on".into(),
+        1 => "it stays as it is for 1 epoch while the heads settle".into(),
+        epochs => format!("it stays as it is for {epochs} epochs while the heads settle"),
+    };
+    format!(
+        "begins from {}: {} width {}, pictures of {size}×{size}; {frozen}; learning rate {}",
+        model.name, network.architecture, network.width, t.learning_rate
+    )
 }
 
 /// The first Ctrl-C asks training to save and end, the second ends the program.
@@ -247,7 +272,10 @@ fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> R
     let mut said: Vec<String> = verdict.into_iter().chain(summary.choice()).collect();
     said.push(headline(ended, &summary));
     said.push(whereabouts(args, run, ended.last.is_some()));
-    let text = format!("{}\n\n{}", summary.table(), said.join("\n"));
+    let mut parts = vec![summary.table()];
+    parts.extend(summary.before_and_after());
+    parts.push(said.join("\n"));
+    let text = parts.join("\n\n");
     if args.json {
         eprintln!("{text}");
         return Ok(());

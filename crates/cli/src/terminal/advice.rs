@@ -11,7 +11,7 @@ use anchorhood::report::ReportError;
 use anchorhood::reproduce::ReproduceError;
 use anchorhood::search::SearchError;
 use anchorhood::serve::ServeError;
-use anchorhood::train::{CheckpointError, TrainError};
+use anchorhood::train::{CheckpointError, Setting, TrainError};
 
 /// Below this, a temperature is a likelier reason of overflow than the learning rate; the published one is 0.1.
 const LOW_TEMPERATURE: f64 = 0.05;
@@ -104,6 +104,15 @@ fn written(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// What to do about a setting that the model of `--from` has decided.
+fn other_than_model(setting: &str) -> String {
+    match Setting::named(setting).and_then(|s| s.flag) {
+        Some(flag) => format!("leave --{} out, or train without --from", flag.long),
+        // By a file, or because the model has changed.
+        None => "give --from the model as it was, or start a new run".into(),
+    }
+}
+
 fn train(error: &TrainError) -> Option<String> {
     Some(match error {
         TrainError::TooManyNeighbours { .. } => "lower --neighbours".into(),
@@ -115,6 +124,8 @@ fn train(error: &TrainError) -> Option<String> {
             (needed / 6.0).ceil() / 10.0
         ),
         TrainError::NotSquare { .. } => "give --size".into(),
+        TrainError::OtherThanModel { setting, .. } => other_than_model(setting),
+        TrainError::NoModel { .. } => "put it back where it was, or start a new run".into(),
         TrainError::RunExists { name, .. } => {
             format!("go on with it by `--resume {name}`, or choose another --name")
         }
@@ -143,6 +154,7 @@ fn train(error: &TrainError) -> Option<String> {
         | TrainError::OtherSettings { .. }
         | TrainError::OtherPictures { .. }
         | TrainError::OneColour { .. }
+        | TrainError::LacksTensor { .. }
         | TrainError::Io { .. }
         | TrainError::Weights { .. } => return None,
     })

@@ -201,6 +201,7 @@ fn subject(of: Subject) -> String {
     match of {
         Subject::RawPixels => "raw pixels".into(),
         Subject::Untrained => "untrained network".into(),
+        Subject::Before => "the model before".into(),
         Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
     }
 }

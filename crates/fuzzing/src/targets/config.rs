@@ -49,8 +49,11 @@ fn typed(config: &RunConfig) -> RunConfig {
         set.expect("what is shown can be typed");
         assert_eq!(typed.get(setting.name).ok(), Some(text));
     }
-    // A folder called so cannot be typed, and nobody types it.
+    // A folder or a model called `none` cannot be typed, and nobody types it.
     typed.data.seen_from.clone_from(&config.data.seen_from);
+    let (to, from) = (&mut typed.training, &config.training);
+    to.from.clone_from(&from.from);
+    to.from_fingerprint.clone_from(&from.from_fingerprint);
     typed
 }
 
@@ -68,6 +71,8 @@ fn used(config: &RunConfig) {
         "{numbers}"
     );
     assert!(config.evaluation.knn().temperature > 0.0, "{numbers}");
+    let deviation = config.data.normalisation().map(|(_, std)| std);
+    assert!(deviation.is_none_or(|std| std.iter().all(|s| *s > 0.0)));
     assert!(method.passes().views >= 1 && config.machine.thread_count() >= 1);
     assert_eq!(method.projector().features, method.predictor().features);
     let curriculum = Curriculum::from(config.discovery.curriculum);
@@ -101,11 +106,12 @@ fn seeds() -> Vec<Vec<u8>> {
     let wide = "seed = 18446744073709551615\n[discovery]\nneighbours = 9223372036854775808\n";
     let wrong =
         "[training]\noptimiser = \"adam\"\nmilestones = []\n[network]\narchitecture = \"vgg\"\n";
+    let fine_tuned = "[training]\nfrom = \"base\"\nfreeze_epochs = 1\n[data]\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\n";
     let held_out = ["train:5", "train:x", "test", "tests"];
     let held_out =
         held_out.map(|on| format!("data.validate_on = {on}\n[data]\nvalidate_on = \"{on}\"\n"));
     let whole = recipes().into_iter().map(|config| config.to_toml());
-    let parts = [part, wide, wrong].map(String::from);
+    let parts = [part, wide, wrong, fine_tuned].map(String::from);
     let all = whole
         .chain(devices.map(device))
         .chain(held_out)

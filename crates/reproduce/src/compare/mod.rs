@@ -15,8 +15,8 @@ use anchorhood_data::{Dataset, LoadOptions};
 use anchorhood_engine::Device;
 use anchorhood_report::read_metrics;
 use anchorhood_train::{
-    Evaluated, Event, Outcome, RunConfig, RunDir, TimeBudget, TrainError, check_data,
-    check_room_to_train, measure, train_judged,
+    Beginning, Evaluated, Event, Outcome, RunConfig, RunDir, TimeBudget, TrainError, check_data,
+    check_room_to_train, measure, train_with,
 };
 use serde::{Deserialize, Serialize};
 
@@ -166,7 +166,11 @@ impl Comparison {
             }
         };
         let mut tell = |event: &Event| tell(Told::Event(event));
-        match train_judged(device, &mut dir, data, floors, &mut tell, stop)? {
+        let beginning = Beginning {
+            floors,
+            model: None,
+        };
+        match train_with(device, &mut dir, data, beginning, &mut tell, stop)? {
             Outcome::Finished(_) => Ok(()),
             Outcome::Stopped(_) => Err(ReproduceError::Stopped),
         }
@@ -193,7 +197,7 @@ impl Comparison {
                     since: Instant::now(),
                     afterwards: 0.0,
                 };
-                let measured = measure(device, config, data, &self.folder, &budget)?;
+                let measured = measure(device, config, data, None, &self.folder, &budget)?;
                 let fitted = measured.fitted(&budget, with)?;
                 tell(Told::Event(&measured.event(&budget, config, &fitted)));
                 Ok((fitted, measured.floors))

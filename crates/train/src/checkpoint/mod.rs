@@ -296,6 +296,9 @@ impl Checkpoint {
         }
         let near = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6);
         let same = |i: &InputForm| near(i.mean, set.mean) && near(i.std, set.std);
+        if self.config.data.normalisation().is_some() {
+            return Ok(()); // not the pictures' own
+        }
         if !self.input.as_ref().is_none_or(same) {
             return Err(wrong(format!(
                 "the pictures of {name} are as many as the checkpoint remembers, and not the same; give those it was trained on"

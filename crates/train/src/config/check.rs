@@ -34,6 +34,30 @@ impl RunConfig {
                 "needs a momentum above 0; set nesterov to false".into(),
             ));
         }
+        if t.freeze_epochs > 0 && t.freeze_epochs >= epochs {
+            return Err(setting(
+                "training.freeze_epochs",
+                format!(
+                    "{epochs} epochs in all leave none in which the model learns; give fewer, or more epochs"
+                ),
+            ));
+        }
+        if t.freeze_epochs > 0 && t.from.is_none() {
+            return Err(setting(
+                "training.freeze_epochs",
+                "only what a run begins from can be kept as it is; name that model, or set it to 0"
+                    .into(),
+            ));
+        }
+        for (name, values) in [("data.mean", &self.data.mean), ("data.std", &self.data.std)] {
+            let both = self.data.mean.len() == self.data.std.len();
+            if !both || !matches!(values.len(), 0 | 3) {
+                return Err(setting(
+                    name,
+                    "mean and std are three numbers each, or both are left out".into(),
+                ));
+            }
+        }
         if self.method.name.compares_views() && self.method.views < 2 {
             return Err(setting(
                 "method.views",
@@ -157,6 +181,17 @@ mod tests {
             ("data.held_out", "[data]\nheld_out = 1.0"),
             ("augmentation", "[augmentation]\nhue = 0.7"),
             ("method.views", "[method]\nname = \"byol\"\nviews = 1"),
+            ("training.freeze_epochs", "[training]\nfreeze_epochs = 1"),
+            (
+                "training.freeze_epochs",
+                "[training]\nfrom = \"base\"\nfreeze_epochs = 1000",
+            ),
+            ("data.mean", "[data]\nmean = [0.5]\nstd = [0.5]"),
+            ("data.mean", "[data]\nmean = [0.5, 0.5, 0.5]"),
+            (
+                "data.std",
+                "[data]\nmean = [0.5, 0.5, 0.5]\nstd = [0.5, 0.0, 0.5]",
+            ),
         ];
         for (name, text) in nonsense {
             let config = Preset::Quick.config("shapes").overlaid(text, "a test");

@@ -30,6 +30,17 @@ impl DataConfig {
     }
 }
 
+impl DataConfig {
+    /// Mean and standard deviation of each channel that pictures are normalised by, where they are not their own.
+    pub fn normalisation(&self) -> Option<([f32; 3], [f32; 3])> {
+        let three = |values: &[f64]| {
+            let three: Result<[f64; 3], _> = values.try_into();
+            Some(three.ok()?.map(|v| v as f32))
+        };
+        three(&self.mean).zip(three(&self.std))
+    }
+}
+
 impl RunConfig {
     /// View-epochs of the whole run: one view of every training picture, forwards and backwards, is one.
     pub fn view_epochs(&self) -> usize {

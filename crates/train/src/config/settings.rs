@@ -77,6 +77,10 @@ settings! {
         seen_from: Option<String> = None; [Any];
         /// Resize pictures to so many pixels a side.
         size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size");
+        /// Mean of each channel that pictures are normalised by; their own where there is none. That of a model a run begins from.
+        mean: Vec<f64> = vec![]; [Share], unwritten vec![];
+        /// Standard deviation of each channel, likewise.
+        std: Vec<f64> = vec![]; [Share, Positive], unwritten vec![];
         /// At most so many training pictures.
         limit: Option<usize> = None; [AtLeastOne], flag long("limit");
         /// At most so many test pictures.
@@ -118,6 +122,13 @@ settings! {
         rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
         /// Epochs in each round [default, quick: up to 100, the fewer pictures the more; 30 for shapes].
         epochs: usize = 200, quick 10, shapes 30; [AtLeastOne], flag long("epochs");
+        /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or torchvision's or timm's ResNet weights.
+        /// Network and size are its own; the learning rate is a tenth of the method's.
+        from: Option<String> = None; [Any], flag long("from").value("MODEL");
+        /// Which model that is: its fingerprint.
+        from_fingerprint: Option<String> = None; [Any];
+        /// Epochs in which only the heads learn and the model stays as it is [default: 1 with --from].
+        freeze_epochs: usize = 0; [Any], flag long("freeze-epochs").value("EPOCHS"), unwritten 0;
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
         batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");

@@ -9,7 +9,7 @@ use anchorhood::files::{Disk, FileSystem};
 use flate2::read::GzDecoder;
 
 use super::FetchArgs;
-use super::download::Download;
+use crate::commands::download::{Checksum, Download};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -60,9 +60,10 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
     let download = Download {
         url: &url,
         to: &to,
-        md5: expected_sum(args, archive),
+        sum: Checksum::Md5(expected_sum(args, archive)),
         pause: std::time::Duration::from_millis(args.pause),
         megabytes: archive.megabytes,
+        otherwise: "the file may have moved: look at the set's page, and try --mirror",
     };
     download.run()?;
     if archive.creates.is_some() {

@@ -1,7 +1,6 @@
 //! `anchorhood data`: get a data set, see whether it is whole, pack it.
 
 mod check;
-mod download;
 mod fetch;
 mod pack;
 

@@ -1,12 +1,14 @@
 //! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name only when its checksum is
 //! right.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anchorhood::files::{AppendFile, Disk, FileSystem, folder_of};
 use md5::{Digest, Md5};
+use ring::digest::{Context, SHA256};
 use ureq::Agent;
 use ureq::http::Response;
 
@@ -24,12 +26,66 @@ pub struct Download<'a> {
     pub url: &'a str,
     /// What it is to be called.
     pub to: &'a Path,
-    /// MD5 that its bytes must have, in hexadecimal.
-    pub md5: &'a str,
+    /// What its bytes must add up to.
+    pub sum: Checksum<'a>,
     /// Before the first repetition; twice as long before each next.
     pub pause: Duration,
     /// How long it is, roughly.
     pub megabytes: u32,
+    /// What to do where the server does not have it.
+    pub otherwise: &'a str,
+}
+
+/// What a file's bytes must add up to, in hexadecimal.
+#[derive(Clone, Copy, Debug)]
+pub enum Checksum<'a> {
+    /// As data sets are published.
+    Md5(&'a str),
+    /// All of it.
+    Sha256(&'a str),
+    /// Its first digits, which is all that is published.
+    Sha256Begins(&'a str),
+}
+
+impl Checksum<'_> {
+    /// What a file adds up to: all digits.
+    fn of(&self, path: &Path) -> io::Result<String> {
+        let bytes = Disk.map(path)?;
+        let chunks = bytes.chunks(1 << 20);
+        Ok(match self {
+            Checksum::Md5(_) => {
+                let mut hash = Md5::new();
+                chunks.for_each(|chunk| hash.update(chunk));
+                hexadecimal(&hash.finalize())
+            }
+            Checksum::Sha256(_) | Checksum::Sha256Begins(_) => {
+                let mut hash = Context::new(&SHA256);
+                chunks.for_each(|chunk| hash.update(chunk));
+                hexadecimal(hash.finish().as_ref())
+            }
+        })
+    }
+
+    fn is(&self, sum: &str) -> bool {
+        match self {
+            Checksum::Md5(whole) | Checksum::Sha256(whole) => sum == *whole,
+            Checksum::Sha256Begins(first) => sum.starts_with(first),
+        }
+    }
+}
+
+impl fmt::Display for Checksum<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Checksum::Md5(sum) => write!(f, "the MD5 sum {sum}"),
+            Checksum::Sha256(sum) => write!(f, "the SHA-256 {sum}"),
+            Checksum::Sha256Begins(sum) => write!(f, "a SHA-256 that begins with {sum}"),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why an attempt ended.
@@ -75,8 +131,8 @@ impl Download<'_> {
             }
             return Err(failure);
         }
-        let mut sum = md5_of(&part).map_err(failed)?;
-        if sum != self.md5 && had > 0 {
+        let mut sum = self.sum.of(&part).map_err(failed)?;
+        if !self.sum.is(&sum) && had > 0 {
             // What was there before may have been of another file.
             eprintln!(
                 "{}: the checksum is wrong; once more from the start",
@@ -84,14 +140,14 @@ impl Download<'_> {
             );
             file.truncate(0).map_err(failed)?;
             self.fill(&mut file)?;
-            sum = md5_of(&part).map_err(failed)?;
+            sum = self.sum.of(&part).map_err(failed)?;
         }
-        if sum != self.md5 {
+        if !self.sum.is(&sum) {
             let _ = Disk.remove(&part); // of no use to anyone
             return Err(Failure::failed(format!(
-                "{}: expected the MD5 sum {}, found {sum}; what {} gave was thrown away",
+                "{}: expected {}, found {sum}; what {} gave was thrown away",
                 self.to.display(),
-                self.md5,
+                self.sum,
                 self.url
             )));
         }
@@ -103,14 +159,15 @@ impl Download<'_> {
     }
 
     fn check_old(&self) -> Result<(), Failure> {
-        let sum = md5_of(self.to).map_err(|e| self.failed(self.to, &e.to_string()))?;
-        if sum == self.md5 {
+        let sum = self.sum.of(self.to);
+        let sum = sum.map_err(|e| self.failed(self.to, &e.to_string()))?;
+        if self.sum.is(&sum) {
             eprintln!("{}: is there already", self.to.display());
             return Ok(());
         }
         let why = format!(
-            "is there already, but with the MD5 sum {sum} instead of {}; move it away to fetch it again",
-            self.md5
+            "is there already, but its bytes add up to {sum} where they should have {}; move it away to fetch it again",
+            self.sum
         );
         Err(self.failed(self.to, &why))
     }
@@ -155,8 +212,8 @@ impl Download<'_> {
             if vain >= ATTEMPTS {
                 return Err(Failure::failed(format!(
                     "{}: {why}; gave up after {ATTEMPTS} attempts. Is this machine online? The same command goes on where \
-                     it was, and --mirror takes another address",
-                    self.url
+                     it was; if that does not help, {}",
+                    self.url, self.otherwise
                 )));
             }
             bar.say(&format!("{name}: {why}; trying again"));
@@ -201,7 +258,7 @@ impl Download<'_> {
             status @ (408 | 425 | 429 | 500..=599) => {
                 return Err(Trouble::Passing(format!("the server answered {status}")));
             }
-            status => return Err(Trouble::Lasting(refusal(status))),
+            status => return Err(Trouble::Lasting(refusal(status, self.otherwise))),
         };
         let shown = total.unwrap_or(u64::from(self.megabytes) * 1_000_000);
         let mut body = response.body_mut().as_reader();
@@ -232,15 +289,13 @@ fn restart(file: &mut AppendFile, why: &str) -> Result<Trouble, Trouble> {
     Ok(Trouble::Passing(why.into()))
 }
 
-fn refusal(status: u16) -> String {
+fn refusal(status: u16, otherwise: &str) -> String {
     let meaning = match status {
         401 | 403 => " (not allowed)",
         404 | 410 => " (not there)",
         _ => "",
     };
-    format!(
-        "the server answered {status}{meaning}; the file may have moved: look at the set's page, and try --mirror"
-    )
+    format!("the server answered {status}{meaning}; {otherwise}")
 }
 
 fn trouble(error: ureq::Error) -> Trouble {
@@ -270,12 +325,4 @@ fn content_range<T>(response: &Response<T>) -> Option<(u64, Option<u64>)> {
         number => number.parse().ok()?,
     };
     Some((start, total.trim().parse().ok()))
-}
-
-fn md5_of(path: &Path) -> io::Result<String> {
-    let bytes = Disk.map(path)?;
-    let mut hash = Md5::new();
-    bytes.chunks(1 << 20).for_each(|chunk| hash.update(chunk));
-    let sum = hash.finalize();
-    Ok(sum.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -1,0 +1,66 @@
+//! Which model does a run begin from? What `--from` names is found as every other model is, and has the say about network, size and
+//! normalisation.
+
+use std::path::{Path, absolute};
+
+use anchorhood::search::Model;
+use anchorhood::train::{Pretrained, RunConfig};
+
+use crate::args::model::load_model;
+use crate::args::resolve::model_file;
+use crate::terminal::failure::Failure;
+
+/// The model that a configuration begins from, if it begins from one.
+pub fn of(config: &RunConfig, runs: &Path) -> Result<Option<Pretrained>, Failure> {
+    let from = config.training.from.as_deref();
+    from.map(|from| load(from, runs)).transpose()
+}
+
+/// The same for a run that goes on: needed where it has no checkpoint yet, and looked at otherwise.
+pub fn of_resumed(
+    run: &Path,
+    config: &RunConfig,
+    runs: &Path,
+) -> Result<Option<Pretrained>, Failure> {
+    let begun = anchorhood::train::model_path(run).is_file();
+    match of(config, runs) {
+        Ok(Some(model)) if begun => {
+            if config.training.from_fingerprint.as_deref() != Some(&model.fingerprint) {
+                eprintln!(
+                    "warning: {} is not the model any more that this run began from; the run goes on from its own checkpoint",
+                    model.name
+                );
+            }
+            Ok(None)
+        }
+        // It may be gone by now: what was learnt from it is in the checkpoint.
+        Err(_) if begun => Ok(None),
+        other => other,
+    }
+}
+
+/// The model that a name means: a run, a file, or what was fetched under it.
+pub fn named(name: &str, runs: &Path) -> Result<Model, Failure> {
+    load_model(&model_file(runs, name)?)
+}
+
+fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
+    if Path::new(from).extension().is_some_and(|e| e == "onnx") {
+        return Err(Failure::usage(format!(
+            "--from {from}: ONNX models are used as they are (`--model {from}`); training goes on from a run or checkpoint of this program, \
+             or from torchvision's or timm's ResNet weights"
+        )));
+    }
+    let model = named(from, runs)?;
+    let name = whereabouts(&model, from);
+    Ok(model.pretrained(name))
+}
+
+/// A file by its whole path, so that the run finds it from any folder; a name as it is.
+fn whereabouts(model: &Model, typed: &str) -> String {
+    let path = model.path();
+    match absolute(path) {
+        Ok(whole) if path.is_file() => whole.display().to_string(),
+        _ => typed.into(),
+    }
+}

@@ -1,0 +1,71 @@
+//! `anchorhood model list`.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::report::aligned;
+use anchorhood::search::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models};
+use serde_json::{Value, json};
+
+use super::{ListArgs, folder};
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &ListArgs) -> Result<(), Failure> {
+    let folder = folder()?;
+    let others = fetched_by_address(&folder);
+    if args.json {
+        let known: Vec<Value> = KNOWN_MODELS.iter().map(|k| object(k, &folder)).collect();
+        let all = json!({ "folder": folder, "models": known, "others": others });
+        return output::line(&all.to_string());
+    }
+    let header = ["", "network", "MB", "SHA-256", "licence", "here"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    rows.extend(KNOWN_MODELS.iter().map(|known| row(known, &folder)));
+    output::line(&aligned(&rows))?;
+    output::line(&format!(
+        "\nThe licence is that of torchvision's code. Its weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
+         may matter for what you do with them. They are published at {};\n\
+         `anchorhood model fetch NAME` keeps one in {}.",
+        KNOWN_MODELS[0].url.trim_end_matches(KNOWN_MODELS[0].file),
+        folder.display()
+    ))?;
+    let names: Vec<String> = others.iter().map(|p| p.display().to_string()).collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => output::line(&format!("Fetched by address: {}.", names.join(", "))),
+    }
+}
+
+/// Files that were fetched and have no published name.
+fn fetched_by_address(folder: &Path) -> Vec<PathBuf> {
+    let names = fetched_models(folder).into_iter();
+    let names = names.filter_map(|path| path.file_name().map(PathBuf::from));
+    let known = |name: &PathBuf| KNOWN_MODELS.iter().any(|k| name.as_os_str() == k.file);
+    names.filter(|name| !known(name)).collect()
+}
+
+fn row(known: &KnownModel, folder: &Path) -> Vec<String> {
+    let here = fetched_model(folder, known.name).is_some();
+    vec![
+        known.name.into(),
+        known.architecture.to_string(),
+        known.megabytes.to_string(),
+        format!("{}…", known.sha256),
+        known.licence.into(),
+        if here { "yes" } else { "no" }.into(),
+    ]
+}
+
+fn object(known: &KnownModel, folder: &Path) -> Value {
+    json!({
+        "name": known.name,
+        "network": known.architecture.name(),
+        "megabytes": known.megabytes,
+        "sha256_begins": known.sha256,
+        "licence": known.licence,
+        "about": known.about,
+        "url": known.url,
+        "file": fetched_model(folder, known.name),
+    })
+}

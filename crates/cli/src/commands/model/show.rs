@@ -1,0 +1,100 @@
+//! `anchorhood model show`: all that a file says of the model in it.
+
+use anchorhood::engine::Role;
+use anchorhood::files::Checked;
+use anchorhood::search::{KNOWN_MODELS, Model};
+use anchorhood::train::Checkpoint;
+use serde_json::{Map, Value, json};
+
+use super::ShowArgs;
+use crate::args::pretrained;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let model = pretrained::named(&args.model, &args.runs)?;
+    let facts = facts(&model);
+    if args.json {
+        return output::line(&Value::Object(facts).to_string());
+    }
+    let wide = facts.keys().map(String::len).max().unwrap_or(0);
+    let mut lines = facts.iter();
+    lines.try_for_each(|(name, value)| output::line(&format!("{name:<wide$}  {}", words(value))))
+}
+
+/// In the order in which they are read.
+fn facts(model: &Model) -> Map<String, Value> {
+    let (network, input, graph) = (model.network(), model.input(), model.graph());
+    let last = graph.node(graph.output_node());
+    let judged = graph.node(last.inputs.first().copied().unwrap_or(graph.output_node()));
+    let trained = graph.parameters().iter().filter(|p| p.role == Role::Weight);
+    let weights: usize = trained.map(|p| p.len()).sum();
+    let checked = match model.checked() {
+        Checked::Verified => "yes",
+        Checked::CannotBeChecked => "no: the file carries no checksum of its own",
+    };
+    let facts = [
+        ("file", json!(model.path())),
+        ("source", json!(source(model))),
+        ("network", json!(network.architecture.name())),
+        ("width", json!(network.width)),
+        ("stem", json!(network.stem.to_string())),
+        ("size", json!(input.size)),
+        ("mean", json!(input.mean)),
+        ("std", json!(input.std)),
+        ("layer", json!(judged.name)),
+        ("features", json!(last.shape.len())),
+        ("parameters", json!(weights)),
+        ("fingerprint", json!(model.fingerprint())),
+        ("checked", json!(checked)),
+    ];
+    let own = Checkpoint::load(model.path()).ok().into_iter();
+    let facts = facts.into_iter().chain(own.flat_map(|c| of_run(&c)));
+    facts.map(|(name, value)| (name.into(), value)).collect()
+}
+
+/// How it was trained, where that was here.
+fn of_run(checkpoint: &Checkpoint) -> Vec<(&'static str, Value)> {
+    let (config, at) = (&checkpoint.config, checkpoint.standing.position);
+    let training = &config.training;
+    let standing = match at.round > training.rounds {
+        true => "trained to the end".into(),
+        false => format!("up to {at}"),
+    };
+    let mut facts = vec![
+        ("method", json!(checkpoint.method)),
+        ("data", json!(config.data.set)),
+        ("pictures", json!(checkpoint.standing.pictures)),
+        ("rounds", json!(training.rounds + 1)),
+        ("epochs", json!(training.epochs)),
+        ("batch", json!(training.batch)),
+        ("learning_rate", json!(training.learning_rate)),
+        ("seed", json!(config.seed)),
+        ("standing", json!(standing)),
+    ];
+    facts.extend(training.from.as_ref().map(|from| ("from", json!(from))));
+    facts
+}
+
+/// Whose weights they are.
+fn source(model: &Model) -> String {
+    let name = model.path().file_name();
+    let known = KNOWN_MODELS
+        .iter()
+        .find(|k| name.is_some_and(|n| n == k.file));
+    match known {
+        Some(known) => format!("{} ({})", known.about, known.licence),
+        None if Checkpoint::load(model.path()).is_ok() => "a checkpoint of this program".into(),
+        None => "another program's weights".into(),
+    }
+}
+
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Null => "–".into(),
+        Value::Number(_) | Value::Bool(_) | Value::Object(_) => value.to_string(),
+    }
+}

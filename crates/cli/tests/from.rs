@@ -1,0 +1,157 @@
+//! `anchorhood train --from` as a user has it: before and after in one table, the same bits wherever it was stopped, and what does
+//! not fit is refused in a sentence.
+
+mod common;
+
+use std::fs;
+
+use anchorhood::train::RunDir;
+use common::{Sandbox, bits, losses, train_args};
+
+/// A run `a` to begin from, of 16×16 pictures and width 2.
+fn begun() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let args = ["--name", "a", "--quiet", "--method", "simclr"];
+    sandbox.run(&args_without(&args, "--features")).succeeded();
+    sandbox
+}
+
+/// `train` with tiny settings, but for one.
+fn args_without(more: &[&str], without: &str) -> Vec<String> {
+    let mut args = train_args(more);
+    if let Some(at) = args.iter().position(|a| a == without) {
+        args.drain(at..at + 2);
+    }
+    args
+}
+
+#[test]
+fn before_and_after_are_told_and_kept() {
+    let sandbox = begun();
+    let args = [
+        "--from",
+        "a",
+        "--name",
+        "b",
+        "--epochs",
+        "2",
+        "--evaluate-every",
+        "1",
+    ];
+    let ran = sandbox.train(&args).succeeded();
+    assert!(ran.stderr.contains("begins from"), "{}", ran.stderr);
+    let table = ran.stdout;
+    for part in [
+        "without labels",
+        "\nraw pixels",
+        "\nbefore",
+        "\nafter",
+        "etter than before",
+    ] {
+        assert!(table.contains(part), "{part:?} is not in {table}");
+    }
+    let metrics = fs::read_to_string(sandbox.path("runs/b/metrics.jsonl")).unwrap();
+    assert_eq!(
+        metrics.matches("\"of\":\"before\"").count(),
+        2,
+        "by labels and without"
+    );
+    let page = fs::read_to_string(sandbox.path("runs/b/report.html")).unwrap();
+    assert!(page.contains("Before and after") && page.contains("<td>before</td>"));
+    let config = RunDir::config_of(&sandbox.path("runs/b")).unwrap();
+    assert_eq!(config.training.freeze_epochs, 1);
+    assert!((config.training.learning_rate - 0.003).abs() < 1e-9);
+    // The same again, from the file alone.
+    let again = [
+        "train",
+        "--config",
+        "runs/b/config.toml",
+        "--name",
+        "c",
+        "--quiet",
+    ];
+    sandbox.run(&again).succeeded();
+    let of = |run: &str| losses(&sandbox.path(&format!("runs/{run}")));
+    assert_eq!(of("b"), of("c"));
+    sandbox.run(&["evaluate", "b"]).succeeded();
+    sandbox.run(&["report", "b"]).succeeded();
+}
+
+/// A run that has no checkpoint yet takes the model again, if it is the same; one that has does not need it.
+#[test]
+fn it_goes_on_without_its_model_but_never_begins_from_another() {
+    let sandbox = begun();
+    sandbox
+        .train(&["--from", "a", "--name", "b", "--quiet"])
+        .succeeded();
+    let expected = bits(&sandbox.path("runs/b/checkpoints/last.safetensors"));
+    let begin_anew = || {
+        fs::remove_dir_all(sandbox.path("runs/b/checkpoints")).unwrap();
+        fs::remove_file(sandbox.path("runs/b/metrics.jsonl")).unwrap();
+    };
+    begin_anew();
+    sandbox
+        .run(&["train", "--resume", "b", "--quiet"])
+        .succeeded();
+    assert!(bits(&sandbox.path("runs/b/checkpoints/last.safetensors")) == expected);
+    fs::rename(sandbox.path("runs/a"), sandbox.path("runs/old")).unwrap();
+    sandbox
+        .run(&["train", "--resume", "b", "--quiet"])
+        .succeeded();
+    begin_anew();
+    sandbox
+        .run(&["train", "--resume", "b"])
+        .failed(2, &["last.safetensors"]);
+    let args = [
+        "--name", "a", "--quiet", "--method", "simclr", "--seed", "9",
+    ];
+    sandbox.run(&args_without(&args, "--features")).succeeded();
+    sandbox
+        .run(&["train", "--resume", "b"])
+        .failed(2, &["training.from_fingerprint", "the model as it was"]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let sandbox = begun();
+    let refused = |more: &[&str], parts: &[&str]| {
+        let args = [&["--from", "a", "--name", "x"], more].concat();
+        sandbox.train(&args).failed(2, parts);
+        assert!(!sandbox.path("runs/x").exists(), "nothing is left behind");
+    };
+    refused(
+        &["--width", "8"],
+        &["network.width: 8", "has 2", "leave --width out"],
+    );
+    refused(
+        &["--network", "resnet34"],
+        &["network.architecture", "resnet18", "--network"],
+    );
+    refused(&["--size", "32"], &["data.size", "has 16"]);
+    refused(&["--stem", "auto"], &["network.stem"]);
+    refused(&["--freeze-epochs", "2"], &["training.freeze_epochs"]);
+    fs::write(sandbox.path("no.pth"), "no model").unwrap();
+    fs::write(sandbox.path("no.onnx"), "no model").unwrap();
+    for (from, code, part) in [
+        ("no.pth", 1, "no.pth"),
+        ("no.onnx", 2, "used as they are"),
+        ("nothing", 2, "no run called `nothing`"),
+    ] {
+        let ran = sandbox.train(&["--from", from, "--name", "x"]);
+        ran.failed(code, &[part]);
+        assert!(!sandbox.path("runs/x").exists(), "nothing is left behind");
+    }
+    let alone = sandbox.train(&["--freeze-epochs", "1", "--name", "x"]);
+    alone.failed(2, &["training.freeze_epochs", "name that model"]);
+    let compare = [
+        "compare",
+        "--from",
+        "a",
+        "--methods",
+        "and,simclr",
+        "--minutes",
+        "1",
+    ];
+    let ran = sandbox.run(&compare);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
