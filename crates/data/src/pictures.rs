@@ -3,6 +3,7 @@
 //! `Pictures` never carries labels: training takes `Pictures`, only evaluation takes `Labels`. Where the bytes are, in
 //! memory, in a mapped file or still in picture files, is the business of [`Store`] and changes no result.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -26,6 +27,8 @@ pub struct Pictures {
     gathered: Arc<OnceLock<Vec<u8>>>,
     /// What crops are cut from, where it is more than the pictures.
     crops: Option<Arc<Crops>>,
+    /// The folder of the files they were read from.
+    folder: Option<Arc<Path>>,
 }
 
 impl Pictures {
@@ -59,7 +62,19 @@ impl Pictures {
             chosen: None,
             gathered: Arc::default(),
             crops: None,
+            folder: None,
         }
+    }
+
+    /// Read from files under this folder.
+    pub(crate) fn from_folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// What the names of the files are relative to, where each picture was read from a file of its own or of an archive.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// With what crops are cut from, for every picture of the store. They are squares.

@@ -104,6 +104,13 @@ pub(crate) fn find(path: &Path) -> Option<(PathBuf, Member)> {
     Some((archive.into(), members[at.ok()?].clone()))
 }
 
+/// Where the bytes of a picture in an archive lie: the archive's file, the first byte, and how many there are. None where the path
+/// goes through no archive, or to no picture of it.
+pub fn archived_picture(path: &Path) -> Option<(PathBuf, u64, u64)> {
+    let (archive, member) = find(path)?;
+    Some((archive, member.start, member.length))
+}
+
 /// The bytes of a member of an archive that has at most `most` of them.
 pub(crate) fn read(archive: &Path, member: &Member, most: u64) -> Result<Vec<u8>> {
     if member.length > most {
@@ -167,6 +174,9 @@ pub(crate) mod tests {
         assert_eq!(bytes(&long).unwrap(), b"long");
         assert!(bytes("3.jpg").is_none() && bytes(".hidden.jpg").is_none());
         assert_eq!(about(&path.join("b/2.jpg")).unwrap().0, 3);
+        let (whole, start, length) = archived_picture(&path.join("b/2.jpg")).unwrap();
+        let bytes = std::fs::read(whole).unwrap();
+        assert_eq!(&bytes[start as usize..][..length as usize], b"two");
         let (archive, member) = find(&path.join("1.jpg")).unwrap();
         assert!(read(&archive, &member, 3).is_err(), "more than may be");
     }

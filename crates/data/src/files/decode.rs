@@ -133,6 +133,19 @@ impl Picture {
         self.shrunk([size, size], out)
     }
 
+    /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most `longest` pixels and never more than
+    /// were read.
+    pub fn fitted(&self, longest: usize) -> Result<([usize; 2], Vec<u8>), String> {
+        let [height, width] = self.height_and_width().map(f64::from);
+        let scale =
+            (longest.max(1) as f64 / height.max(width)).min(1.0 / f64::from(self.shrunk_by));
+        let pixels = |side: f64| (side * scale).round().max(1.0) as usize;
+        let to = [pixels(height), pixels(width)];
+        let mut out = vec![0; to[0] * to[1] * 3];
+        self.shrunk(to, &mut out)?;
+        Ok((to, out))
+    }
+
     /// Fills `out` with so many rows and columns of the largest part around the centre that has this shape, the right way up.
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
         let extent = |pixels: u32, whole: u32| Extent {

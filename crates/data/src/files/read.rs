@@ -227,7 +227,8 @@ impl Reader<'_> {
         let (part, sums) = part.without(results, skipped);
         let pictures = Pictures::new(self.size, self.size, pixels)?;
         let crops = self.crops.then_some(Crops::Slots(slots));
-        Ok((part.split(pictures.with_crops(crops)), sums))
+        let pictures = pictures.with_crops(crops).from_folder(self.root);
+        Ok((part.split(pictures), sums))
     }
 
     fn on_demand(&self, part: Part, skipped: &mut Skipped) -> (Split, Sums) {
@@ -252,7 +253,8 @@ impl Reader<'_> {
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         let crops = self.crops.then_some(Crops::OnDemand);
-        (part.split(pictures.with_crops(crops)), sums)
+        let pictures = pictures.with_crops(crops).from_folder(self.root);
+        (part.split(pictures), sums)
     }
 
     /// The square of a file, and what crops are cut from, where there is a slot for it.
