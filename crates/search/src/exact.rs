@@ -22,12 +22,24 @@ pub struct Hit {
 /// The `k` rows of `vectors` (rows of `dim` values) most similar to `query`, most similar first; of equal ones the lower
 /// index first. Fewer where there are fewer.
 pub fn nearest(vectors: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<Hit> {
+    nearest_where(vectors, dim, query, k, |_| true)
+}
+
+/// The same among the rows that are wanted alone.
+pub(crate) fn nearest_where(
+    vectors: &[f32],
+    dim: usize,
+    query: &[f32],
+    k: usize,
+    wanted: impl Fn(usize) -> bool + Sync,
+) -> Vec<Hit> {
     assert_eq!(query.len(), dim, "values of the query");
     let blocks = vectors.par_chunks(BLOCK * dim).enumerate();
     let best = blocks.map(|(block, rows)| {
         let mut similarities = vec![0.0; rows.len() / dim];
         dot_products(rows, dim, query, &mut similarities);
         let hits = (block * BLOCK..).zip(similarities);
+        let hits = hits.filter(|(index, _)| wanted(*index));
         best_of(hits.map(|(index, similarity)| Hit { index, similarity }), k)
     });
     let all: Vec<Vec<Hit>> = best.collect();
@@ -129,5 +141,8 @@ mod tests {
         let indices: Vec<usize> = hits.iter().map(|h| h.index).collect();
         assert_eq!(indices, [0, 2, 4, 1]);
         assert!(nearest(&vectors, 1, &[1.0], 0).is_empty());
+        let odd = nearest_where(&vectors, 1, &[1.0], 4, |i| i != 0);
+        let indices: Vec<usize> = odd.iter().map(|h| h.index).collect();
+        assert_eq!(indices, [2, 4, 1]);
     }
 }

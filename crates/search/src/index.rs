@@ -12,6 +12,7 @@ use anchorhood_engine::Device;
 use anchorhood_files::{Checked, Disk, FileSystem};
 use anchorhood_train::InputForm;
 
+use crate::exact::nearest_where;
 use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
 
 pub use stored::StoredVectors;
@@ -248,6 +249,19 @@ impl PictureIndex {
             Some((lists, _)) => lists.nearest(vectors, dim, &query, k, lists.default_probes()),
             None => nearest(vectors, dim, &query, k),
         })
+    }
+
+    /// The same among the pictures that are wanted alone, with all looked at, in any index.
+    pub fn nearest_where(
+        &self,
+        vector: &[f32],
+        k: usize,
+        wanted: impl Fn(usize) -> bool + Sync,
+    ) -> Result<Vec<Hit>, SearchError> {
+        let mut query = vec![];
+        extend_unit(&mut query, vector);
+        let (vectors, dim) = (self.vectors()?, self.parts.dim);
+        Ok(nearest_where(vectors, dim, &query, k, wanted))
     }
 
     /// The same with all looked at, in any index.
