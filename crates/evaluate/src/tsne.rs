@@ -150,33 +150,85 @@ fn spread(places: &[[f32; 2]]) -> f32 {
     places.iter().flatten().fold(0.0, |a, v| a.max(v.abs()))
 }
 
-/// Into the unit square; the farthest hundredth of the points sit on its edge, lest they squeeze the rest.
+/// Into the unit square.
 fn fitted(mut places: Vec<[f32; 2]>) -> Vec<[f32; 2]> {
     for axis in 0..2 {
-        let mut values: Vec<f32> = places
-            .iter()
-            .map(|p| p[axis])
-            .filter(|v| v.is_finite())
-            .collect();
-        values.par_sort_unstable_by(f32::total_cmp);
-        let at = |share: f64| values.get((share * values.len() as f64) as usize).copied();
-        let (low, high) = (at(0.005).unwrap_or(0.0), at(0.995).unwrap_or(1.0));
-        let high = if values.len() < 200 {
-            values.last().copied().unwrap_or(1.0)
-        } else {
-            high
-        };
-        let range = (high - low).max(1e-12);
+        let line = Line::of(places.iter().map(|p| p[axis]));
         for place in &mut places {
-            let v = (place[axis] - low) / range;
-            place[axis] = if v.is_finite() {
-                v.clamp(0.0, 1.0)
-            } else {
-                0.5
-            };
+            place[axis] = line.place(place[axis]);
         }
     }
     places
+}
+
+/// Where values lie along one side of the square: all but the farthest hundredth as they are, unless these are far, lest they
+/// squeeze the rest. Those are then drawn in, and keep their order.
+struct Line {
+    low: f32,
+    range: f32,
+    /// The share of the side beyond `low` and beyond `low + range`.
+    margins: [Margin; 2],
+}
+
+#[derive(Clone, Copy)]
+struct Margin {
+    share: f32,
+    /// How far the farthest lies, in ranges.
+    reach: f32,
+}
+
+impl Line {
+    /// Of the side, for what is far on one end.
+    const WIDEST: f32 = 0.12;
+
+    fn of(values: impl Iterator<Item = f32>) -> Line {
+        let mut values: Vec<f32> = values.filter(|v| v.is_finite()).collect();
+        values.par_sort_unstable_by(f32::total_cmp);
+        let last = values.len().saturating_sub(1);
+        let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
+        let outer = if values.len() < 200 { 0 } else { last / 200 };
+        let (low, high) = (at(outer), at(last - outer));
+        let range = (high - low).max(1e-12);
+        let margin = |reach: f32| Margin {
+            share: reach.min(Line::WIDEST),
+            reach,
+        };
+        let margins = [
+            margin((low - at(0)) / range),
+            margin((at(last) - high) / range),
+        ];
+        Line {
+            low,
+            range,
+            margins,
+        }
+    }
+
+    fn place(&self, value: f32) -> f32 {
+        if !value.is_finite() {
+            return 0.5;
+        }
+        let [before, after] = self.margins;
+        let v = (value - self.low) / self.range;
+        let v = match v {
+            v if v < 0.0 => -before.drawn_in(-v),
+            v if v > 1.0 => 1.0 + after.drawn_in(v - 1.0),
+            v => v,
+        };
+        let whole = before.share + 1.0 + after.share;
+        ((v + before.share) / whole).clamp(0.0, 1.0)
+    }
+}
+
+impl Margin {
+    /// How far something lies into the margin that lies `far` beyond it: as far, where there is room.
+    fn drawn_in(self, far: f32) -> f32 {
+        match self.reach <= self.share {
+            true => far,
+            // Steep at first, flat at its end, where the farthest lies.
+            false => self.share * (far / self.reach).sqrt(),
+        }
+    }
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -217,6 +269,24 @@ mod tests {
             let right = (0..2 * each).filter(|i| nearest(*i) % 2 == i % 2).count();
             assert!(right as f64 > 1.9 * each as f64, "{right} of {}", 2 * each);
         }
+    }
+
+    #[test]
+    fn the_farthest_keep_their_places_or_at_least_their_order() {
+        // A square of 40×40, and a line that leads out of it.
+        let inside = (0..1600).map(|i| [(i % 40) as f32, (i / 40) as f32]);
+        let near: Vec<[f32; 2]> = inside.clone().chain([[41.0, 20.0], [42.0, 20.0]]).collect();
+        let placed = fitted(near);
+        let x = |i: usize| placed[i][0];
+        let step = x(1) - x(0);
+        assert!((x(1601) - x(1600) - step).abs() < 1e-4 && x(1601) == 1.0);
+        let far = [[60.0, 20.0], [500.0, 20.0], [4000.0, 20.0]];
+        let placed = fitted(inside.chain(far).collect());
+        let x = |i: usize| placed[i][0];
+        assert!(x(39) < x(1600) && x(1600) < x(1601) && x(1601) < x(1602));
+        assert!(x(39) - x(0) > 0.85, "the rest is not squeezed");
+        assert!(placed.iter().flatten().all(|v| (0.0..=1.0).contains(v)));
+        assert_eq!(fitted(vec![[f32::NAN, 1.0]; 3]), vec![[0.5, 0.0]; 3]);
     }
 
     #[test]
