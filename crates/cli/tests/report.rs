@@ -58,15 +58,29 @@ fn a_page_without_its_pictures_says_why() {
     assert!(page(()).contains("Surest"));
     assert!(!page(()).contains("kNN accuracy"), "there are no labels");
     fs::rename(sandbox.path("pictures"), sandbox.path("moved")).unwrap();
-    let ran = sandbox.run(&["report", "b"]).succeeded();
-    ran.says(&["will show no pictures", "pictures"]);
+    // A page with pictures is not replaced by one without.
+    let before = page(());
+    let kept = [
+        "no pictures can be shown, because",
+        "report.html: a fuller page is there",
+        "without the pictures",
+        "--data",
+        "--overwrite",
+    ];
+    sandbox.run(&["report", "b"]).failed(1, &kept);
+    assert_eq!(page(()), before);
+    sandbox.run(&["report", "b", "--overwrite"]).succeeded();
     assert!(page(()).contains("The training pictures are not shown"));
     assert!(!page(()).contains("Surest"));
+    // A poorer one is replaced by one as poor, and by a fuller one.
+    sandbox.run(&["report", "b"]).succeeded();
     let moved = ["report", "b", "--data", "moved"];
     sandbox.run(&moved).succeeded();
     assert!(page(()).contains("Surest"));
     fs::remove_file(sandbox.path("moved/0.png")).unwrap();
-    sandbox.run(&moved).succeeded();
+    sandbox.run(&moved).failed(1, &kept[1..]);
+    let overwrite = [&moved[..], &["--overwrite"]].concat();
+    sandbox.run(&overwrite).succeeded();
     assert!(page(()).contains("the run has seen 40 pictures, and the data set has 39 now"));
 }
 

@@ -76,16 +76,21 @@ fn hood(found: &Neighbourhoods, train: &Split, sprite: &Sprite, picture: u32) ->
     let title = format!("{}: entropy {entropy:.3}, {anchor}", name(train, picture));
     html.push_str(&tile(sprite, picture, "anchor", &title));
     for neighbour in shown_neighbours(found, picture) {
-        let judged = match &train.labels {
-            None => "",
-            Some(l) if l.get(picture as usize) == l.get(*neighbour as usize) => "right",
-            Some(_) => "wrong",
-        };
         let title = format!("{}, its neighbour", name(train, *neighbour));
-        html.push_str(&tile(sprite, *neighbour, judged, &title));
+        let framed = judged(train, picture, *neighbour);
+        html.push_str(&tile(sprite, *neighbour, framed, &title));
     }
     html.push_str("</div>");
     html
+}
+
+/// Whether a neighbour is of the picture's class, where there are classes: its frame.
+pub(crate) fn judged(train: &Split, picture: u32, neighbour: u32) -> &'static str {
+    match &train.labels {
+        None => "",
+        Some(l) if l.get(picture as usize) == l.get(neighbour as usize) => "right",
+        Some(_) => "wrong",
+    }
 }
 
 /// A picture in words: class and file, or its number.
@@ -106,7 +111,7 @@ pub(crate) fn name(train: &Split, picture: u32) -> String {
         .join(", ")
 }
 
-fn tile(sprite: &Sprite, picture: u32, class: &str, title: &str) -> String {
+pub(crate) fn tile(sprite: &Sprite, picture: u32, class: &str, title: &str) -> String {
     let place = sprite.place(picture).unwrap_or(0);
     let across = |i: usize, n: usize| match n {
         0 | 1 => 0.0,

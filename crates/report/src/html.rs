@@ -12,6 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::charts::write_charts;
+use crate::fullness::Fullness;
+use crate::lead::lead;
 use crate::sprite::Sprite;
 use crate::{
     ReportError, RoundNeighbourhoods, RunRecord, Summary, charts, duration, entropy_svg, gallery,
@@ -32,18 +34,26 @@ const REPORT_SCRIPT: &str = include_str!("page/report.js");
 /// The training pictures, or why they are not at hand.
 pub type TrainingPictures<'a> = Result<&'a Split, String>;
 
-/// Writes `report.html` into a run's folder, and its charts into `charts/`. Gives the page's path.
+/// Writes `report.html` into a run's folder, and its charts into `charts/`. Gives the page's path. A page that is there and shows more
+/// is kept, and the error says what it has, unless it may be overwritten.
 pub fn write_report(
     folder: &Path,
     record: &RunRecord,
     pictures: TrainingPictures,
+    overwrite: bool,
 ) -> Result<PathBuf, ReportError> {
     let page = report_html(record, pictures)?;
+    let path = folder.join("report.html");
+    if !overwrite && let Ok(before) = std::fs::read(&path) {
+        let before = Fullness::of(&String::from_utf8_lossy(&before));
+        if let Some(lost) = before.lost_in(&Fullness::of(&page)) {
+            return Err(ReportError::Poorer { path, lost });
+        }
+    }
     let beside = folder.join("charts");
     Disk.create_folders(&beside)
         .map_err(ReportError::io(&beside))?;
     write_charts(&beside, &Summary::of(&record.events), &record.rounds)?;
-    let path = folder.join("report.html");
     AtomicFile::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
     Ok(path)
 }
@@ -79,6 +89,12 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
         );
     }
     page.push_str(&summary.before_and_after_html());
+    if let (Some(memory), Ok(train)) = (&record.embedding, &pictures)
+        && !memory.is_empty()
+    {
+        page.push_str(&lead(memory, train)?);
+    }
+    page.push_str(&figures(&summary));
     page.push_str(&curves(&summary)?);
     page.push_str(&rounds_table(&summary));
     page.push_str(&neighbourhoods(
@@ -131,21 +147,47 @@ fn top(name: &str, summary: &Summary) -> String {
             "<p class=\"note\">This run has not ended: figures are as far as it came.</p>",
         );
     }
-    for sentence in summary
-        .verdict()
-        .map(|v| v.to_string())
-        .into_iter()
-        .chain(summary.choice())
-    {
-        let _ = write!(html, "<p class=\"verdict\">{}</p>", escape(&sentence));
+    html.push_str(&verdict(summary));
+    html.push_str("</header>");
+    html
+}
+
+/// Whether it was worth it, before all figures.
+fn verdict(summary: &Summary) -> String {
+    let mut html = String::new();
+    if let Some(verdict) = summary.verdict() {
+        let class = if verdict.better() { "better" } else { "not" };
+        let sentence = escape(&verdict.to_string());
+        let _ = write!(html, "<p class=\"verdict {class}\">{sentence}</p>");
     }
-    html.push_str("<div class=\"figures\">");
-    let mut figure = |value: String, what: String| {
+    if let Some(choice) = summary.choice() {
+        let _ = write!(html, "<p class=\"soft\">{}</p>", escape(&choice));
+    }
+    html
+}
+
+/// Figures in a row, at most; of more, rows are about as long.
+const IN_A_ROW: usize = 5;
+
+fn figures(summary: &Summary) -> String {
+    let all = all_figures(summary);
+    let rows = all.len().div_ceil(IN_A_ROW).max(1);
+    let columns = all.len().div_ceil(rows);
+    let mut html = format!("<h2>Figures</h2><div class=\"figures\" style=\"--columns:{columns}\">");
+    for (value, what) in all {
         let _ = write!(
             html,
             "<div class=\"figure\"><b>{value}</b><span>{what}</span></div>"
         );
-    };
+    }
+    html.push_str("</div>");
+    html
+}
+
+/// Each with what it is.
+fn all_figures(summary: &Summary) -> Vec<(String, String)> {
+    let mut all = vec![];
+    let mut figure = |value: String, what: String| all.push((value, what));
     let last = summary.evaluations.last().map(|e| e.accuracy);
     if let Some(last) = last {
         let what = format!("kNN top-1 after the last epoch, n = {}", grouped(last.n));
@@ -183,8 +225,7 @@ fn top(name: &str, summary: &Summary) -> String {
     if let Some(ended) = &summary.ended {
         figure(duration(ended.seconds), "in all".into());
     }
-    html.push_str("</div></header>");
-    html
+    all
 }
 
 fn curves(summary: &Summary) -> Result<String, ReportError> {
@@ -224,9 +265,9 @@ fn rounds_table(summary: &Summary) -> String {
     if labels {
         html.push_str("<th>kNN top-1</th><th>top-5</th>");
     }
-    html.push_str("<th>anchors</th>");
+    html.push_str("<th>an&shy;chors</th>");
     if labels {
-        html.push_str("<th>consistent</th>");
+        html.push_str("<th>con&shy;sist&shy;ent</th>");
     }
     html.push_str("<th>loss</th><th>time</th></tr>");
     let cell = |html: &mut String, value: Option<String>| {

@@ -7,7 +7,7 @@
 //! let run = Path::new("runs/shapes-1");
 //! let record = anchorhood_report::RunRecord::read(run)?;
 //! println!("{}", anchorhood_report::Summary::of(&record.events).table());
-//! anchorhood_report::write_report(run, &record, Err("they were not opened".into()))?;
+//! anchorhood_report::write_report(run, &record, Err("they were not opened".into()), false)?;
 //! # Ok::<(), anchorhood_report::ReportError>(())
 //! ```
 
@@ -19,8 +19,10 @@ mod bitmap;
 mod charts;
 mod comparison;
 mod curve;
+mod fullness;
 mod gallery;
 mod html;
+mod lead;
 mod metrics;
 mod record;
 mod sprite;

@@ -31,6 +31,14 @@ pub enum ReportError {
         /// How many there are.
         there: usize,
     },
+    /// A fuller page is there already.
+    #[error("{}: a fuller page is there, and is kept; the one made now would be without {lost}", .path.display())]
+    Poorer {
+        /// The page.
+        path: PathBuf,
+        /// What it has and the other has not.
+        lost: String,
+    },
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),

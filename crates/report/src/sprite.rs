@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anchorhood_data::{Pictures, encode_jpeg};
+use anchorhood_data::{Picture, Pictures, Split, encode_jpeg, picture_named};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use image::{RgbImage, imageops};
@@ -32,19 +32,34 @@ pub struct Sprite {
 impl Sprite {
     /// The pictures numbered so, each once, at most `largest` pixels a side.
     pub fn of(pictures: &Pictures, chosen: &[u32], largest: usize) -> Result<Sprite, ReportError> {
-        let mut unique: Vec<u32> = chosen.to_vec();
-        unique.sort_unstable();
-        unique.dedup();
+        let unique = unique(chosen);
         let largest = largest.min(LARGEST);
         let side = (pictures.height().div_ceil(BLOCK) * BLOCK).clamp(BLOCK, largest);
-        let columns = ((unique.len() as f64).sqrt().ceil() as usize).max(1);
-        let rows = unique.len().div_ceil(columns).max(1);
+        let tiles = unique.par_iter().map_init(Vec::new, |scratch, i| {
+            resized(stored(pictures, *i as usize, scratch), side)
+        });
+        Sprite::of_tiles(&unique, side, &tiles.collect::<Vec<_>>())
+    }
+
+    /// The same from the pictures' own files where these can be read, as large as the largest of them, up to `largest`.
+    pub fn of_files(train: &Split, chosen: &[u32], largest: usize) -> Result<Sprite, ReportError> {
+        let unique = unique(chosen);
         let tiles: Vec<RgbImage> = unique
             .par_iter()
             .map_init(Vec::new, |scratch, i| {
-                tile(pictures, *i as usize, side, scratch)
+                let i = *i as usize;
+                file(train, i, largest).unwrap_or_else(|| stored(&train.pictures, i, scratch))
             })
             .collect();
+        let most = tiles.iter().map(|t| t.width() as usize).max().unwrap_or(0);
+        let side = (most.div_ceil(BLOCK) * BLOCK).clamp(BLOCK, largest.next_multiple_of(BLOCK));
+        let tiles: Vec<RgbImage> = tiles.into_iter().map(|t| resized(t, side)).collect();
+        Sprite::of_tiles(&unique, side, &tiles)
+    }
+
+    fn of_tiles(unique: &[u32], side: usize, tiles: &[RgbImage]) -> Result<Sprite, ReportError> {
+        let columns = ((unique.len() as f64).sqrt().ceil() as usize).max(1);
+        let rows = unique.len().div_ceil(columns).max(1);
         let mut sheet = RgbImage::new((columns * side) as u32, (rows * side) as u32);
         for (place, tile) in tiles.iter().enumerate() {
             let (x, y) = (place % columns * side, place / columns * side);
@@ -72,14 +87,39 @@ impl Sprite {
     }
 }
 
-fn tile(pictures: &Pictures, i: usize, side: usize, scratch: &mut Vec<u8>) -> RgbImage {
+fn unique(chosen: &[u32]) -> Vec<u32> {
+    let mut unique = chosen.to_vec();
+    unique.sort_unstable();
+    unique.dedup();
+    unique
+}
+
+/// A picture as the data set has it.
+fn stored(pictures: &Pictures, i: usize, scratch: &mut Vec<u8>) -> RgbImage {
     let (width, height) = (pictures.width() as u32, pictures.height() as u32);
     let bytes = pictures.picture_in(i, scratch).to_vec();
+    RgbImage::from_raw(width, height, bytes).unwrap_or_else(|| RgbImage::new(width, height))
+}
+
+/// The square in the middle of a picture's file, `largest` pixels a side or as many as it has.
+fn file(train: &Split, i: usize, largest: usize) -> Option<RgbImage> {
+    let path = picture_named(train.pictures.folder()?, train.names.get(i)?);
+    let read = Picture::read_for(path, largest, |picture| {
+        let [height, width] = picture.height_and_width();
+        let side = largest.min(height.min(width) as usize);
+        let mut rgb = vec![0; side * side * 3];
+        picture.square(side, &mut rgb)?;
+        Ok((side as u32, rgb))
+    });
+    let (side, rgb) = read.ok()?;
+    RgbImage::from_raw(side, side, rgb)
+}
+
+fn resized(tile: RgbImage, side: usize) -> RgbImage {
     let side = side as u32;
-    match RgbImage::from_raw(width, height, bytes) {
-        Some(whole) if (width, height) == (side, side) => whole,
-        Some(whole) => imageops::resize(&whole, side, side, imageops::FilterType::Triangle),
-        None => RgbImage::new(side, side),
+    match tile.dimensions() == (side, side) {
+        true => tile,
+        false => imageops::resize(&tile, side, side, imageops::FilterType::Triangle),
     }
 }
 
@@ -99,6 +139,34 @@ mod tests {
             let place = sprite.place(i).unwrap() as u32;
             let pixel = sheet.get_pixel(place % 2 * 16 + 8, place / 2 * 16 + 8);
             assert!(pixel[0].abs_diff(i as u8 * 50) < 4, "{i}: {pixel:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_shown_larger_than_the_set_has_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..4u8 {
+            let picture = RgbImage::from_pixel(90, 60, image::Rgb([i * 60; 3]));
+            picture
+                .save(folder.path().join(format!("{i}.png")))
+                .unwrap();
+        }
+        let options = anchorhood_data::LoadOptions {
+            size: Some(16),
+            ..Default::default()
+        };
+        let place = folder.path().to_str().unwrap();
+        let train = anchorhood_data::open(place, &options).unwrap().train;
+        let sprite = Sprite::of_files(&train, &[0, 2, 3], 160).unwrap();
+        assert_eq!((sprite.side, sprite.place(3)), (64, Some(2)));
+        // A file that is gone is shown as the set has it.
+        std::fs::remove_file(folder.path().join("2.png")).unwrap();
+        let sprite = Sprite::of_files(&train, &[0, 2, 3], 48).unwrap();
+        assert_eq!(sprite.side, 48);
+        let sheet = image::load_from_memory(&sprite.jpeg).unwrap().into_rgb8();
+        for (place, level) in [(0, 0), (1, 120), (2, 180u8)] {
+            let pixel = sheet.get_pixel(place % 2 * 48 + 24, place / 2 * 48 + 24);
+            assert!(pixel[0].abs_diff(level) < 5, "{place}: {pixel:?}");
         }
     }
 }

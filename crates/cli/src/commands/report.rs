@@ -23,7 +23,7 @@ Examples:
 
 The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
 strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
-in the run's folder charts/, as SVG and as PNG.")]
+in the run's folder charts/, as SVG and as PNG. A page that shows more than the one made now is kept, unless --overwrite.")]
 pub struct ReportArgs {
     /// A run's name or folder; it may still be training.
     pub run: String,
@@ -36,6 +36,9 @@ pub struct ReportArgs {
     /// Also write the run's figures for TensorBoard, into its folder tensorboard/ (`train --tensorboard` does so live).
     #[arg(long)]
     pub tensorboard: bool,
+    /// Replace a page that is there also where it shows more than the one made now.
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 /// Runs the command.
@@ -47,9 +50,9 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         opened => opened.map_err(|failure| failure.message.unwrap_or_default()),
     };
     if let Err(why) = &opened {
-        eprintln!("warning: the report will show no pictures, because {why}");
+        eprintln!("warning: no pictures can be shown, because {why}");
     }
-    let path = write(&run, &opened)?;
+    let path = write(&run, &opened, args.overwrite)?;
     if args.tensorboard {
         let events = tensorboard::complete(&run)?;
         output::line(&events.display().to_string())?;
@@ -59,7 +62,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
 
 /// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
 pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
-    if let Err(why) = write(run, &Ok(data)) {
+    if let Err(why) = write(run, &Ok(data), false) {
         eprintln!("warning: no report was written: {why}");
     }
     if for_tensorboard && let Err(Failure { message, .. }) = tensorboard::complete(run) {
@@ -71,6 +74,7 @@ pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
 fn write(
     run: &Path,
     data: &Result<impl std::borrow::Borrow<Dataset>, String>,
+    overwrite: bool,
 ) -> Result<PathBuf, ReportError> {
     let record = RunRecord::read(run)?;
     if let Some(left_out) = &record.left_out {
@@ -80,5 +84,5 @@ fn write(
         Ok(data) => Ok(&data.borrow().train),
         Err(why) => Err(why.clone()),
     };
-    write_report(run, &record, pictures)
+    write_report(run, &record, pictures, overwrite)
 }

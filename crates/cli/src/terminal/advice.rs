@@ -175,6 +175,10 @@ fn search(error: &SearchError) -> Option<String> {
 fn report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Checkpoint(error) => checkpoint(error),
+        ReportError::Poorer { .. } => Some(
+            "say with --data where the pictures are, or replace it all the same with --overwrite"
+                .into(),
+        ),
         ReportError::Engine(error) => engine(error),
         _ => None,
     }

@@ -1,7 +1,8 @@
 // A map of pictures on a canvas: dots or the pictures themselves, moved by dragging, magnified by the wheel or two fingers.
 // By keyboard: arrows go from picture to picture, Enter picks one, + and - magnify, Escape leaves; each is told to who listens.
-// showMap(box, {places: [[x, y]], classes: [number or -1], names: [class], tip(element, i) that fills it, tile(i) -> {image, x, y, side}
-// or null, pick(i) where one can be picked})
+// It begins with pictures where there are any, which grow with the zoom.
+// showMap(box, {places: [[x, y]], classes: [number or -1], names: [class], tip(element, i) that fills it, tile(i, side) -> {image, x, y,
+// side} or null, pick(i) where one can be picked, away(i) where one may be left out, largest: pixels a side of a picture})
 // The same hue for the same class on every page; more classes than hues go round the circle.
 const HUES = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f", "#edc948", "#76b7b2", "#ff9da7", "#8a8f98"];
 function classColour(c, count) {
@@ -11,15 +12,20 @@ function classColour(c, count) {
 function showMap(box, map) {
   const canvas = box.querySelector("canvas"), tip = box.querySelector(".tip"), paint = canvas.getContext("2d");
   const view = { x: 0, y: 0, zoom: 1 };
-  let pictures = false, over = -1, last = -1, asked = false, only = -1;
-  const away = i => only >= 0 && map.classes[i] !== only;
+  const swap = box.querySelector("[data-pictures]");
+  let pictures = Boolean(swap), over = -1, last = -1, asked = false, only = -1;
+  const away = i => only >= 0 && map.classes[i] !== only || Boolean(map.away && map.away(i));
   const size = () => [canvas.clientWidth, canvas.clientHeight];
   const PAD = 24;
   function at(i) {
     const [w, h] = size(), [x, y] = map.places[i];
     return [(x * (w - 2 * PAD) + PAD - w / 2) * view.zoom + w / 2 + view.x, (y * (h - 2 * PAD) + PAD - h / 2) * view.zoom + h / 2 + view.y];
   }
-  const tileSide = () => Math.max(12, Math.min(64, 18 * view.zoom));
+  // As large as there is room for at first; places part faster than pictures grow.
+  function tileSide() {
+    const [w, h] = size(), first = Math.max(22, Math.min(56, .9 * Math.sqrt(w * h / map.places.length)));
+    return Math.min(map.largest || 240, first * view.zoom ** .75);
+  }
   function draw() {
     asked = false;
     const [w, h] = size(), dots = window.devicePixelRatio || 1;
@@ -28,12 +34,15 @@ function showMap(box, map) {
     paint.setTransform(dots, 0, 0, dots, 0, 0);
     paint.clearRect(0, 0, w, h);
     const side = tileSide(), radius = Math.min(6, 2.4 + view.zoom * .5);
-    const put = (tile, x, y) => paint.drawImage(tile.image, tile.x, tile.y, tile.side, tile.side, x - side / 2, y - side / 2, side, side);
+    function put(tile, x, y) {
+      paint.imageSmoothingEnabled = tile.side > 48 || side * dots < 2 * tile.side; // few pixels are shown as squares
+      paint.drawImage(tile.image, tile.x, tile.y, tile.side, tile.side, x - side / 2, y - side / 2, side, side);
+    }
     for (let i = 0; i < map.places.length; i++) {
       if (away(i)) continue;
       const [x, y] = at(i);
       if (x < -side || y < -side || x > w + side || y > h + side) continue;
-      const tile = pictures && map.tile(i);
+      const tile = pictures && map.tile(i, side);
       if (tile) put(tile, x, y);
       else {
         paint.fillStyle = classColour(map.classes[i], map.names.length);
@@ -44,7 +53,7 @@ function showMap(box, map) {
     }
     if (over >= 0) {
       // Above all others, in a frame that is seen on any picture.
-      const [x, y] = at(over), tile = pictures && map.tile(over), half = tile ? side / 2 + 2 : 8, style = getComputedStyle(box);
+      const [x, y] = at(over), tile = pictures && map.tile(over, side), half = tile ? side / 2 + 2 : 8, style = getComputedStyle(box);
       if (tile) put(tile, x, y);
       paint.beginPath();
       tile ? paint.rect(x - half, y - half, 2 * half, 2 * half) : paint.arc(x, y, half, 0, 7);
@@ -52,7 +61,7 @@ function showMap(box, map) {
     }
   }
   const redraw = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
-  function nearest(x, y, within = 18) {
+  function nearest(x, y, within = Math.max(18, pictures ? tileSide() / 2 : 0)) {
     let best = -1, least = within * within;
     for (let i = 0; i < map.places.length; i++) {
       if (away(i)) continue;
@@ -106,8 +115,8 @@ function showMap(box, map) {
   canvas.addEventListener("pointerleave", () => show(-1));
   canvas.addEventListener("wheel", e => { if (!e.ctrlKey && view.zoom === 1 && e.deltaY > 0) return; e.preventDefault(); magnify(Math.exp(-e.deltaY * .002), ...place(e)); }, { passive: false });
   walkByKeys();
-  const swap = box.querySelector("[data-pictures]");
-  if (swap) swap.onclick = () => { pictures = !pictures; swap.classList.toggle("on", pictures); redraw(); };
+  const showSwap = () => { swap.classList.toggle("on", pictures); swap.setAttribute("aria-pressed", pictures); };
+  if (swap) { swap.onclick = () => { pictures = !pictures; showSwap(); redraw(); }; showSwap(); }
   const home = box.querySelector("[data-home]");
   if (home) home.onclick = () => { view.x = view.y = 0; view.zoom = 1; redraw(); };
   const legend = box.querySelector(".legend");

@@ -11,6 +11,7 @@ if (data) {
   const names = data.names;
   const redraw = showMap(document.querySelector(".map"), {
     places: data.places.map(([x, y]) => [x / 1000, y / 1000]), classes: data.classes, names,
+    largest: 3 * data.side,
     tile: i => ready.drawn ? { image, x: i % data.columns * data.side, y: Math.floor(i / data.columns) * data.side, side: data.side } : null,
     tip: (tip, i) => {
       tip.replaceChildren();
