@@ -12,6 +12,7 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{self, HeaderName};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
 use serde::Deserialize;
@@ -20,14 +21,16 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinError;
 
 use crate::asked::{Asked, Written};
-use crate::catalog::{Shown, Whole};
+use crate::catalog::{Shown, Wanted, Whole};
 use crate::error::Refusal;
+use crate::filter::Filter;
+use crate::once::once;
 use crate::site::{Contents, Site};
 
 /// Neighbours in one answer, at most.
 pub(crate) const MOST_NEIGHBOURS: usize = 500;
 /// Pictures in one list, at most.
-const MOST_LISTED: usize = 500;
+pub(crate) const MOST_LISTED: usize = 500;
 /// Points on the map, at most.
 const MOST_ON_MAP: usize = 2000;
 /// Bytes of a file that are read at a time.
@@ -43,6 +46,8 @@ pub(crate) async fn run(State(site): Shared) -> Answer {
         "name": now.shelf.name,
         "kind": if site.run.is_some() { "run" } else { "index" },
         "pictures": index.len(),
+        // Where there is a token others look too, whom the folders of this machine do not concern.
+        "folder": now.shelf.folder().filter(|_| site.session.is_none()),
         "dim": index.parts().dim,
         "recall": index.recall(),
         "classes": now.classes,
@@ -75,33 +80,53 @@ fn one() -> usize {
 }
 
 /// `GET /api/pictures`: some pictures in order.
-pub(crate) async fn pictures(State(site): Shared, Asked(part): Asked<Part>) -> Answer {
+pub(crate) async fn pictures(
+    State(site): Shared,
+    Asked(part): Asked<Part>,
+    Asked(filter): Asked<Filter>,
+) -> Answer {
     let now = site.now();
-    let n = now.shelf.len();
-    let all = (part.from.min(n)..n).step_by(part.step.max(1));
-    let some: Vec<Value> = all
-        .take(part.count.min(MOST_LISTED))
-        .map(|i| now.describe(i))
-        .collect();
-    Ok(Json(json!({ "pictures": some, "of": n })))
+    let turn = site.turn_to_search().await?;
+    blocking(turn, move || {
+        let index = &now.shelf.index;
+        let all = (0..index.len()).filter(|i| filter.passes(index, *i));
+        let of = match filter.is_open() {
+            true => index.len(),
+            false => all.clone().count(),
+        };
+        let some = all.skip(part.from).step_by(part.step.max(1));
+        let some = some.take(part.count.min(MOST_LISTED));
+        let some: Vec<Value> = some.map(|i| now.describe(i)).collect();
+        Json(json!({ "pictures": some, "of": of }))
+    })
+    .await
 }
 
 /// `GET /api/picture/{id}`: a picture whole.
 pub(crate) async fn picture(
     State(site): Shared,
     Written(id): Written,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let now = site.now();
     let i = known(&now, &id)?;
     let turn = site.turn_to_read().await?;
-    let whole = blocking(turn, move || now.shelf.whole(i)).await?;
-    match whole.map_err(Refusal::missing)? {
-        Whole::Made(shown) => Ok(sent(shown)),
-        Whole::File { kind, length, file } => {
-            let length = (header::CONTENT_LENGTH, length.to_string());
-            Ok(([length], as_kind(kind), Body::from_stream(read(file))).into_response())
+    let whole = blocking(turn, move || {
+        let tag = now.shelf.tag(i, Wanted::Whole);
+        match has(&headers, tag) {
+            true => Ok((tag, None)),
+            false => now.shelf.whole(i).map(|whole| (tag, Some(whole))),
         }
-    }
+    });
+    Ok(match whole.await?.map_err(Refusal::missing)? {
+        (tag, None) => unchanged(tag),
+        (tag, Some(Whole::Made(shown))) => tagged(tag, shown),
+        (tag, Some(Whole::File { kind, length, file })) => {
+            let length = (header::CONTENT_LENGTH, length.to_string());
+            let body = Body::from_stream(read(file));
+            ([length, etag(tag)], as_kind(kind), body).into_response()
+        }
+    })
 }
 
 /// A file by parts, each read when the one before it was sent: a client that reads slowly, or not, holds one of them.
@@ -128,33 +153,106 @@ fn side() -> usize {
     128
 }
 
-/// `GET /api/picture/{id}/small`: a small square copy.
+/// `GET /api/picture/{id}/small`: the square in its middle, small.
 pub(crate) async fn small(
     State(site): Shared,
     Written(id): Written,
     Asked(side): Asked<Side>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let wanted = Wanted::Square(side.side.clamp(16, 512));
+    copy(&site, &id, wanted, headers).await
+}
+
+/// How long its longer side may be.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Longest {
+    #[serde(default = "longest")]
+    longest: usize,
+}
+
+fn longest() -> usize {
+    1600
+}
+
+/// `GET /api/picture/{id}/large`: all of it, as large as a screen shows it.
+pub(crate) async fn large(
+    State(site): Shared,
+    Written(id): Written,
+    Asked(longest): Asked<Longest>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let wanted = Wanted::Fitted(longest.longest.clamp(64, 2048));
+    copy(&site, &id, wanted, headers).await
+}
+
+/// What a look at a file told: that the browser has this copy, that it is at hand, or that it must be made.
+enum Looked {
+    Had,
+    AtHand(Shown),
+    ToBeMade,
+}
+
+async fn copy(
+    site: &Site,
+    id: &str,
+    wanted: Wanted,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let now = site.now();
-    let i = known(&now, &id)?;
-    let side = side.side.clamp(16, 512);
-    if let Some(shown) = now.shelf.small_at_hand(i, side) {
-        return Ok(sent(shown));
-    }
-    let turn = site.turn_to_decode().await?;
-    let shown = blocking(turn, move || now.shelf.small(i, side)).await?;
-    shown.map(sent).map_err(Refusal::missing)
+    let i = known(&now, id)?;
+    let (turn, there) = (site.turn_to_read().await?, now.clone());
+    let look = blocking(turn, move || {
+        let tag = there.shelf.tag(i, wanted);
+        let looked = match has(&headers, tag) {
+            true => Looked::Had,
+            false => (there.shelf.at_hand(i, wanted, tag)).map_or(Looked::ToBeMade, Looked::AtHand),
+        };
+        (tag, looked)
+    });
+    Ok(match look.await? {
+        (tag, Looked::Had) => unchanged(tag),
+        (tag, Looked::AtHand(shown)) => tagged(tag, shown),
+        (tag, Looked::ToBeMade) => {
+            let turn = site.turn_to_decode().await?;
+            let made = blocking(turn, move || now.shelf.copy(i, wanted, tag)).await?;
+            tagged(tag, made.map_err(Refusal::missing)?)
+        }
+    })
 }
 
 fn sent(shown: Shown) -> Response {
     (as_kind(shown.kind), Bytes::from_owner(shown.bytes)).into_response()
 }
 
+/// The same with what a browser can ask by whether it is still so.
+fn tagged(tag: u64, shown: Shown) -> Response {
+    ([etag(tag)], sent(shown)).into_response()
+}
+
+fn etag(tag: u64) -> (HeaderName, String) {
+    (header::ETAG, format!("\"{tag:016x}\""))
+}
+
+/// Whether the browser has what bears this tag.
+fn has(headers: &HeaderMap, tag: u64) -> bool {
+    let asked = headers.get(header::IF_NONE_MATCH);
+    let asked = asked.and_then(|v| v.to_str().ok()).unwrap_or("");
+    let (_, tag) = etag(tag);
+    asked.split(',').any(|one| one.trim() == tag)
+}
+
+fn unchanged(tag: u64) -> Response {
+    let kept = (header::CACHE_CONTROL, KEPT.to_string());
+    (StatusCode::NOT_MODIFIED, [etag(tag), kept]).into_response()
+}
+
+/// A browser keeps pictures and asks each time whether they are still so: the next server at this address may have another picture
+/// of this number, and a newer checkpoint looks elsewhere.
+const KEPT: &str = "private, no-cache";
+
 fn as_kind(kind: &'static str) -> [(HeaderName, &'static str); 2] {
-    [
-        (header::CONTENT_TYPE, kind),
-        // The next server at this address may have another picture of this number, and a newer checkpoint looks elsewhere.
-        (header::CACHE_CONTROL, "private, no-cache"),
-    ]
+    [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, KEPT)]
 }
 
 /// A picture's number; names and paths are none.
@@ -198,7 +296,11 @@ pub(crate) fn some() -> usize {
 }
 
 /// `GET /api/search?id=7`: the neighbours of a picture that is here, itself left out.
-pub(crate) async fn search_by_id(State(site): Shared, Asked(query): Asked<ById>) -> Answer {
+pub(crate) async fn search_by_id(
+    State(site): Shared,
+    Asked(query): Asked<ById>,
+    Asked(filter): Asked<Filter>,
+) -> Answer {
     let now = site.now();
     let i = known(&now, &query.id)?;
     let begun = Instant::now();
@@ -207,12 +309,26 @@ pub(crate) async fn search_by_id(State(site): Shared, Asked(query): Asked<ById>)
     let turn = site.turn_to_search().await?;
     let hits = blocking(turn, move || {
         let index = &asked.shelf.index;
-        let hits = index.nearest(index.vector(i)?, k + 1)?.into_iter();
+        let hits = nearest(&asked, index.vector(i)?, k + 1, &filter)?.into_iter();
         Ok(hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>())
     });
     let hits: Result<_, SearchError> = hits.await?;
     let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
     Ok(told(&now, Some(i), hits, begun))
+}
+
+/// The `k` pictures most like a vector, of those that pass.
+pub(crate) fn nearest(
+    now: &Contents,
+    vector: &[f32],
+    k: usize,
+    filter: &Filter,
+) -> Result<Vec<Hit>, SearchError> {
+    let index = &now.shelf.index;
+    match filter.is_open() {
+        true => index.nearest(vector, k),
+        false => index.nearest_where(vector, k, |i| filter.passes(index, i)),
+    }
 }
 
 /// Neighbours in words.
@@ -224,11 +340,7 @@ pub(crate) fn told(
 ) -> Json<Value> {
     let neighbours: Vec<Value> = hits
         .iter()
-        .map(|h| {
-            let mut told = now.describe(h.index);
-            told["similarity"] = json!(h.similarity);
-            told
-        })
+        .map(|h| now.describe_similar(h.index, h.similarity))
         .collect();
     Json(json!({
         "query": query.map(|i| now.describe(i)),
@@ -240,7 +352,7 @@ pub(crate) fn told(
 /// `GET /api/map`: where the pictures lie, alike ones near.
 pub(crate) async fn map(State(site): Shared) -> Answer {
     let now = site.now();
-    let map = laid_out(&now).await?;
+    let map = laid_out(&site, &now).await?;
     let points: Vec<Value> = map
         .chosen
         .iter()
@@ -258,27 +370,18 @@ pub(crate) async fn map(State(site): Shared) -> Answer {
     Ok(Json(json!({ "points": points, "of": now.shelf.len() })))
 }
 
-/// The map, made once, by a task that goes on when who asked first goes away; those who ask meanwhile wait, without a thread.
-pub(crate) async fn laid_out(now: &Arc<Contents>) -> Result<&Layout, Refusal> {
-    if now.map.get().is_none() {
-        let asked = now.clone();
-        let making = tokio::spawn(async move {
-            let shown = asked.clone();
-            let make = || tokio::task::spawn_blocking(move || made(&shown));
-            asked.map.get_or_try_init(make).await.map(|_| ())
-        });
-        making.await.map_err(inside)?.map_err(inside)?;
-    }
-    now.map
-        .get()
-        .ok_or_else(|| Refusal::failed("there is no map"))
-}
-
-fn made(now: &Contents) -> Layout {
-    let index = &now.shelf.index;
-    // Every block was found right when the shelf was made, and is not looked at again.
-    let vectors = index.vectors().unwrap_or_default();
-    layout(vectors, index.parts().dim, MOST_ON_MAP)
+/// The map, made once.
+pub(crate) async fn laid_out<'a>(
+    site: &Arc<Site>,
+    now: &'a Arc<Contents>,
+) -> Result<&'a Layout, Refusal> {
+    let make = |now: &Contents| {
+        let index = &now.shelf.index;
+        // Every block was found right when the shelf was made, and is not looked at again.
+        let vectors = index.vectors().unwrap_or_default();
+        Ok(layout(vectors, index.parts().dim, MOST_ON_MAP))
+    };
+    once(site, now, |now| &now.map, make).await
 }
 
 /// `GET /api/curves`: the run's charts as they are now.
@@ -315,6 +418,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.await.map_err(inside)
 }
 
-fn inside(_: JoinError) -> Refusal {
+pub(crate) fn inside(_: JoinError) -> Refusal {
     Refusal::failed("this request failed inside the server; others go on")
 }

@@ -1,34 +1,27 @@
 //! The pictures that can be looked at, and nothing else: an index's files, or a run's training pictures.
+//!
+//! A picture is shown from its own file wherever that can be read, shrunk to what is shown and never enlarged; else from what is
+//! kept of it, a small copy in the index or the pixels a run was trained on.
 
 use std::fs::File;
-use std::io::{Read, Seek, Take};
+use std::hash::BuildHasher;
+use std::io::{Read, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::{Picture, Split, encode_jpeg, encode_png, picture_named};
+use anchorhood_data::{Picture, Split, encode_jpeg, encode_png};
 use anchorhood_search::{IndexParts, PictureIndex};
 use image::ImageFormat;
 
 use crate::ServeError;
 use crate::kept::Kept;
+use crate::originals::{GONE, Original};
 
 const QUALITY: u8 = 88;
-/// A picture file larger than this is not sent whole.
-const LARGEST_FILE: u64 = 64 << 20;
 /// So many bytes tell what kind of picture it is.
 const FIRST: u64 = 64;
-const GONE: &str = "the picture is gone";
-/// Small pictures are kept up to so many bytes.
+/// Copies are kept up to so many bytes.
 const KEPT: usize = 64 << 20;
-
-/// Where the pictures' bytes are.
-#[derive(Debug)]
-pub enum Pixels {
-    /// In files of a folder; the path is the folder's, without links.
-    Files(PathBuf),
-    /// In a data set.
-    Split(Box<Split>),
-}
 
 /// Pictures with their vectors.
 #[derive(Debug)]
@@ -36,8 +29,22 @@ pub struct Catalog {
     /// What to call it.
     pub name: String,
     pub(crate) index: PictureIndex,
-    pixels: Pixels,
-    kept: Kept,
+    /// The folder of the pictures' files, without links; none where they have no files.
+    root: Option<PathBuf>,
+    /// What a run was trained on.
+    train: Option<Split>,
+    kept: Arc<Kept>,
+}
+
+/// What is wanted of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wanted {
+    /// Its file, as it is.
+    Whole,
+    /// The square in its middle, so many pixels a side at most.
+    Square(usize),
+    /// All of it, its longer side so many pixels at most.
+    Fitted(usize),
 }
 
 /// A picture whole: made now, or as its file is.
@@ -77,8 +84,9 @@ impl Catalog {
         Ok(Catalog {
             name,
             index,
-            pixels: Pixels::Files(root),
-            kept: Kept::new(KEPT),
+            root: Some(root),
+            train: None,
+            kept: Arc::new(Kept::new(KEPT)),
         })
     }
 
@@ -113,11 +121,13 @@ impl Catalog {
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(Path::new(&name), parts);
+        let folder = train.pictures.folder().filter(|_| train.names.len() == n);
         Ok(Catalog {
             index: index.map_err(|e| ServeError::Catalog(e.to_string()))?,
             name,
-            pixels: Pixels::Split(Box::new(train)),
-            kept: Kept::new(KEPT),
+            root: folder.and_then(|folder| folder.canonicalize().ok()),
+            train: Some(train),
+            kept: Arc::new(Kept::new(KEPT)),
         })
     }
 
@@ -125,95 +135,140 @@ impl Catalog {
         self.index.len()
     }
 
+    /// The folder of the pictures' files.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Shows what was made by the one before it.
+    pub(crate) fn with_copies_of(mut self, before: &Catalog) -> Catalog {
+        self.kept = before.kept.clone();
+        self
+    }
+
+    fn original(&self, i: usize) -> Result<Original, String> {
+        let root = self.root.as_ref().ok_or(GONE)?;
+        Original::find(root, &self.index.parts().names, i)
+    }
+
+    /// What tells this view of a picture from every other of this process, also of the same file after it was written again.
+    pub(crate) fn tag(&self, i: usize, wanted: Wanted) -> u64 {
+        let file = self.original(i).ok();
+        let file = file.map(|file| (file.path, file.length, file.written));
+        let (place, name) = (self.index.path(), self.index.name(i));
+        let stored = file.is_none().then_some(i);
+        let known_by = (place, name, stored, file, wanted);
+        self.kept.hasher.hash_one(known_by)
+    }
+
     /// The picture whole, or why not.
     pub(crate) fn whole(&self, i: usize) -> Result<Whole, String> {
-        match &self.pixels {
-            Pixels::Split(train) => png(train, i).map(Whole::Made),
-            Pixels::Files(root) => {
-                let (mut file, length) = self.file(root, i)?;
-                let mut first = vec![];
-                let read = (&mut file).take(FIRST).read_to_end(&mut first);
-                let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
-                let kind = kind.ok_or("the file is not a picture any more")?;
-                file.rewind().map_err(|_| GONE)?;
-                Ok(Whole::File {
-                    kind: kind_of(kind)?,
-                    length,
-                    file: file.take(length),
-                })
-            }
+        match (self.file(i), &self.train) {
+            (Err(_), Some(train)) => png(train, i).map(Whole::Made),
+            (file, _) => file,
         }
     }
 
-    /// A small square copy that is at hand: in the index, or made before.
-    pub(crate) fn small_at_hand(&self, i: usize, side: usize) -> Option<Shown> {
-        let thumbnails = self.index.parts().thumbnails.as_ref();
-        let thumbnail = thumbnails
-            .and_then(|t| t.get(i).ok())
-            .filter(|t| !t.is_empty());
-        let bytes = match thumbnail {
-            Some(bytes) => bytes.into(),
-            None => self.kept.get((i, side))?,
-        };
-        Some(Shown {
-            kind: kind_of(image::guess_format(&bytes).ok()?).ok()?,
-            bytes,
+    fn file(&self, i: usize) -> Result<Whole, String> {
+        let original = self.original(i)?;
+        let (mut file, mut first) = (original.open()?.into_inner(), vec![]);
+        let head = FIRST.min(original.length);
+        let read = (&mut file).take(head).read_to_end(&mut first);
+        let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
+        let kind = kind.ok_or("the file is not a picture any more")?;
+        original.rewind(&mut file)?;
+        Ok(Whole::File {
+            kind: kind_of(kind)?,
+            length: original.length,
+            file: file.take(original.length),
         })
     }
 
+    /// A copy that is at hand: in the index, or made before under this tag.
+    pub(crate) fn at_hand(&self, i: usize, wanted: Wanted, tag: u64) -> Option<Shown> {
+        let large_enough = |bytes: &[u8]| match wanted {
+            Wanted::Square(side) => {
+                Picture::promised(bytes).is_some_and(|[width, _]| width as usize >= side)
+            }
+            Wanted::Whole | Wanted::Fitted(_) => false,
+        };
+        let bytes = match self.kept.get(tag) {
+            Some(bytes) => bytes,
+            None => self.thumbnail(i).filter(|t| large_enough(t))?.into(),
+        };
+        shown(bytes)
+    }
+
     /// The same, made now where it is not.
-    pub(crate) fn small(&self, i: usize, side: usize) -> Result<Shown, String> {
-        if let Some(shown) = self.small_at_hand(i, side) {
+    pub(crate) fn copy(&self, i: usize, wanted: Wanted, tag: u64) -> Result<Shown, String> {
+        if let Some(shown) = self.at_hand(i, wanted, tag) {
             return Ok(shown);
         }
-        let made = match &self.pixels {
-            // Larger than they are they would only be heavier.
-            Pixels::Split(train) if train.pictures.height() <= side => png(train, i),
-            Pixels::Split(train) => jpeg(&Picture::from_bytes(&png(train, i)?.bytes)?, side),
-            Pixels::Files(root) => {
-                let bytes = self.bytes(root, i)?;
-                jpeg(&Picture::from_bytes_for(&bytes, side)?, side)
-            }
-        }?;
-        self.kept.put((i, side), made.bytes.clone());
+        let made = match self.original(i).and_then(|o| shrunk(&o.path, wanted)) {
+            Ok(made) => made,
+            Err(why) => self.stored(i, wanted).ok_or(why)?,
+        };
+        self.kept.put(tag, made.bytes.clone());
         Ok(made)
     }
 
-    fn bytes(&self, root: &Path, i: usize) -> Result<Vec<u8>, String> {
-        let (file, length) = self.file(root, i)?;
-        let mut bytes = Vec::with_capacity(length as usize);
-        let read = file.take(length).read_to_end(&mut bytes);
-        read.map(|_| bytes).map_err(|_| GONE.into())
+    /// What is kept of a picture whose file cannot be read.
+    fn stored(&self, i: usize, wanted: Wanted) -> Option<Shown> {
+        match &self.train {
+            Some(train) => trained_on(train, i, wanted).ok(),
+            None => shown(self.thumbnail(i)?.into()),
+        }
     }
 
-    /// A file and its length. Whatever an index or a link says, only files of the index are opened.
-    fn file(&self, root: &Path, i: usize) -> Result<(File, u64), String> {
-        let path = self.indexed(root, i)?;
-        let about = path.metadata().map_err(|_| GONE)?;
-        // Opening what is no file could wait for ever.
-        if !about.is_file() {
-            return Err(GONE.into());
-        }
-        if about.len() > LARGEST_FILE {
-            return Err("the picture's file is too large to be sent".into());
-        }
-        let file = File::open(&path).map_err(|_| GONE)?;
-        Ok((file, about.len()))
+    fn thumbnail(&self, i: usize) -> Option<&[u8]> {
+        let thumbnail = self.index.parts().thumbnails.as_ref()?.get(i).ok()?;
+        (!thumbnail.is_empty()).then_some(thumbnail)
     }
+}
 
-    /// Where a picture lies, links followed: the place that its name says, or that of another picture of the index.
-    fn indexed(&self, root: &Path, i: usize) -> Result<PathBuf, String> {
-        let named = picture_named(root, self.index.name(i));
-        let path = named.canonicalize().map_err(|_| GONE)?;
-        let Ok(inside) = path.strip_prefix(root) else {
-            return Err("the picture lies outside the indexed folder".into());
-        };
-        let names = &self.index.parts().names;
-        match path == named || names.iter().any(|name| Path::new(name) == inside) {
-            true => Ok(path),
-            false => Err("the picture is a link to a file that is not in the index".into()),
+fn shown(bytes: Arc<[u8]>) -> Option<Shown> {
+    let kind = kind_of(image::guess_format(&bytes).ok()?).ok()?;
+    Some(Shown { kind, bytes })
+}
+
+/// A copy of the picture in a file.
+fn shrunk(path: &Path, wanted: Wanted) -> Result<Shown, String> {
+    match wanted {
+        Wanted::Square(side) => Picture::read_for(path, side, |picture| square(picture, side)),
+        Wanted::Fitted(longest) => {
+            // Decoders are told of the shorter side; with two thirds of it the longer one has enough, whatever the shape.
+            Picture::read_for(path, longest * 2 / 3, |picture| fitted(picture, longest))
         }
+        Wanted::Whole => Err("a file is sent as it is".into()),
     }
+}
+
+fn square(picture: &Picture, side: usize) -> Result<Shown, String> {
+    let [height, width] = picture.height_and_width();
+    let side = side.min(height.min(width) as usize);
+    let mut pixels = vec![0; side * side * 3];
+    picture.square(side, &mut pixels)?;
+    encoded([side, side], &pixels)
+}
+
+fn fitted(picture: &Picture, longest: usize) -> Result<Shown, String> {
+    let (sides, pixels) = picture.fitted(longest)?;
+    encoded(sides, &pixels)
+}
+
+/// Sides up to this are sent without loss: they are shown enlarged, with all that JPEG does to them.
+const EXACT: usize = 64;
+
+fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Result<Shown, String> {
+    let (columns, rows) = (width as u32, height as u32);
+    let (kind, bytes) = match height.max(width) <= EXACT {
+        true => ("image/png", encode_png(columns, rows, pixels)?),
+        false => ("image/jpeg", encode_jpeg(columns, rows, pixels, QUALITY)?),
+    };
+    Ok(Shown {
+        kind,
+        bytes: bytes.into(),
+    })
 }
 
 /// A folder that holds everything, or all that is somebody's.
@@ -253,14 +308,20 @@ fn png(train: &Split, i: usize) -> Result<Shown, String> {
     })
 }
 
-fn jpeg(picture: &Picture, side: usize) -> Result<Shown, String> {
-    let mut pixels = vec![0; side * side * 3];
-    picture.square(side, &mut pixels)?;
-    let bytes = encode_jpeg(side as u32, side as u32, &pixels, QUALITY)?;
-    Ok(Shown {
-        kind: "image/jpeg",
-        bytes: bytes.into(),
-    })
+/// A picture as it was trained on; larger than it is it would only be heavier.
+fn trained_on(train: &Split, i: usize, wanted: Wanted) -> Result<Shown, String> {
+    let pictures = &train.pictures;
+    let (rows, columns) = (pictures.height(), pictures.width());
+    let picture = || {
+        let mut scratch = vec![];
+        let pixels = pictures.picture_in(i, &mut scratch).to_vec();
+        Picture::from_rgb(columns as u32, rows as u32, pixels)
+    };
+    match wanted {
+        Wanted::Square(side) if side < rows.min(columns) => square(&picture()?, side),
+        Wanted::Fitted(longest) if longest < rows.max(columns) => fitted(&picture()?, longest),
+        Wanted::Whole | Wanted::Square(_) | Wanted::Fitted(_) => png(train, i),
+    }
 }
 
 fn units(vectors: &[f32], dim: usize) -> Vec<f32> {
@@ -290,6 +351,16 @@ mod tests {
         };
         let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
         Catalog::of_index("test".into(), index, None).unwrap()
+    }
+
+    fn small(shelf: &Catalog, i: usize, side: usize) -> Result<Shown, String> {
+        let wanted = Wanted::Square(side);
+        shelf.copy(i, wanted, shelf.tag(i, wanted))
+    }
+
+    fn sides(shown: &Shown) -> (u32, u32) {
+        let picture = image::load_from_memory(&shown.bytes).unwrap();
+        (picture.width(), picture.height())
     }
 
     fn whole(shelf: &Catalog, i: usize) -> Vec<u8> {
@@ -360,7 +431,7 @@ mod tests {
         let shelf = index(folder.path(), &["pipe.png", "folder.png"]);
         for i in 0..2 {
             assert!(shelf.whole(i).err().unwrap().contains("gone"));
-            assert!(shelf.small(i, 16).is_err());
+            assert!(small(&shelf, i, 16).is_err());
         }
     }
 
@@ -398,7 +469,7 @@ mod tests {
         ] {
             let why = shelf.whole(i).err().unwrap();
             assert!(why.contains(part), "{why}");
-            assert!(shelf.small(i, 16).is_err());
+            assert!(small(&shelf, i, 16).is_err());
         }
         #[cfg(unix)]
         assert!(shelf.whole(5).err().unwrap().contains("outside"));
@@ -426,6 +497,120 @@ mod tests {
         let shelf = index(folder.path(), &names);
         let sides = (0..2).map(|i| image::load_from_memory(&whole(&shelf, i)).unwrap().width());
         assert_eq!(sides.collect::<Vec<_>>(), [4, 6]);
-        assert!(shelf.small(1, 16).is_ok());
+        assert!(small(&shelf, 1, 16).is_ok());
+    }
+
+    /// A photograph of 300×200, one of 20×20 in a sub-folder, and the first in an archive.
+    fn folder_with_archive() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        let large = folder.path().join("large.png");
+        RgbImage::from_fn(300, 200, |x, y| image::Rgb([x as u8, y as u8, 9]))
+            .save(&large)
+            .unwrap();
+        RgbImage::new(20, 20)
+            .save(folder.path().join("sub/tiny.png"))
+            .unwrap();
+        archive(
+            &folder.path().join("shard.tar"),
+            "in/a.png",
+            &std::fs::read(&large).unwrap(),
+        );
+        folder
+    }
+
+    fn archive(path: &Path, name: &str, bytes: &[u8]) {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        let mut archive = tar::Builder::new(File::create(path).unwrap());
+        archive.append_data(&mut header, name, bytes).unwrap();
+        archive.finish().unwrap();
+    }
+
+    #[test]
+    fn copies_are_of_the_originals_and_never_enlarged() {
+        let folder = folder_with_archive();
+        let shelf = index(
+            folder.path(),
+            &["large.png", "sub/tiny.png", "shard.tar/in/a.png"],
+        );
+        let copy = |i, wanted| shelf.copy(i, wanted, shelf.tag(i, wanted)).unwrap();
+        for i in [0, 2] {
+            assert_eq!(sides(&copy(i, Wanted::Square(128))), (128, 128));
+            assert_eq!(sides(&copy(i, Wanted::Square(512))), (200, 200));
+            assert_eq!(sides(&copy(i, Wanted::Fitted(150))), (150, 100));
+            assert_eq!(sides(&copy(i, Wanted::Fitted(1600))), (300, 200));
+        }
+        let tiny = copy(1, Wanted::Square(256));
+        assert_eq!((sides(&tiny), tiny.kind), ((20, 20), "image/png"));
+        let original = std::fs::read(folder.path().join("large.png")).unwrap();
+        assert!(whole(&shelf, 0) == original && whole(&shelf, 2) == original);
+    }
+
+    #[test]
+    fn an_archive_elsewhere_or_behind_a_link_is_not_read() {
+        let place = folder_with_archive();
+        let inside = place.path().join("sub");
+        #[cfg(unix)]
+        {
+            let link = std::os::unix::fs::symlink;
+            link("../shard.tar", inside.join("out.tar")).unwrap();
+            archive(&inside.join("real.tar"), "b.png", b"x");
+            link("real.tar", inside.join("in.tar")).unwrap();
+        }
+        let names = ["../shard.tar/in/a.png", "out.tar/in/a.png", "in.tar/b.png"];
+        let shelf = index(&inside, &names);
+        for i in 0..3 {
+            let why = shelf.whole(i).err().unwrap();
+            let told = ["outside", "link", "gone"];
+            assert!(told.iter().any(|t| why.contains(t)), "{why}");
+            assert!(small(&shelf, i, 16).is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_written_again_has_another_tag_and_another_copy() {
+        let folder = folder_with_archive();
+        let shelf = index(folder.path(), &["large.png", "sub/tiny.png"]);
+        let wanted = Wanted::Square(64);
+        let (before, bytes) = (shelf.tag(0, wanted), small(&shelf, 0, 64).unwrap().bytes);
+        assert_eq!(before, shelf.tag(0, wanted));
+        assert_ne!(before, shelf.tag(1, wanted));
+        assert_ne!(before, shelf.tag(0, Wanted::Fitted(64)));
+        let again = RgbImage::from_pixel(301, 200, image::Rgb([9; 3]));
+        again.save(folder.path().join("large.png")).unwrap();
+        assert_ne!(before, shelf.tag(0, wanted));
+        assert_ne!(bytes, small(&shelf, 0, 64).unwrap().bytes);
+        // The next catalogue of the same pictures has what was made for this one.
+        let next = index(folder.path(), &["large.png", "sub/tiny.png"]).with_copies_of(&shelf);
+        let tag = next.tag(0, wanted);
+        assert_eq!(tag, shelf.tag(0, wanted));
+        assert!(next.at_hand(0, wanted, tag).is_some());
+    }
+
+    #[test]
+    fn a_run_shows_its_files_and_without_them_what_it_was_trained_on() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..3 {
+            let picture = RgbImage::from_pixel(300, 200, image::Rgb([80 * i; 3]));
+            picture
+                .save(folder.path().join(format!("{i}.png")))
+                .unwrap();
+        }
+        let options = anchorhood_data::LoadOptions {
+            size: Some(16),
+            ..Default::default()
+        };
+        let place = folder.path().to_str().unwrap();
+        let data = anchorhood_data::open(place, &options).unwrap();
+        let vectors = [1.0, 0.0].repeat(3);
+        let shelf = Catalog::of_run("run".into(), data.train, &vectors, 2, "m".into()).unwrap();
+        let copy = |i, wanted| shelf.copy(i, wanted, shelf.tag(i, wanted)).unwrap();
+        assert_eq!(sides(&copy(1, Wanted::Square(128))), (128, 128));
+        assert_eq!(sides(&copy(1, Wanted::Fitted(1600))), (300, 200));
+        assert!(matches!(shelf.whole(1), Ok(Whole::File { .. })));
+        std::fs::remove_file(folder.path().join("1.png")).unwrap();
+        assert_eq!(sides(&copy(1, Wanted::Square(128))), (16, 16));
+        assert!(matches!(shelf.whole(1), Ok(Whole::Made(_))));
     }
 }

@@ -1,15 +1,18 @@
-//! Small pictures that were made already, up to so many bytes: making one may mean decoding a photograph of many megapixels,
+//! Copies of pictures that were made already, up to so many bytes: making one may mean decoding a photograph of many megapixels,
 //! and a page asks for dozens at a time, again and again the same.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::RandomState;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A picture and its pixels a side.
-type Key = (usize, usize);
+/// What tells a copy from every other, made by the [hasher](Kept::hasher).
+type Key = u64;
 
 /// Keeps what came last.
 #[derive(Debug)]
 pub(crate) struct Kept {
+    /// Its keys are drawn when the process starts, so that nobody can name files whose copies are taken for each other.
+    pub hasher: RandomState,
     most_bytes: usize,
     inside: Mutex<Inside>,
 }
@@ -24,6 +27,7 @@ struct Inside {
 impl Kept {
     pub fn new(most_bytes: usize) -> Kept {
         Kept {
+            hasher: RandomState::new(),
             most_bytes,
             inside: Mutex::default(),
         }
@@ -64,16 +68,16 @@ mod tests {
     #[test]
     fn what_came_first_goes_first() {
         let kept = Kept::new(10);
-        let put = |i: usize, bytes: usize| kept.put((i, 1), vec![i as u8; bytes].into());
+        let put = |i: u64, bytes: usize| kept.put(i, vec![i as u8; bytes].into());
         put(0, 4);
         put(1, 4);
         put(1, 5);
-        assert!(kept.get((0, 1)).is_some() && kept.get((0, 2)).is_none());
+        assert!(kept.get(0).is_some() && kept.get(9).is_none());
         put(2, 4);
-        assert!(kept.get((0, 1)).is_none());
-        assert_eq!(kept.get((1, 1)).unwrap().len(), 5);
+        assert!(kept.get(0).is_none());
+        assert_eq!(kept.get(1).unwrap().len(), 5);
         put(3, 11);
-        assert!((0..4).all(|i| kept.get((i, 1)).is_none()));
+        assert!((0..4).all(|i| kept.get(i).is_none()));
         assert_eq!(kept.inside().bytes, 0);
     }
 }

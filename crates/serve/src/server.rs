@@ -13,13 +13,16 @@ use socket2::{Domain, Socket, Type};
 use tokio::sync::{Semaphore, watch};
 
 use crate::budget::Budget;
+use crate::clusters::{cluster, clusters};
 use crate::connections::Limits;
 use crate::error::Refusal;
+use crate::filter::filters;
 use crate::live::News;
+use crate::nearby::{duplicates, outliers};
 use crate::neighbourhoods::neighbourhoods;
 use crate::open_files::room_for;
 use crate::session::Session;
-use crate::site::{Contents, Site};
+use crate::site::{Contents, Site, threads};
 use crate::{Asker, Catalog, Renewer, ServeError, api, connections, guard, live, upload};
 
 /// How long requests may go on after the server was told to stop.
@@ -135,7 +138,7 @@ impl Server {
         session(options.port)?;
         let listener = listen(host, options.port)?;
         let address = listener.local_addr()?;
-        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = threads();
         let connections = room_for(options.most_connections);
         let (tell, news) = watch::channel(News::default());
         Ok(Server {
@@ -158,6 +161,7 @@ impl Server {
                 most_pixels: options.most_pixels,
                 decoding: Arc::new(Semaphore::new(threads)),
                 searching: Arc::new(Semaphore::new(threads)),
+                computing: Arc::new(Semaphore::new(1)),
                 reading: Arc::new(Semaphore::new(READERS)),
                 listening: Arc::new(Semaphore::new(connections / 2)),
                 news,
@@ -180,7 +184,7 @@ impl Server {
     pub fn run(self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            // One more makes the map, one looks for news.
+            // One more computes what is kept for all, one looks for news.
             .max_blocking_threads(2 * self.threads + READERS + 2)
             .enable_all()
             .build()?;
@@ -190,7 +194,7 @@ impl Server {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             // It takes a few seconds, so it is begun before somebody asks.
             let early = site.clone();
-            tokio::spawn(async move { api::laid_out(&early.now()).await.map(|_| ()) });
+            tokio::spawn(async move { api::laid_out(&early, &early.now()).await.map(|_| ()) });
             tokio::spawn(live::look(site.clone(), self.news));
             tokio::select! {
                 () = connections::serve(listener, router(site), self.limits, stop.clone()) => {}
@@ -256,6 +260,18 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
             text("text/javascript", include_str!("page/app.js")),
         )
         .route(
+            "/selection.js",
+            text("text/javascript", include_str!("page/selection.js")),
+        )
+        .route(
+            "/lightbox.js",
+            text("text/javascript", include_str!("page/lightbox.js")),
+        )
+        .route(
+            "/views.js",
+            text("text/javascript", include_str!("page/views.js")),
+        )
+        .route(
             "/api/openapi.json",
             text("application/json", include_str!("openapi.json")),
         )
@@ -263,12 +279,18 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/api/pictures", get(api::pictures))
         .route("/api/picture/{id}", get(api::picture))
         .route("/api/picture/{id}/small", get(api::small))
+        .route("/api/picture/{id}/large", get(api::large))
         .route("/api/picture/{id}/attention", get(api::attention))
         .route(
             "/api/search",
             get(api::search_by_id).post(upload::search_by_upload),
         )
         .route("/api/neighbourhoods", get(neighbourhoods))
+        .route("/api/filters", get(filters))
+        .route("/api/clusters", get(clusters))
+        .route("/api/clusters/{cluster}", get(cluster))
+        .route("/api/duplicates", get(duplicates))
+        .route("/api/outliers", get(outliers))
         .route("/api/map", get(api::map))
         .route("/api/curves", get(api::curves))
         .route("/api/events", get(live::events))

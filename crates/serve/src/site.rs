@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::budget::Budget;
+use crate::clusters::{DIVISIONS, Division};
 use crate::error::Refusal;
+use crate::filter::Filters;
 use crate::live::News;
+use crate::nearby::Nearby;
 use crate::neighbourhoods::Round;
 use crate::session::Session;
 use crate::{Asker, Catalog, ServeError, Stop};
@@ -26,6 +29,12 @@ pub(crate) struct Contents {
     pub classes: Vec<String>,
     /// Where the pictures lie on the map, once somebody has asked.
     pub map: OnceCell<Layout>,
+    /// Likewise which folders and labels there are, …
+    pub filters: OnceCell<Filters>,
+    /// … which pictures are nearest to each, …
+    pub nearby: OnceCell<Nearby>,
+    /// … and which clusters they form, by how many.
+    pub divisions: [OnceCell<Division>; DIVISIONS.len()],
     /// 0 for what the server began with, and one more each time it was replaced.
     pub version: u64,
 }
@@ -42,6 +51,9 @@ impl Contents {
             rounds: rounds.into_iter().filter(fits).map(Round::new).collect(),
             shelf,
             map: OnceCell::new(),
+            filters: OnceCell::new(),
+            nearby: OnceCell::new(),
+            divisions: std::array::from_fn(|_| OnceCell::new()),
             version,
         }
     }
@@ -49,6 +61,13 @@ impl Contents {
     /// A picture in words.
     pub fn describe(&self, i: usize) -> Value {
         json!({ "id": i, "name": self.shelf.index.name(i), "label": self.shelf.index.parts().classes[i] })
+    }
+
+    /// The same, with how similar it is to what was asked for.
+    pub fn describe_similar(&self, i: usize, similarity: f32) -> Value {
+        let mut told = self.describe(i);
+        told["similarity"] = json!(similarity);
+        told
     }
 }
 
@@ -69,6 +88,8 @@ pub(crate) struct Site {
     pub decoding: Arc<Semaphore>,
     /// So are searches made: each uses all threads, and one that had begun would wait while others are taken up in between.
     pub searching: Arc<Semaphore>,
+    /// What is computed once for all who ask uses all threads for seconds: one thing at a time.
+    pub computing: Arc<Semaphore>,
     /// Files being read and charts being drawn.
     pub reading: Arc<Semaphore>,
     /// Places for those who listen to a run's news.
@@ -93,6 +114,11 @@ impl Site {
         turn(&self.searching).await
     }
 
+    /// Leave to compute what is kept for all, likewise.
+    pub async fn turn_to_compute(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        turn(&self.computing).await
+    }
+
     /// Leave to read a file or to draw, likewise.
     pub async fn turn_to_read(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         turn(&self.reading).await
@@ -104,6 +130,11 @@ impl Site {
         };
         self.run.as_ref().ok_or_else(none)
     }
+}
+
+/// Threads that the machine has for us.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
@@ -137,6 +168,7 @@ impl Renewer {
                 old.shelf.len()
             )));
         }
+        let shelf = shelf.with_copies_of(&old.shelf);
         let new = Arc::new(Contents::new(shelf, rounds, old.version + 1));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())

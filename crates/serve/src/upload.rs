@@ -11,10 +11,11 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::api::{self, Answer, Shared, blocking, told};
+use crate::api::{self, Answer, Shared, blocking, nearest, told};
 use crate::asked::Asked;
 use crate::budget::Pieces;
 use crate::error::Refusal;
+use crate::filter::Filter;
 use crate::site::Site;
 
 /// For so long, and up to so many times the greatest upload, the rest of one that was refused is taken and thrown away: a
@@ -35,6 +36,7 @@ pub(crate) struct HowMany {
 pub(crate) async fn search_by_upload(
     State(site): Shared,
     Asked(query): Asked<HowMany>,
+    Asked(filter): Asked<Filter>,
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
@@ -77,7 +79,7 @@ pub(crate) async fn search_by_upload(
     let now = site.now();
     let asked = now.clone();
     let turn = site.turn_to_search().await?;
-    let hits = blocking(turn, move || asked.shelf.index.nearest(&vector, k)).await?;
+    let hits = blocking(turn, move || nearest(&asked, &vector, k, &filter)).await?;
     let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
     Ok(told(&now, None, hits, begun))
 }

@@ -16,6 +16,19 @@ use common::visited;
 const SIDE: usize = 8;
 const KB: usize = 1 << 10;
 const TOKEN: &str = "open-sesame";
+/// What tells something of the pictures.
+const PATHS: [&str; 10] = [
+    "/api/run",
+    "/api/pictures",
+    "/api/picture/0",
+    "/api/picture/0/small",
+    "/api/picture/0/large",
+    "/api/filters",
+    "/api/clusters",
+    "/api/clusters/0",
+    "/api/duplicates",
+    "/api/outliers",
+];
 
 /// A server of one picture, whose model answers always the same, for as long as `visit` lasts.
 fn with_server(options: ServeOptions, visit: impl FnOnce(SocketAddr)) {
@@ -269,22 +282,20 @@ fn pages_of_other_sites_are_refused() {
         ] {
             let upload = asked(&connected(address), "POST", "/api/search", said, &picture());
             assert_eq!(upload.0, 403, "{said}");
-            let seen = asked(&connected(address), "GET", "/api/picture/0", said, b"");
-            assert_eq!(seen.0, 403, "{said}");
+            for path in PATHS {
+                let seen = asked(&connected(address), "GET", path, said, b"");
+                assert_eq!(seen.0, 403, "{path}: {said}");
+            }
         }
         let own = "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n";
         let upload = asked(&connected(address), "POST", "/api/search", own, &picture());
         assert_eq!(upload.0, 200);
         let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
         assert_eq!(asked(&connected(address), "GET", "/", link, b"").0, 200);
-        for path in [
-            "/",
-            "/app.js",
-            "/api/run",
-            "/api/picture/0",
-            "/api/picture/0/small",
-            "/nothing",
-        ] {
+        for path in ["/", "/app.js", "/views.js", "/nothing"]
+            .iter()
+            .chain(&PATHS)
+        {
             let (_, header) = asked(&connected(address), "GET", path, "", b"");
             for told in [
                 "cross-origin-resource-policy: same-origin",
@@ -294,6 +305,77 @@ fn pages_of_other_sites_are_refused() {
             ] {
                 assert!(header.contains(told), "{path}: {told}: {header}");
             }
+        }
+    });
+}
+
+#[test]
+fn nothing_is_told_without_the_token() {
+    let options = ServeOptions {
+        token: Some(TOKEN.into()),
+        ..ServeOptions::default()
+    };
+    with_server(options, |address| {
+        for path in PATHS {
+            assert_eq!(asked(&connected(address), "GET", path, "", b"").0, 401);
+            let right = format!("Authorization: Bearer {TOKEN}\r\n");
+            let (code, _) = asked(&connected(address), "GET", path, &right, b"");
+            assert_eq!(code, 200, "{path}");
+        }
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_a_sentence_or_the_nearest_that_does() {
+    with_server(ServeOptions::default(), |address| {
+        for (path, code) in [
+            ("/api/picture/0/large?longest=0", 200),
+            ("/api/picture/0/large?longest=99999999", 200),
+            ("/api/picture/0/large?longest=-1", 400),
+            ("/api/picture/1/large", 404),
+            ("/api/clusters?k=0", 200),
+            ("/api/clusters?k=99999999999", 200),
+            ("/api/clusters?k=many", 400),
+            ("/api/clusters/1", 404),
+            ("/api/clusters/-1", 404),
+            ("/api/clusters/%FF", 404),
+            ("/api/clusters/0?from=99999999999&count=99999999999", 200),
+            ("/api/duplicates?above=NaN", 200),
+            ("/api/duplicates?above=-5", 200),
+            ("/api/duplicates?above=alike", 400),
+            ("/api/outliers?from=18446744073709551615&count=9", 200),
+            ("/api/outliers?from=-1", 400),
+            ("/api/pictures?folder=../..&label=x", 200),
+            ("/api/pictures?folder=%FF", 200),
+            (
+                "/api/pictures?from=18446744073709551615&step=18446744073709551615",
+                200,
+            ),
+            ("/api/search?id=0&folder=/etc", 200),
+        ] {
+            let (got, header) = asked(&connected(address), "GET", path, "", b"");
+            assert_eq!(got, code, "{path}: {header}");
+        }
+    });
+}
+
+#[test]
+fn a_picture_that_the_browser_has_is_not_sent_again() {
+    with_server(ServeOptions::default(), |address| {
+        for path in [
+            "/api/picture/0",
+            "/api/picture/0/small",
+            "/api/picture/0/large",
+        ] {
+            let (code, header) = asked(&connected(address), "GET", path, "", b"");
+            assert!(code == 200 && header.contains("cache-control: private, no-cache"));
+            let tag = header.split("etag: ").nth(1).unwrap();
+            let tag = tag.lines().next().unwrap();
+            let has = format!("If-None-Match: \"other\", {tag}\r\n");
+            let (code, again) = asked(&connected(address), "GET", path, &has, b"");
+            assert!(code == 304 && again.contains(tag), "{path}: {again}");
+            let other = "If-None-Match: \"other\"\r\n";
+            assert_eq!(asked(&connected(address), "GET", path, other, b"").0, 200);
         }
     });
 }

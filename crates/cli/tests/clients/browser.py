@@ -49,23 +49,23 @@ def walk(page):
     assert page.inner_text("#queryName") == "Your picture"
     assert page.evaluate("document.activeElement.id") == "queryName", "whoever listens hears what was found"
     first = page.locator("#grid .pic").first
-    assert 0 < float(first.locator("b").inner_text()) <= 1.0, first.inner_text()
+    assert 0 < float(first.locator(".near").inner_text()) <= 1.0, first.inner_text()
     keep(page, "search")
     second = page.locator("#grid .pic").nth(1)
     chosen = second.get_attribute("data-id")
-    second.click()
+    second.locator("a").click()
     until(page, f"location.hash === '#picture/{chosen}'")
-    until(page, f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+    until(page, f"document.querySelector('#query').src.includes('/api/picture/{chosen}/')")
     ids = page.eval_on_selector_all("#grid .pic", "all => all.map(p => p.dataset.id)")
     assert chosen not in ids and len(ids) > 5, ids
-    page.locator("#grid .pic").first.focus()
+    page.wait_for_selector("#trail a[href^='#upload/']")
+    page.locator("#grid .pic a").first.focus()
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.dataset.id") == ids[1]
+    assert page.evaluate("document.activeElement.closest('.pic').dataset.id") == ids[1]
     page.keyboard.press("Enter")
     until(page, f"location.hash === '#picture/{ids[1]}'")
-    page.wait_for_selector("#trail a")
     page.go_back()
-    until(page, f"document.querySelector('#query').src.endsWith('/api/picture/{chosen}')")
+    until(page, f"document.querySelector('#query').src.includes('/api/picture/{chosen}/')")
 
 
 def look(page):
@@ -84,10 +84,15 @@ def tabs(page, run):
         page.wait_for_timeout(300)
         page.fill("#at", "0")
         check(page, "neighbourhoods")
+    for view, first in [("clusters", "#clusterList .pic"), ("outliers", "#outlierGrid .pic")]:
+        page.click(f"[data-view={view}]")
+        page.wait_for_selector(first, timeout=60_000)
+        check(page, view)
+    page.click("[data-view=duplicates]")
+    until(page, "document.querySelector('#duplicatesSaid').textContent.includes('similar')")
+    check(page, "duplicates")
     page.click("[data-view=map]")
     page.wait_for_selector("#map .map:not([hidden]) canvas", timeout=60_000)
-    if page.locator("[data-pictures].on").count() == 0:
-        page.click("[data-pictures]")
     page.locator("#map .map").scroll_into_view_if_needed()
     settle(page)
     check(page, "map")
@@ -102,7 +107,7 @@ def tabs(page, run):
 def check(page, what):
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0, f"{what} is {wide} pixels wider than the window"
-    wordless = page.evaluate("[...document.images].filter(i => i.offsetParent && !i.alt && !i.closest('a,.tip')).length")
+    wordless = page.evaluate("[...document.images].filter(i => i.offsetParent && !i.alt && !i.closest('.tip')).length")
     assert wordless == 0, f"{wordless} pictures of {what} have no words"
     keep(page, what)
 

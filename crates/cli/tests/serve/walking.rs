@@ -150,7 +150,7 @@ fn the_document_names_every_answer() {
             "/api/events" => continue, // it never ends
             "/api/search" => "/api/search?id=0".into(),
             "/api/neighbourhoods" => "/api/neighbourhoods?round=1".into(),
-            path => path.replace("{id}", "0"),
+            path => path.replace("{id}", "0").replace("{cluster}", "0"),
         };
         assert_eq!(served.get(&path).0, 200, "{path}");
         let refusals = methods["get"]["responses"].as_object().unwrap();

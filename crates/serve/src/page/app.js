@@ -1,8 +1,12 @@
 // The page: what is asked stands in the address after #, so that back and forward walk the way one came.
+// #picture/7?label=cat is the neighbours of picture 7 among those labelled cat. Views of their own are in views.js.
 const $ = id => document.getElementById(id);
 const make = (tag, set = {}, ...inside) => { const e = Object.assign(document.createElement(tag), set); e.append(...inside); return e; };
-const small = (id, side = 128) => `/api/picture/${id}/small?side=${side}`;
+const sharp = Math.min(2, window.devicePixelRatio || 1); // a screen's own dots for each of the page's
+const small = (id, side = 256) => `/api/picture/${id}/small?side=${Math.min(512, side * sharp)}`;
+const large = (id, longest = 1600) => `/api/picture/${id}/large?longest=${longest}`;
 const count = n => n.toLocaleString("en");
+const many = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 let about = {}, trail = [], asking = 0;
 
 async function ask(path, options) {
@@ -18,194 +22,237 @@ function trouble(error) {
   $("trouble").hidden = !error;
   $("trouble").textContent = said.charAt(0).toUpperCase() + said.slice(1);
 }
+
+// Which pictures are looked at: a folder, a label.
+const chosen = { folder: "", label: "" };
+const filtered = () => chosen.folder || chosen.label;
+function query(more = {}) {
+  const all = { ...more, ...chosen };
+  return new URLSearchParams(Object.entries(all).filter(([, value]) => value !== "")).toString();
+}
+const address = path => { const q = query(); return `#${path}${q && "?" + q}`; };
+const passes = (name, label) => (!chosen.folder || name.startsWith(chosen.folder + "/")) && (!chosen.label || label === chosen.label);
+function options(select, all, kept) {
+  const every = make("option", { value: "", textContent: "all" });
+  select.replaceChildren(every, ...all.map(({ name, pictures }) => make("option", { value: name, textContent: `${name} (${count(pictures)})` })));
+  if (kept && !all.some(one => one.name === kept)) select.append(make("option", { value: kept, textContent: kept }));
+  select.value = kept;
+  select.parentNode.hidden = all.length < 2 && !kept;
+}
+async function offerFilters() {
+  const { folders, labels } = await ask("/api/filters");
+  // Folders that are the labels would be said twice.
+  const same = folders.length === labels.length && folders.every((f, i) => f.name === labels[i].name && f.pictures === labels[i].pictures);
+  options($("folder"), same && !chosen.folder ? [] : folders, chosen.folder);
+  options($("label"), labels, chosen.label);
+  $("filter").dataset.ready = true;
+  showFilter();
+}
+function showFilter() {
+  const offered = $("filter").dataset.ready && ["folder", "label"].some(id => !$(id).parentNode.hidden);
+  $("filter").hidden = !offered || ["hoods", "curves"].includes(viewed);
+  for (const id of ["folder", "label"]) if ($(id).value !== chosen[id]) $(id).value = chosen[id];
+  $("unfilter").hidden = !filtered();
+}
+function refilter() {
+  chosen.folder = $("folder").value; chosen.label = $("label").value;
+  location.hash = address(location.hash.slice(1).split("?")[0] || "search");
+}
+
+// A name in words: all of it where it is short, else its beginning and its end; the whole is told on hover and by the lightbox.
+const short = (text, most = 44) => text.length <= most ? text : `${text.slice(0, most / 2 - 1)}…${text.slice(-most / 2)}`;
 const called = picture => picture.label ? `${picture.label}, ${picture.name}` : picture.name;
+// What a picture has is shown as it is: few pixels as squares, not as a blur.
+const crisp = img => img.classList.toggle("pixels", img.naturalWidth > 0 && Math.max(img.naturalWidth, img.naturalHeight) <= 48);
+addEventListener("load", e => { if (e.target.tagName === "IMG") crisp(e.target); }, true);
 
 function link(picture, side, className = "") {
-  const img = make("img", { src: small(picture.id, side), loading: "lazy", alt: called(picture) });
-  return make("a", { href: `#picture/${picture.id}`, className, title: called(picture) }, img);
+  const img = make("img", { src: picture.src || small(picture.id, side), loading: "lazy", alt: called(picture) });
+  return make("a", { href: address(picture.upload === undefined ? `picture/${picture.id}` : `upload/${picture.upload}`), className, title: called(picture) }, img);
 }
 function card(picture) {
-  const pic = link(picture, 128, "pic"), img = pic.firstChild, near = picture.similarity;
-  const said = make("span", { className: "said", textContent: picture.label || picture.name.split("/").pop() });
-  img.alt = ""; // the words are below it
+  const a = link(picture, 256), img = a.firstChild, near = picture.similarity, file = picture.name.split("/").pop();
+  const said = make("figcaption", { title: called(picture) }, ...(picture.label ? [make("b", { textContent: picture.label }), " "] : []), make("span", { textContent: short(file) }));
+  const pic = make("figure", { className: "pic" }, a);
   pic.dataset.id = picture.id;
-  img.onerror = () => { pic.classList.add("gone"); said.textContent = "the file is gone"; };
+  pic.picture = picture;
+  a.setAttribute("aria-keyshortcuts", "Space E");
+  img.onerror = () => { pic.classList.add("gone"); said.append(" · the file is gone"); };
   if (near !== undefined) {
     const bar = make("span", { className: "likeness" });
     bar.style.width = Math.max(0, Math.min(1, near)) * 100 + "%";
-    pic.append(make("b", { textContent: near.toFixed(3), title: "similarity: 1 is the same" }), bar);
+    pic.append(bar, make("b", { className: "near", textContent: near.toFixed(3), title: "similarity: 1 is the same" }));
   }
-  pic.append(said);
+  pic.append(
+    make("button", { className: "tick", textContent: "✓", tabIndex: -1, ariaLabel: `select ${called(picture)}` }),
+    make("button", { className: "look", textContent: "⤢", tabIndex: -1, ariaLabel: `enlarge ${called(picture)}` }), said);
+  markTick(pic);
   return pic;
 }
-function showAnswer(found, src) {
-  const query = found.query, same = query && query.label;
-  const right = same ? found.neighbours.filter(n => n.label === same).length : 0;
+function fill(grid, pictures, { more = false, none = "No picture is here." } = {}) {
+  const cards = pictures.map(card);
+  if (more) grid.append(...cards);
+  else grid.replaceChildren(...(cards.length ? cards : [make("p", { className: "soft", textContent: none })]));
+}
+// A list that is longer than what is shown of it: `load(from)` gives {pictures, of}.
+async function list(grid, button, load) {
+  const mine = grid.asked = {}, got = await load(0);
+  if (grid.asked !== mine) return null;
+  fill(grid, got.pictures, { none: "No picture is here; choose another folder or label." });
+  const rest = of => { button.hidden = grid.querySelectorAll(".pic").length >= of; button.textContent = `More of ${count(of)}`; };
+  rest(got.of);
+  button.onclick = async () => {
+    try {
+      const next = await load(grid.querySelectorAll(".pic").length);
+      if (grid.asked !== mine) return;
+      fill(grid, next.pictures, { more: true });
+      rest(next.pictures.length ? next.of : 0);
+    } catch (error) { trouble(error); }
+  };
+  return got;
+}
+
+function showAnswer(found, asked) {
+  const same = asked.label, right = same ? found.neighbours.filter(n => n.label === same).length : 0;
   $("asked").hidden = false;
   $("drop").classList.add("low");
-  const picture = $("query"), heat = $("heat"), looks = $("looks");
+  const picture = $("query"), heat = $("heat"), looks = $("looks"), here = asked.upload === undefined;
   picture.style.visibility = "";
-  picture.src = src;
-  picture.alt = query ? called(query) : "your picture";
-  picture.onerror = () => { picture.onerror = () => { picture.style.visibility = "hidden"; }; picture.src = small(query.id); trouble(new Error("The file of this picture is gone; its vector is still searched by.")); };
-  looks.hidden = about.kind !== "run" || !query;
+  picture.src = asked.src || large(asked.id, 512 * sharp);
+  picture.alt = here ? called(asked) : "your picture";
+  picture.onerror = () => { picture.style.visibility = "hidden"; if (here) trouble(new Error("The file of this picture is gone; its vector is still searched by.")); };
+  $("enlarge").onclick = () => enlarge([asked], 0);
+  looks.hidden = about.kind !== "run" || !here;
   heat.hidden = true;
   looks.setAttribute("aria-pressed", false);
   looks.onclick = () => {
     heat.hidden = !heat.hidden;
     looks.setAttribute("aria-pressed", !heat.hidden);
-    if (!heat.hidden) heat.firstChild.src = `/api/picture/${query.id}/attention`;
+    if (!heat.hidden) heat.firstChild.src = `/api/picture/${asked.id}/attention`;
   };
-  $("queryName").textContent = query ? (same || query.name) : "Your picture";
-  $("querySaid").textContent = `${same ? query.name + " · " : ""}${found.neighbours.length} most alike of ${count(about.pictures)}, in ${(found.seconds * 1000).toFixed(1)} ms` + (same ? ` · ${right} carry its label` : "");
+  $("queryName").textContent = here ? (same || asked.name) : "Your picture";
+  const among = filtered() ? `of those in ${[chosen.folder, chosen.label].filter(Boolean).join(", ")}` : `of ${count(about.pictures)}`;
+  $("querySaid").textContent = `${same || !here ? asked.name + " · " : ""}${found.neighbours.length} most alike ${among}, in ${(found.seconds * 1000).toFixed(1)} ms` + (same ? ` · ${right} carry its label` : "");
   $("gridName").textContent = "Most alike";
-  $("grid").replaceChildren(...found.neighbours.map(card));
-  drawTrail();
+  $("gridMore").hidden = true;
+  $("grid").asked = {};
+  fill($("grid"), found.neighbours);
+  walked(asked);
   scrollTo({ top: 0, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   $("queryName").focus({ preventScroll: true });
 }
+// Your way: every picture one has asked about, uploads too. Whoever goes back to one goes on from there.
+function walked(asked) {
+  const same = p => p.upload === asked.upload && p.id === asked.id, known = trail.findIndex(same);
+  if (known >= 0) trail.length = known;
+  trail.push(asked);
+  drawTrail();
+}
 function drawTrail() {
-  const way = trail.slice(0, -1).slice(-24);
-  $("trail").hidden = !way.length;
-  $("trail").replaceChildren("Your way:", ...way.map(p => link(p, 64)));
+  const way = trail.slice(-24), here = location.hash.split("?")[0];
+  $("trail").hidden = !trail.length || trail.length === 1 && !$("asked").hidden;
+  const steps = way.map(p => { const a = link(p, 64); if (a.hash.split("?")[0] === here) a.setAttribute("aria-current", "true"); return a; });
+  const forget = make("button", { textContent: "×", title: "forget the way", ariaLabel: "forget the way", onclick: () => { trail = $("asked").hidden ? [] : trail.slice(-1); drawTrail(); } });
+  $("trail").replaceChildren("Your way:", ...steps, forget);
 }
 async function byId(id) {
-  const mine = ++asking;
-  const found = await ask(`/api/search?id=${encodeURIComponent(id)}&k=36`);
-  if (mine !== asking) return;
-  const known = trail.findIndex(p => p.id === found.query.id);
-  if (known >= 0) trail.length = known;
-  trail.push(found.query);
-  showAnswer(found, `/api/picture/${found.query.id}`);
+  const mine = ++asking, found = await ask(`/api/search?${query({ id, k: 36 })}`);
+  if (mine === asking) showAnswer(found, found.query);
+}
+
+// Pictures of one's own: kept by the page for as long as it is open, so that one can come back to them.
+const uploads = [];
+async function byUpload(number) {
+  const mine = ++asking, asked = uploads[number];
+  if (!asked) throw new Error("This picture is no longer here; choose it again.");
+  const found = await ask(`/api/search?${query({ k: 36 })}`, { method: "POST", body: asked.file });
+  if (mine === asking) showAnswer(found, asked);
 }
 async function byFile(file) {
   trouble();
-  const mine = ++asking;
   try {
     if (!about.uploads) throw new Error("This index is served without its model, so pictures cannot be searched by upload; start the server with its model.");
     if (file.size > about.largest_upload) throw new Error(`This file is larger than ${about.largest_upload >> 20} MB; choose a smaller one.`);
     $("drop").classList.add("busy");
-    const found = await ask("/api/search?k=36", { method: "POST", body: file });
-    if (mine !== asking) return;
-    trail = [];
-    if (location.hash !== "#search") history.pushState(null, "", "#search");
+    const number = uploads.length, before = location.hash;
+    uploads.push({ upload: number, name: file.name || "a pasted picture", src: URL.createObjectURL(file), file });
     view("search");
-    showAnswer(found, URL.createObjectURL(file));
+    try { await byUpload(number); } catch (error) { uploads.length = number; throw error; }
+    if (before !== address(`upload/${number}`)) { history.pushState(null, "", address(`upload/${number}`)); drawTrail(); }
   } catch (error) { trouble(error); }
   finally { $("drop").classList.remove("busy"); }
 }
 async function some() {
-  const mine = ++asking, n = about.pictures, step = Math.max(1, Math.floor(n / 60)), from = Math.floor(Math.random() * step);
-  const list = await ask(`/api/pictures?from=${from}&step=${step}&count=60`);
-  if (mine !== asking) return;
-  trail = []; drawTrail();
+  const mine = ++asking, grid = $("grid");
+  let step = 1, first = 0;
+  if (!filtered()) { step = Math.max(1, Math.floor(about.pictures / 60)); first = Math.floor(Math.random() * step); }
+  const load = from => ask(`/api/pictures?${query({ from: first + from * step, step, count: 60 })}`);
+  const got = await list(grid, $("gridMore"), load);
+  if (!got || mine !== asking) return;
+  const all = got.pictures.length >= got.of;
   $("asked").hidden = true;
   $("drop").classList.remove("low");
-  $("gridName").textContent = list.pictures.length < n ? "Some of the pictures" : "All pictures";
-  $("grid").replaceChildren(...list.pictures.map(card));
+  $("fresh").hidden = filtered() || all;
+  if (step > 1) $("gridMore").hidden = true; // others are a click away
+  $("gridName").textContent = filtered() ? many(got.of, "picture") : all ? "All pictures" : "Some of the pictures";
+  drawTrail();
 }
+
 // Arrow keys go from picture to picture; Enter follows one, as any link.
-$("grid").onkeydown = e => {
-  const pics = [...$("grid").children], at = pics.indexOf(document.activeElement);
+addEventListener("keydown", e => {
+  const pic = document.activeElement?.closest?.(".pic"), grid = pic?.parentNode;
+  if (!grid?.classList.contains("grid") || e.ctrlKey || e.altKey || e.metaKey) return;
+  const pics = [...grid.querySelectorAll(":scope > .pic")], at = pics.indexOf(pic);
   const columns = pics.filter(p => p.offsetTop === pics[0].offsetTop).length;
   const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[e.key];
-  if (at < 0 || !by || !pics[at + by]) return;
+  if (by && pics[at + by]) {
+    pics[at + by].querySelector("a").focus();
+    if (e.shiftKey) between(grid, pics[at], pics[at + by]);
+  } else if (e.key === " ") toggle(grid, pic, e.shiftKey);
+  else if (e.key === "e" || e.key === "E") enlarge(pics.map(p => p.picture), at);
+  else return;
   e.preventDefault();
-  pics[at + by].focus();
-};
+});
+addEventListener("click", e => {
+  const pic = e.target.closest?.(".pic"), grid = pic?.parentNode;
+  if (!pic || !grid.classList.contains("grid")) return;
+  const pics = [...grid.querySelectorAll(":scope > .pic")];
+  if (e.target.closest(".look")) enlarge(pics.map(p => p.picture), pics.indexOf(pic));
+  else if (e.target.closest(".tick") || e.shiftKey || e.ctrlKey || e.metaKey) { e.preventDefault(); toggle(grid, pic, e.shiftKey); }
+});
 
-const views = ["search", "hoods", "map", "curves"];
+const views = ["search", "hoods", "clusters", "duplicates", "outliers", "map", "curves"];
+let viewed = "search";
 function view(name) {
+  viewed = name;
   for (const v of views) $(v).hidden = v !== name;
-  for (const a of document.querySelectorAll("nav [data-view]")) a.dataset.view === name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
+  for (const a of document.querySelectorAll("nav [data-view]")) {
+    a.dataset.view === name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
+    a.href = address(a.dataset.view);
+  }
+  showFilter();
 }
 const loaded = {};
 let left = false; // the map, for a picture on it: whoever comes back goes on from there
 async function go() {
   trouble();
   $("news").hidden = true;
-  const [name, id] = location.hash.slice(1).split("/");
+  const [path, asked] = location.hash.slice(1).split("?"), [name, ...rest] = path.split("/"), params = new URLSearchParams(asked);
+  chosen.folder = params.get("folder") || ""; chosen.label = params.get("label") || "";
   try {
-    if (name === "picture") { view("search"); return await byId(id); }
-    const chosen = views.includes(name) ? name : "search";
-    view(chosen);
-    if (chosen === "search") return await some();
-    if (!loaded[chosen]) { loaded[chosen] = true; await ({ hoods: openHoods, map: openMap, curves: drawCurves })[chosen](); }
-    if (chosen === "map" && left && !document.activeElement?.closest("nav")) document.querySelector("#map canvas").focus({ preventScroll: true });
+    if (name === "picture") { view("search"); return await byId(rest[0]); }
+    if (name === "upload") { view("search"); return await byUpload(Number(rest[0])); }
+    const wanted = views.includes(name) ? name : "search";
+    view(wanted);
+    if (wanted === "search") return await some();
+    await opened[wanted](...rest);
   } catch (error) {
     loaded[name] = false;
     trouble(error);
-    if (name === "picture") some().catch(() => {}); // there is no such picture; there are others
+    if (["picture", "upload"].includes(name)) some().catch(() => {}); // there is no such picture; there are others
   }
 }
 
-let round = 0;
-async function drawHoods() {
-  const got = await ask(`/api/neighbourhoods?round=${round}&at=${$("at").value}&count=36`);
-  const all = got.anchors === got.pictures;
-  $("hoodsSaid").textContent = `${all ? "All" : count(got.anchors) + " of"} ${count(got.pictures)} pictures are anchors in round ${got.round}; these are from place ${count(got.from + 1)} on.` + (all ? "" : " Pale ones are no anchors yet.") + (about.classes.length ? " Frames: green, the same label; red, another." : "");
-  const most = Math.max(1, ...got.neighbourhoods.map(h => h.neighbours.length));
-  $("hoodList").style.setProperty("--hood", `${Math.min(7, most + 1) * 69 + 26}px`);
-  $("hoodList").replaceChildren(...got.neighbourhoods.map(h => {
-    const framed = n => h.picture.label ? (n.label === h.picture.label ? "right" : "wrong") : "";
-    const words = [h.picture.label, h.entropy === null ? null : `entropy ${h.entropy.toFixed(2)}`].filter(Boolean).join(" · ");
-    return make("figure", { className: "hood" + (h.anchor ? "" : " alone") }, link(h.picture, 64), make("span", { className: "to", textContent: "›" }), ...h.neighbours.map(n => link(n, 64, framed(n))), make("figcaption", { textContent: words }));
-  }));
-}
-async function openHoods() {
-  round = about.rounds.includes(round) ? round : about.rounds[about.rounds.length - 1];
-  const buttons = about.rounds.map(r => make("button", { textContent: `Round ${r}`, onclick: () => { round = r; mark(); drawHoods().catch(trouble); } }));
-  const mark = () => buttons.forEach((b, i) => b.setAttribute("aria-pressed", about.rounds[i] === round));
-  $("rounds").replaceChildren(...buttons);
-  mark();
-  let waiting;
-  $("at").oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => drawHoods().catch(trouble), 80); };
-  await drawHoods();
-}
-
-// Small pictures for the map, a few at a time and only while it is looked at.
-function tiles(redraw) {
-  const there = new Map(), waiting = [];
-  let loading = 0;
-  function more() {
-    while (loading < 4 && waiting.length && !$("map").hidden) {
-      const img = waiting.pop();
-      loading++;
-      img.onload = img.onerror = () => { loading--; redraw(); more(); };
-      img.src = img.dataset.src;
-    }
-  }
-  addEventListener("hashchange", () => setTimeout(more));
-  return id => {
-    let img = there.get(id);
-    if (!img) { img = new Image(); img.dataset.src = small(id, 64); there.set(id, img); waiting.push(img); more(); }
-    return img.naturalWidth ? { image: img, x: 0, y: 0, side: Math.min(img.naturalWidth, img.naturalHeight) } : null;
-  };
-}
-async function openMap() {
-  const got = await ask("/api/map"), names = about.classes;
-  const box = document.querySelector("#map .map"), old = box.querySelector("canvas"), swap = box.querySelector("[data-pictures]");
-  old.replaceWith(old.cloneNode()); // with it go the listeners of the map before
-  box.hidden = false;
-  swap.classList.remove("on");
-  $("mapSaid").textContent = got.points.length < got.of ? `${count(got.points.length)} of ${count(got.of)} pictures, evenly taken.` : "";
-  let redraw = () => {};
-  const tile = tiles(() => redraw());
-  redraw = showMap(box, {
-    places: got.points.map(p => [p[1], p[2]]), classes: got.points.map(p => names.indexOf(p[3])), names,
-    tile: i => tile(got.points[i][0]),
-    tip: (tip, i) => { const p = got.points[i]; if (tip.dataset.id !== String(p[0])) { tip.dataset.id = p[0]; tip.replaceChildren(make("img", { src: small(p[0]), alt: "" }), p[3] ? `${p[3]}, ${p[4]}` : p[4]); } },
-    pick: i => { left = true; location.hash = `picture/${got.points[i][0]}`; },
-  });
-  if (!names.length) swap.click(); // without labels dots would say nothing
-}
-async function drawCurves() {
-  const got = await ask("/api/curves");
-  $("charts").innerHTML = got.charts; // drawn by the server from numbers alone
-  $("table").textContent = got.table;
-  $("curvesSaid").textContent = got.ended ? `The run has ended after ${got.epochs} epochs.` : `Training: ${got.epochs} epochs so far. The curves move by themselves.`;
-  if (got.warning) $("curvesSaid").textContent += ` ${got.warning}.`;
-}
 // A run that trains: its curves grow, and a newer checkpoint brings newer vectors.
 function listen() {
   const news = new EventSource("/api/events");
@@ -215,7 +262,7 @@ function listen() {
     try { about = await ask("/api/run"); } catch { return; }
     introduce();
     loaded.map = loaded.hoods = false;
-    const [name] = location.hash.slice(1).split("/");
+    const [name] = location.hash.slice(1).split(/[/?]/);
     if (name === "hoods") await go();
     const again = make("button", { textContent: "Ask again", hidden: name === "curves" || name === "hoods", onclick: go });
     $("news").replaceChildren("The run has saved a newer checkpoint; what you ask from now on is answered by it. ", again);
@@ -232,17 +279,20 @@ function introduce() {
 }
 
 $("file").onchange = e => { if (e.target.files[0]) byFile(e.target.files[0]); e.target.value = ""; };
-$("fresh").onclick = () => { if (["", "#search"].includes(location.hash)) go(); else location.hash = "search"; };
-document.querySelector("[data-view=search]").onclick = () => { if (location.hash === "#search") go(); };
+$("fresh").onclick = () => { if (["", "#search"].includes(location.hash)) go(); else location.hash = address("search"); };
+$("folder").onchange = $("label").onchange = refilter;
+$("unfilter").onclick = () => { $("folder").value = $("label").value = ""; refilter(); };
+document.querySelector("[data-view=search]").onclick = e => { if (location.hash === e.currentTarget.hash) go(); };
 addEventListener("dragover", e => { e.preventDefault(); $("drop").classList.add("over"); });
 addEventListener("dragleave", () => $("drop").classList.remove("over"));
 addEventListener("drop", e => { e.preventDefault(); $("drop").classList.remove("over"); const file = e.dataTransfer.files[0]; if (file) byFile(file); });
 addEventListener("paste", e => { const file = [...e.clipboardData.files][0]; if (file) byFile(file); });
 addEventListener("hashchange", go);
-(async () => {
+addEventListener("DOMContentLoaded", async () => {
   if (location.search.includes("token=")) history.replaceState(null, "", location.pathname + location.hash);
   try { about = await ask("/api/run"); } catch (error) { return trouble(error); }
   introduce();
   go();
+  offerFilters().catch(trouble);
   if (about.kind === "run") listen();
-})();
+});

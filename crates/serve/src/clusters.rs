@@ -1,0 +1,225 @@
+//! Pictures divided into clusters, each around its most typical ones.
+
+use std::sync::Arc;
+
+use anchorhood_discover::kmeans;
+use anchorhood_engine::Device;
+use anchorhood_search::PictureIndex;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::{Answer, MOST_LISTED, Shared, blocking};
+use crate::asked::{Asked, Written};
+use crate::error::Refusal;
+use crate::filter::Filter;
+use crate::nearby::{Portion, evenly};
+use crate::once::once;
+use crate::site::{Contents, Site, threads};
+
+/// Numbers of clusters that can be had; each division is made once and kept.
+pub(crate) const DIVISIONS: [usize; 6] = [6, 12, 24, 48, 96, 192];
+/// Numbers that are read in a round of k-means, at most: a million pictures with vectors of 128. Of more, some are taken evenly.
+const MOST_VALUES: usize = 128_000_000;
+/// Typical pictures of a cluster in the list of all.
+const MOST_TYPICAL: usize = 24;
+
+/// A picture and its similarity to its cluster's centre.
+type Member = (usize, f32);
+
+/// A division into clusters, the largest first, members by how typical they are.
+#[derive(Debug)]
+pub(crate) struct Division {
+    clusters: Vec<Vec<Member>>,
+    /// Pictures that were divided.
+    pictures: usize,
+}
+
+impl Division {
+    fn of(index: &PictureIndex, k: usize) -> Result<Division, Refusal> {
+        let failed = |e: &dyn std::fmt::Display| Refusal::failed(e.to_string());
+        let dim = index.parts().dim;
+        let vectors = index.vectors().map_err(|e| failed(&e))?;
+        let chosen = evenly(index.len(), MOST_VALUES / dim.max(1));
+        let rows: Vec<f32> = chosen
+            .iter()
+            .flat_map(|i| vectors[i * dim..][..dim].iter().copied())
+            .collect();
+        if chosen.is_empty() {
+            return Err(Refusal::missing("there are no pictures to divide"));
+        }
+        let device = Device::cpu(threads());
+        let found = kmeans(&device, &rows, dim, k.min(chosen.len()), 0, &mut |_| {});
+        let found = found.map_err(|e| failed(&e))?;
+        let member = |row: usize| (chosen[row], found.similarity[row]);
+        let mut clusters: Vec<Vec<Member>> = found
+            .members()
+            .into_iter()
+            .filter(|cluster| !cluster.is_empty())
+            .map(|cluster| cluster.into_iter().map(member).collect())
+            .collect();
+        clusters.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
+        Ok(Division {
+            clusters,
+            pictures: chosen.len(),
+        })
+    }
+}
+
+/// Into how many.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct HowMany {
+    #[serde(default = "twelve")]
+    k: usize,
+}
+
+fn twelve() -> usize {
+    12
+}
+
+impl HowMany {
+    /// The place of the division with the number of clusters that is nearest to the one asked for.
+    fn place(self) -> usize {
+        let apart = |at: &usize| DIVISIONS[*at].abs_diff(self.k);
+        (0..DIVISIONS.len()).min_by_key(apart).unwrap_or(0)
+    }
+}
+
+async fn division<'a>(
+    site: &Arc<Site>,
+    now: &'a Arc<Contents>,
+    place: usize,
+) -> Result<&'a Division, Refusal> {
+    let make = move |now: &Contents| Division::of(&now.shelf.index, DIVISIONS[place]);
+    once(site, now, move |now| &now.divisions[place], make).await
+}
+
+/// `GET /api/clusters`: every cluster by its most typical pictures.
+pub(crate) async fn clusters(
+    State(site): Shared,
+    Asked(how_many): Asked<HowMany>,
+    Asked(filter): Asked<Filter>,
+) -> Answer {
+    let (now, place) = (site.now(), how_many.place());
+    division(&site, &now, place).await?;
+    let turn = site.turn_to_search().await?;
+    blocking(turn, move || {
+        let found = now.divisions[place].get();
+        let clusters = found.map_or(&[][..], |d| &d.clusters);
+        let told = clusters.iter().enumerate();
+        let told = told.filter_map(|(number, cluster)| summary(&now, &filter, number, cluster));
+        Json(json!({
+            "k": DIVISIONS[place],
+            "choices": DIVISIONS,
+            "divided": found.map_or(0, |d| d.pictures),
+            "clusters": told.collect::<Vec<_>>(),
+        }))
+    })
+    .await
+}
+
+/// A cluster in words; none where no picture of it passes.
+fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &[Member]) -> Option<Value> {
+    let index = &now.shelf.index;
+    let passing: Vec<&Member> = cluster
+        .iter()
+        .filter(|(i, _)| filter.passes(index, *i))
+        .collect();
+    let mean = passing.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / passing.len() as f64;
+    let typical = passing.iter().take(MOST_TYPICAL);
+    (!passing.is_empty()).then(|| {
+        json!({
+            "cluster": number,
+            "size": passing.len(),
+            "similarity": mean,
+            "typical": typical.map(|(i, s)| now.describe_similar(*i, *s)).collect::<Vec<_>>(),
+        })
+    })
+}
+
+/// `GET /api/clusters/{cluster}`: the pictures of one.
+pub(crate) async fn cluster(
+    State(site): Shared,
+    Written(number): Written,
+    Asked(how_many): Asked<HowMany>,
+    Asked(part): Asked<Portion>,
+    Asked(filter): Asked<Filter>,
+) -> Answer {
+    let (now, place) = (site.now(), how_many.place());
+    let clusters = division(&site, &now, place).await?.clusters.len();
+    let number = number.parse().ok().filter(|n: &usize| *n < clusters);
+    let number = number.ok_or_else(|| {
+        Refusal::missing(format!(
+            "there is no such cluster; they are numbered 0 to {}",
+            clusters.saturating_sub(1)
+        ))
+    })?;
+    let turn = site.turn_to_search().await?;
+    blocking(turn, move || {
+        let found = now.divisions[place].get();
+        let cluster = found.map_or(&[][..], |d| &d.clusters[number]);
+        let index = &now.shelf.index;
+        let passing: Vec<&Member> = cluster
+            .iter()
+            .filter(|(i, _)| filter.passes(index, *i))
+            .collect();
+        let shown = passing
+            .iter()
+            .skip(part.from)
+            .take(part.count.min(MOST_LISTED));
+        let shown = shown.map(|(i, s)| now.describe_similar(*i, *s));
+        Json(json!({
+            "cluster": number,
+            "k": DIVISIONS[place],
+            "of": passing.len(),
+            "pictures": shown.collect::<Vec<_>>(),
+        }))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use anchorhood_search::IndexParts;
+
+    use super::*;
+
+    #[test]
+    fn heaps_are_clusters_the_largest_first() {
+        let angles = (0..30).map(|i| f32::from(i as u8 % 3 != 0) * 2.0 + i as f32 * 1e-3);
+        let parts = IndexParts {
+            names: (0..30).map(|i| format!("{i}.png")).collect(),
+            classes: vec![None; 30],
+            dim: 2,
+            vectors: angles
+                .flat_map(|a| [a.cos(), a.sin()])
+                .collect::<Vec<f32>>()
+                .into(),
+            ..IndexParts::default()
+        };
+        let index = PictureIndex::from_parts(std::path::Path::new("x.index"), parts).unwrap();
+        let division = Division::of(&index, 2).unwrap();
+        let sizes: Vec<usize> = division.clusters.iter().map(Vec::len).collect();
+        assert_eq!((sizes, division.pictures), (vec![20, 10], 30));
+        assert!(division.clusters[1].iter().all(|(i, _)| i % 3 == 0));
+        let typical = division.clusters[0].iter().map(|(_, s)| *s);
+        assert!(typical.collect::<Vec<f32>>().is_sorted_by(|a, b| a >= b));
+        // Never more clusters than pictures.
+        let parts = IndexParts {
+            names: vec!["0.png".into()],
+            classes: vec![None],
+            dim: 1,
+            vectors: vec![1.0].into(),
+            ..IndexParts::default()
+        };
+        let one = PictureIndex::from_parts(std::path::Path::new("x.index"), parts).unwrap();
+        assert_eq!(Division::of(&one, 192).unwrap().clusters.len(), 1);
+    }
+
+    #[test]
+    fn the_nearest_number_of_clusters_is_taken() {
+        let of = |k| DIVISIONS[HowMany { k }.place()];
+        assert_eq!([0, 10, 25, 1000, usize::MAX].map(of), [6, 12, 24, 192, 192]);
+    }
+}

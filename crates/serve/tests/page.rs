@@ -1,0 +1,115 @@
+//! The page in a real browser: originals, the lightbox, uploads on the way, selecting and exporting, filters, and the views. It leaves
+//! pictures of what it saw under target/tmp/views.
+
+#[path = "../../cli/tests/clients/mod.rs"]
+mod clients;
+
+use std::fs::File;
+use std::path::Path;
+
+use anchorhood_search::{IndexParts, PictureIndex};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use image::{ImageFormat, Rgb, RgbImage};
+
+const SIDE: usize = 8;
+const DIM: usize = 4;
+/// Pictures of each kind.
+const EACH: usize = 40;
+const KINDS: [&str; 3] = ["red", "green", "blue"];
+
+/// Wider than high, of one colour with a mark that tells it from others of its kind.
+fn picture(kind: usize, number: usize) -> RgbImage {
+    let mut pixel = [40; 3];
+    pixel[kind] = 200;
+    RgbImage::from_fn(360, 240, |x, y| {
+        let mark = (x / 9) as usize == number && y > 120;
+        Rgb(if mark { [255; 3] } else { pixel })
+    })
+}
+
+/// By the colour in the middle, turned a little by the number; the first two of a kind are copies.
+fn vector(kind: usize, number: usize) -> [f32; DIM] {
+    let mut vector = [0.0; DIM];
+    let turned = number.saturating_sub(1) as f32 * 0.02;
+    vector[kind] = turned.cos();
+    vector[3] = turned.sin();
+    vector
+}
+
+fn png(picture: &RgbImage) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(vec![]);
+    picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
+/// Two kinds in sub-folders, the third in an archive.
+fn shelf(folder: &Path) -> Catalog {
+    let mut archive = tar::Builder::new(File::create(folder.join("more.tar")).unwrap());
+    let (mut names, mut classes, mut vectors) = (vec![], vec![], vec![]);
+    for (kind, label) in KINDS.iter().enumerate() {
+        std::fs::create_dir_all(folder.join("photos").join(label)).unwrap();
+        for number in 0..EACH {
+            let bytes = png(&picture(kind, number));
+            let file = format!("a-rather-long-name-of-a-photograph-number-{number}.png");
+            let name = match kind {
+                2 => {
+                    let mut header = tar::Header::new_gnu();
+                    header.set_size(bytes.len() as u64);
+                    let added = archive.append_data(&mut header, &file, &bytes[..]);
+                    added.unwrap();
+                    format!("more.tar/{file}")
+                }
+                _ => format!("photos/{label}/{file}"),
+            };
+            if kind != 2 {
+                std::fs::write(folder.join(&name), &bytes).unwrap();
+            }
+            names.push(name);
+            classes.push(Some(label.to_string()));
+            vectors.extend(vector(kind, number));
+        }
+    }
+    archive.finish().unwrap();
+    let parts = IndexParts {
+        folder: folder.into(),
+        names,
+        classes,
+        dim: DIM,
+        vectors: vectors.into(),
+        ..IndexParts::default()
+    };
+    let index = PictureIndex::from_parts(Path::new("page.index"), parts).unwrap();
+    Catalog::of_index("page".into(), index, None).unwrap()
+}
+
+#[test]
+fn a_browser_uses_every_part_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let shelf = shelf(&root);
+    let query = root.join("query.png");
+    picture(1, 7).save(&query).unwrap();
+    let options = ServeOptions {
+        port: 0,
+        ..ServeOptions::default()
+    };
+    let (asker, queue) = inference_queue(SIDE);
+    let stop = Stop::default();
+    let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
+    let address = format!("http://{}", server.address());
+    std::thread::scope(|threads| {
+        threads.spawn(move || {
+            // Whatever is sent is green.
+            let embed = |squares: &[u8]| Ok(vector(1, 7).repeat(squares.len() / (SIDE * SIDE * 3)));
+            queue.answer(4, embed, |_| Err("there is no run".into()));
+        });
+        let serving = threads.spawn(|| server.run());
+        let aside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("views");
+        let args = [Path::new(&address), &query, &root, &aside];
+        let walked =
+            std::panic::catch_unwind(|| clients::python("page.py", &["playwright"], &args));
+        stop.now();
+        serving.join().unwrap().unwrap();
+        let _skipped_or_done = walked.unwrap_or_else(|why| std::panic::resume_unwind(why));
+    });
+}
