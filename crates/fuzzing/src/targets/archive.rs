@@ -37,7 +37,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Members in the form of GNU's tar; a name that is too long stands before its member, in one of its own.
-fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub(super) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![];
     for (name, content) in files {
         if name.len() > 100 {

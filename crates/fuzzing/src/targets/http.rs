@@ -14,6 +14,7 @@ use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 use socket2::SockRef;
 use tempfile::TempDir;
 
+use super::archive::archive;
 use crate::{Target, repair};
 
 pub const TARGET: Target = Target {
@@ -161,6 +162,7 @@ fn fill(folder: &Path) {
         ("a.webp", b"RIFF\0\0\0\0WEBP"),
         ("unlisted.png", &png),
         ("metrics.jsonl", metrics),
+        ("shard.tar", &archive(&[("sub/a.png", &png)])),
     ] {
         std::fs::write(folder.join(name), bytes).expect("a file");
     }
@@ -170,7 +172,7 @@ fn fill(folder: &Path) {
     }
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 13] = [
     "a.png",
     "b.jpg",
     "none.png",
@@ -182,6 +184,8 @@ const NAMES: [&str; 11] = [
     "out.png",
     "../out.png",
     "gone.png",
+    "shard.tar/sub/a.png",
+    "shard.tar/gone.png",
 ];
 
 fn of_index(folder: &Path) -> Catalog {
@@ -189,7 +193,7 @@ fn of_index(folder: &Path) -> Catalog {
     let jpeg = encode_jpeg(SIDE, SIDE, &pixels(), 90).expect("a picture");
     let small = [&jpeg[..], b"", b"no picture"]
         .into_iter()
-        .chain([&b""[..]; 8]);
+        .chain([&b""[..]; 10]);
     small.for_each(|bytes| thumbnails.push(bytes));
     let class = |i: usize| (i % 2 == 1).then(|| format!("class {i}"));
     let parts = IndexParts {
@@ -222,16 +226,25 @@ fn seeds() -> Vec<Vec<u8>> {
         "/api/run",
         "/api/pictures?from=1&count=2&step=1",
         "/api/picture/1/small?side=64",
+        "/api/picture/1/large?longest=64",
         "/api/picture/1/attention",
         "/api/search?id=1&k=2",
         "/api/neighbourhoods?round=1&at=0.5&count=3",
+        "/api/pictures?folder=sub&label=class+1",
+        "/api/search?id=0&folder=sub",
+        "/api/filters",
+        "/api/clusters?k=6&label=class+1",
+        "/api/clusters/0?k=6&from=1&count=2",
+        "/api/duplicates?above=0.9&from=0&count=2",
+        "/api/outliers?from=1&count=2&folder=sub",
         "/api/map",
         "/api/curves",
         "/api/events",
     ];
     let pictures = (0..NAMES.len()).flat_map(|i| {
         let path = format!("/api/picture/{i}");
-        [format!("{path}/small?side=4"), path]
+        let copies = ["small?side=4", "large?longest=70"].map(|copy| format!("{path}/{copy}"));
+        copies.into_iter().chain([path])
     });
     // Of both lengths, for both servers.
     let get = |path: String| {
