@@ -11,6 +11,7 @@ pub struct Bytes(Held);
 enum Held {
     Map(Mmap),
     Memory(Vec<u8>),
+    Program(&'static [u8]),
 }
 
 impl From<Mmap> for Bytes {
@@ -25,6 +26,13 @@ impl From<Vec<u8>> for Bytes {
     }
 }
 
+/// Bytes that are part of the program.
+impl From<&'static [u8]> for Bytes {
+    fn from(bytes: &'static [u8]) -> Self {
+        Bytes(Held::Program(bytes))
+    }
+}
+
 impl Deref for Bytes {
     type Target = [u8];
 
@@ -32,6 +40,7 @@ impl Deref for Bytes {
         match &self.0 {
             Held::Map(map) => map,
             Held::Memory(bytes) => bytes,
+            Held::Program(bytes) => bytes,
         }
     }
 }
@@ -40,7 +49,7 @@ impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match &self.0 {
             Held::Map(_) => "mapped",
-            Held::Memory(_) => "in memory",
+            Held::Memory(_) | Held::Program(_) => "in memory",
         };
         write!(f, "{} bytes {how}", self.len())
     }

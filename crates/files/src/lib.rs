@@ -14,6 +14,7 @@ mod blocks;
 mod bounded;
 mod bus_error;
 mod bytes;
+mod cache_folder;
 mod container;
 mod disk;
 mod error;
@@ -37,6 +38,7 @@ pub use bounded::{
 };
 pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
+pub use cache_folder::cache_folder;
 pub use container::{Container, NamedTensor, read, write};
 pub use disk::Disk;
 pub use error::FileError;

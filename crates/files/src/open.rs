@@ -76,7 +76,11 @@ impl OpenContainer {
 
     /// Opens a file and checks its header; of the data nothing is read.
     pub fn open(path: &Path, disk: &dyn FileSystem) -> Result<OpenContainer, FileError> {
-        let bytes = disk.map(path).map_err(FileError::io(path))?;
+        OpenContainer::of_bytes(path, disk.map(path).map_err(FileError::io(path))?)
+    }
+
+    /// The same of bytes that are at hand; `path` names them in errors.
+    pub fn of_bytes(path: &Path, bytes: Bytes) -> Result<OpenContainer, FileError> {
         let (start, right) = beginning(path, &bytes)?;
         check_version(path, &bytes[8..start], right)?;
         let parsed = parse(path, &bytes, start, right)?;

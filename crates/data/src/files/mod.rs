@@ -23,7 +23,7 @@ pub use archive::{about as about_picture, archived_picture};
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
 pub use kinds::PassedOver;
-pub use named::{picture_named, unseen};
+pub use named::{name_of, picture_named, unseen};
 pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub fn picture_named(root: &Path, name: &str) -> PathBuf {
 const ESCAPE: &str = "\\x";
 
 /// How a file or folder is called.
-pub(super) fn name_of(file: &OsStr) -> String {
+pub fn name_of(file: &OsStr) -> String {
     match file.to_str() {
         Some(name) if !name.contains(ESCAPE) && !name.contains(unseen) => name.into(),
         _ => escaped(file.as_encoded_bytes()),

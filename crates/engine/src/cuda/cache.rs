@@ -3,32 +3,25 @@
 //! A broken entry reads as none; a cache that cannot be written costs time and nothing else.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of};
+use anchorhood_files::{AtomicFile, Disk, FileSystem, cache_folder, folder_of};
 
 /// An entry kept before, unless it is broken: the driver trusts what it is given.
 pub(super) fn read(name: &str) -> Option<Vec<u8>> {
-    read_file(&folder()?.join(name))
+    read_file(&cache_folder()?.join(name))
 }
 
 /// Whether there is an entry of this name, broken or not.
 pub(super) fn has(name: &str) -> bool {
-    folder().is_some_and(|f| f.join(name).exists())
+    cache_folder().is_some_and(|f| f.join(name).exists())
 }
 
 /// Keeps an entry; half-written files never bear the name.
 pub(super) fn write(name: &str, content: &[u8]) {
-    if let Some(folder) = folder() {
+    if let Some(folder) = cache_folder() {
         write_file(&folder.join(name), content);
     }
-}
-
-/// `anchorhood` under XDG_CACHE_HOME, else under ~/.cache.
-fn folder() -> Option<PathBuf> {
-    let given = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty());
-    let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
-    Some(given.map(PathBuf::from).or_else(home)?.join("anchorhood"))
 }
 
 fn checksum(content: &[u8]) -> [u8; 8] {

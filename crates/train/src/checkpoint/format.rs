@@ -379,7 +379,7 @@ pub(super) fn any(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Value
 
 impl InputForm {
     /// Whether a picture can have it: some pixels, means and positive deviations that are numbers.
-    fn is_possible(&self) -> bool {
+    pub fn is_possible(&self) -> bool {
         let numbers = self.mean.iter().chain(&self.std).all(|v| v.is_finite());
         let positive = self.std.iter().all(|v| *v > 0.0);
         self.version == 1 && (1..=4096).contains(&self.size) && numbers && positive
