@@ -9,7 +9,9 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
 use anchorhood_files::{FileSystem, Forgetful, attack};
-use anchorhood_search::{FolderJob, FolderOutcome, FolderVectors, Journal, Model, SearchError};
+use anchorhood_search::{
+    FolderJob, FolderOutcome, FolderVectors, Journal, Model, PictureIndex, SearchError,
+};
 use anchorhood_train::{Preset, RunDir, train};
 
 /// More than are decoded at a time, so that the journal grows by pieces.
@@ -54,7 +56,9 @@ impl Lab {
     fn job(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> FolderJob<'_> {
         FolderJob {
             model: &self.model,
-            folder: &self.pictures,
+            folders: std::slice::from_ref(&self.pictures),
+            known: None,
+            watched: false,
             labels: anchorhood_data::LabelChoice::Auto,
             journal: Journal::place(output),
             layer: None,
@@ -84,6 +88,25 @@ impl Lab {
         save_folder_table(&**disk, format, output, &self.model, vectors)
     }
 
+    /// Brings an index of before up to date, in its place.
+    fn update(
+        &self,
+        disk: &Arc<dyn FileSystem>,
+        output: &Path,
+        known: &PictureIndex,
+    ) -> Result<(), ExportError> {
+        let job = FolderJob {
+            known: Some(known),
+            ..self.job(disk, output)
+        };
+        assert_eq!(known.cannot_take_up(&job), None);
+        let (_, changes) = self
+            .vectors(&job)?
+            .save(output, &job, &self.device, false)?;
+        assert_eq!((changes.added, changes.removed), (PICTURES - 5, 1));
+        Ok(())
+    }
+
     fn index(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> Result<(), ExportError> {
         let job = self.job(disk, output);
         let mut vectors = self.vectors(&job)?;
@@ -104,24 +127,30 @@ fn write_pictures(data: &Dataset, to: &Path) {
 
 type Work<'a> = &'a dyn Fn(&Arc<dyn FileSystem>) -> Result<(), ExportError>;
 
-/// Attacks a job that leaves these files.
+/// Attacks a job that leaves these files, where there was nothing.
 fn attacked(work: Work, files: &[&Path]) -> usize {
-    let whole = Forgetful::new();
+    attacked_from(&Forgetful::new(), work, files)
+}
+
+/// Attacks a job that leaves these files in the place of those of before.
+fn attacked_from(start: &Forgetful, work: Work, files: &[&Path]) -> usize {
+    let whole = start.copy();
     work(&whole.shared()).unwrap();
     let read = |disk: &Forgetful| -> Vec<Option<Vec<u8>>> {
         files.iter().map(|file| disk.read(file).ok()).collect()
     };
-    let expected = read(&whole);
+    let (expected, before) = (read(&whole), read(start));
     assert!(expected.iter().all(Option::is_some));
     let root = whole.list(Path::new("/")).unwrap();
     assert_eq!(root.len(), files.len(), "nothing beside them: {root:?}");
     attack(
-        &Forgetful::new(),
+        start,
         |disk| work(&disk).is_ok(),
         |disk, promised, what| {
-            for (file, expected) in read(disk).iter().zip(&expected) {
-                assert!(file.is_some() || !promised, "{what}: it is gone");
-                assert!(file.is_none() || file == expected, "{what}: half a file");
+            let now = read(disk);
+            for ((file, expected), before) in now.iter().zip(&expected).zip(&before) {
+                assert!(file == expected || !promised, "{what}: it is gone");
+                assert!(file == before || file == expected, "{what}: half a file");
             }
             let again = work(&disk.shared());
             again.unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -146,7 +175,30 @@ fn nothing_that_happens_to_its_files_changes_a_job() {
     );
     let index = Path::new("/pictures.index");
     let indexed = attacked(&|disk| lab.index(disk, index), &[index]);
-    let all = embedded + columns + indexed;
-    println!("{all} faults: {embedded} and {columns} of embed, {indexed} of index");
+    // An index of five pictures and of one that is gone becomes one of all.
+    let first = tempfile::tempdir().unwrap();
+    let known = first.path().join("pictures.index");
+    let hidden = first.path().join("hidden");
+    std::fs::create_dir(&hidden).unwrap();
+    let (gone, later) = (lab.pictures.join("gone.png"), 5..PICTURES);
+    std::fs::copy(lab.pictures.join("07.png"), &gone).unwrap();
+    let name = |i: usize| format!("{i:02}.png");
+    let place = |folder: &Path, i| folder.join(name(i));
+    later
+        .clone()
+        .for_each(|i| std::fs::rename(place(&lab.pictures, i), place(&hidden, i)).unwrap());
+    let known = PictureIndex::build(&known, &lab.model, &lab.device, &lab.pictures).unwrap();
+    later.for_each(|i| std::fs::rename(place(&hidden, i), place(&lab.pictures, i)).unwrap());
+    std::fs::remove_file(&gone).unwrap();
+    assert_eq!(known.len(), 6);
+    let before = Forgetful::new();
+    let parts = known.parts().clone();
+    let there = PictureIndex::from_parts(index, parts).unwrap();
+    there.save_on(&before).unwrap();
+    let updated = attacked_from(&before, &|disk| lab.update(disk, index, &known), &[index]);
+    let all = embedded + columns + indexed + updated;
+    println!(
+        "{all} faults: {embedded} and {columns} of embed, {indexed} of index, {updated} of bringing one up to date"
+    );
     assert!(all > 350, "{all}");
 }

@@ -40,6 +40,14 @@ pub enum SearchError {
         /// Why the data set cannot be opened.
         reason: String,
     },
+    /// The bytes are no model alone, or not a whole one.
+    #[error("{}: not a whole model: {reason}", .path.display())]
+    DamagedModel {
+        /// The file.
+        path: PathBuf,
+        /// What was met.
+        reason: String,
+    },
     /// An index that another model made.
     #[error(
         "{}: this index was made with another model (its fingerprint is {index}, that of {} is {}); give the model it was \
@@ -55,6 +63,16 @@ pub enum SearchError {
         model_path: PathBuf,
         /// Its fingerprint.
         model: String,
+    },
+    /// A folder of none of an index's.
+    #[error(
+        "{given}: the index has folders called {there}; say which of them lies there now, as LABEL=FOLDER"
+    )]
+    OtherFolders {
+        /// What was given.
+        given: String,
+        /// The labels there are.
+        there: String,
     },
     /// The bytes are no index, or not a whole one.
     #[error("{}: not a whole index: {reason}. Make it again with `anchorhood index`", .path.display())]
@@ -153,6 +171,7 @@ impl SearchError {
             SearchError::Data(e) => e.is_usage(),
             SearchError::OtherModel { .. }
             | SearchError::OtherJob { .. }
+            | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }
             | SearchError::Impossible(_)
             | SearchError::Engine(anchorhood_engine::Error::UnknownLayer { .. }) => true,

@@ -1,25 +1,34 @@
-//! A folder of pictures through a model, whole: every file found, embedded and kept in a journal, so that a job that is stopped
-//! or crashes goes on where it was.
+//! Folders of pictures through a model, whole: every file found, embedded and kept in a journal, so that a job that is stopped
+//! or crashes goes on where it was. What an index knows already is not embedded again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anchorhood_data::{FolderReport, LabelChoice, PictureFile, find_pictures};
+use anchorhood_data::{FolderReport, LabelChoice, PictureFile};
 use anchorhood_engine::Device;
 use anchorhood_files::FileSystem;
+use anchorhood_random::{Draws, Stream};
 
-use crate::{EmbedOptions, Journal, JournalHeader, Model, PictureIndex, SearchError, embed_files};
+use crate::folders::{FoundPictures, find};
+use crate::stream::stamp;
+use crate::{
+    Changes, EmbedOptions, Entry, IndexedFolder, Journal, JournalHeader, Model, PictureIndex,
+    SearchError, embed_files,
+};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct FolderJob<'a> {
     /// The model.
     pub model: &'a Model,
-    /// The folder of pictures, a tar archive of them, or a list of files.
-    pub folder: &'a Path,
-    /// Whether its sub-folders are classes.
+    /// Folders of pictures, tar archives of them, or lists of files.
+    pub folders: &'a [PathBuf],
+    /// Whether their sub-folders are classes.
     pub labels: LabelChoice,
+    /// An index that is to be brought up to date: what it knows is taken from it. One that
+    /// [cannot be](PictureIndex::cannot_take_up) must not be given.
+    pub known: Option<&'a PictureIndex>,
     /// Where what is done so far is kept.
     pub journal: PathBuf,
     /// Which layer's vectors; none for the last one's.
@@ -32,6 +41,9 @@ pub struct FolderJob<'a> {
     pub threads: usize,
     /// Whether an interrupted job is thrown away.
     pub restart: bool,
+    /// Whether somebody looks on: files are embedded in no order, so that the first few stand for all, and what an interrupted job
+    /// did before is told, too.
+    pub watched: bool,
     /// The disk that the journal is kept on; pictures are read from the real one.
     pub disk: Arc<dyn FileSystem>,
 }
@@ -39,7 +51,14 @@ pub struct FolderJob<'a> {
 /// What happens meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FolderEvent<'a> {
-    /// The folder was looked through.
+    /// The folders were looked through.
+    Found {
+        /// The folders.
+        folders: &'a [IndexedFolder],
+        /// Their files.
+        files: &'a [PictureFile],
+    },
+    /// A folder was looked through.
     Looked {
         /// What was found beside pictures, and decided.
         report: &'a FolderReport,
@@ -60,6 +79,11 @@ pub enum FolderEvent<'a> {
     GoesOn {
         /// So many pictures are done.
         pictures: usize,
+    },
+    /// A picture was embedded, or could not be.
+    Embedded {
+        /// What became of it.
+        entry: &'a Entry,
     },
     /// A picture cannot be read.
     Skipped {
@@ -96,9 +120,15 @@ pub enum FolderOutcome {
 #[derive(Debug)]
 pub struct FolderVectors {
     /// What their names are relative to.
-    pub root: PathBuf,
+    pub folders: Vec<IndexedFolder>,
     /// The files.
     pub files: Vec<PictureFile>,
+    /// What each file was when it was looked at.
+    stamps: Vec<u64>,
+    /// The row of each in the index that was to be brought up to date, where its file is what it was.
+    kept: Vec<Option<usize>>,
+    /// What became of the pictures of that index; all are added where there was none.
+    pub changes: Changes,
     /// Their vectors, or why there is none.
     pub journal: Journal,
     /// Length of a vector.
@@ -117,54 +147,90 @@ impl FolderJob<'_> {
         tell: &mut dyn FnMut(FolderEvent),
         stop: &AtomicBool,
     ) -> Result<FolderOutcome, SearchError> {
-        let found = find_pictures(self.folder, self.labels)?;
-        tell(FolderEvent::Looked {
-            report: &found.report,
+        let FoundPictures {
+            folders,
+            files,
+            unreadable,
+            reports,
+        } = find(self.folders, self.labels)?;
+        tell(FolderEvent::Found {
+            folders: &folders,
+            files: &files,
         });
-        for (name, why) in &found.unreadable {
+        for report in &reports {
+            tell(FolderEvent::Looked { report });
+        }
+        for (name, why) in &unreadable {
             tell(FolderEvent::FolderPassedOver { name, why });
         }
-        let files = found.files;
-        let batch = self.batch.min(files.len());
+        let look = Look::at(files, self.known);
+        let todo = look.todo(self.watched);
+        let batch = self.batch.min(todo.len());
         let mut embedder = self.model.embedder(device, batch, self.layer)?;
         let dim = embedder.dim();
         let mut journal = self.open_journal(dim, tell)?;
+        if self.watched {
+            for file in &todo {
+                let entry = journal.read(&file.name)?;
+                let entry = entry
+                    .filter(|e| journal.has(&file.name, stamp(&file.path)) && e.vector.is_ok());
+                if let Some(entry) = &entry {
+                    tell(FolderEvent::Embedded { entry });
+                }
+            }
+        }
         let options = EmbedOptions {
             threads: self.threads,
-            thumbnail: self.thumbnail,
+            thumbnail: self.thumbnail_side(),
         };
-        let total = files.len();
-        let mut progress = |done: usize, failed: Option<(&str, &str)>| {
-            if let Some((name, why)) = failed {
-                tell(FolderEvent::Skipped { name, why });
+        let (total, known) = (look.files.len(), look.files.len() - todo.len());
+        let mut progress = |done: usize, entry: Option<&Entry>| {
+            if let Some(entry) = entry {
+                tell(FolderEvent::Embedded { entry });
+                if let Err(why) = &entry.vector {
+                    tell(FolderEvent::Skipped {
+                        name: &entry.name,
+                        why,
+                    });
+                }
             }
+            let done = known + done;
             tell(FolderEvent::Progress { done, total });
         };
         let result = embed_files(
             &mut embedder,
-            &files,
+            &todo,
             &mut journal,
             &options,
             &mut progress,
             stop,
         )?;
         if result.stopped {
-            let done = result.kept + result.new;
+            let done = known + result.kept + result.new;
             return Ok(FolderOutcome::Stopped { done, total });
         }
-        let readable = files.iter().filter(|f| journal.has_vector(&f.name));
-        let readable = readable.count();
-        if readable == 0 {
-            return Err(self.nothing_readable(&files, &mut journal)?);
-        }
-        Ok(FolderOutcome::Finished(FolderVectors {
-            root: found.root,
-            files,
+        let changes = look.changes(&journal);
+        let done = FolderVectors {
+            folders,
+            readable: changes.kept + changes.added + changes.changed,
+            changes,
+            files: look.files,
+            stamps: look.stamps,
+            kept: look.kept,
             journal,
             dim,
-            readable,
             new: result.new,
-        }))
+        };
+        match done.readable {
+            0 => Err(self.nothing_readable(done)?),
+            _ => Ok(FolderOutcome::Finished(done)),
+        }
+    }
+
+    /// An index that has thumbnails goes on to have them.
+    fn thumbnail_side(&self) -> Option<usize> {
+        let known = || self.known.and_then(PictureIndex::thumbnail_side);
+        self.thumbnail.or_else(known)
     }
 
     fn open_journal(
@@ -172,9 +238,14 @@ impl FolderJob<'_> {
         dim: usize,
         tell: &mut dyn FnMut(FolderEvent),
     ) -> Result<Journal, SearchError> {
-        let folder = std::path::absolute(self.folder).map_err(SearchError::io(self.folder))?;
-        let fingerprint = self.model.fingerprint();
-        let header = JournalHeader::new(fingerprint, self.layer, dim, &folder, self.thumbnail);
+        let mut folders = vec![];
+        for folder in self.folders {
+            let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
+            folders.push(whole.display().to_string());
+        }
+        let (model, folders) = (self.model.fingerprint(), folders.join(", "));
+        let side = self.thumbnail_side();
+        let header = JournalHeader::new(model, self.layer, dim, Path::new(&folders), side);
         if self.restart && self.disk.exists(&self.journal) {
             let removed = self.disk.remove(&self.journal);
             removed.map_err(SearchError::io(&self.journal))?;
@@ -193,33 +264,120 @@ impl FolderJob<'_> {
         Ok(journal)
     }
 
-    fn nothing_readable(
-        &self,
-        files: &[PictureFile],
-        journal: &mut Journal,
-    ) -> Result<SearchError, SearchError> {
-        let first = files.first().map_or("", |f| f.name.as_str());
-        let why = journal.read(first)?.and_then(|e| e.vector.err());
+    fn nothing_readable(&self, mut done: FolderVectors) -> Result<SearchError, SearchError> {
+        let first = done.files.first().map_or("", |f| f.name.as_str());
+        let why = done.journal.read(first)?.and_then(|e| e.vector.err());
         Ok(SearchError::NothingReadable {
-            folder: self.folder.into(),
-            count: files.len(),
+            folder: self.folders.first().cloned().unwrap_or_default(),
+            count: done.files.len(),
             first: first.into(),
             why: why.unwrap_or_default(),
         })
     }
 }
 
+/// The files of some folders beside what an index knows of them.
+struct Look {
+    files: Vec<PictureFile>,
+    stamps: Vec<u64>,
+    kept: Vec<Option<usize>>,
+    /// Whether the index has another state of the file.
+    changed: Vec<bool>,
+    /// Pictures in the index.
+    before: usize,
+}
+
+impl Look {
+    fn at(files: Vec<PictureFile>, known: Option<&PictureIndex>) -> Look {
+        let rows = known.map(PictureIndex::rows_by_path).unwrap_or_default();
+        let stamps: Vec<u64> = files.iter().map(|file| stamp(&file.path)).collect();
+        let row = |(file, stamp): (&PictureFile, &u64)| {
+            let (row, before) = rows.get(&file.path)?;
+            Some((*row, before == stamp))
+        };
+        let found: Vec<_> = files.iter().zip(&stamps).map(row).collect();
+        let kept =
+            |found: &Option<(usize, bool)>| found.filter(|(_, same)| *same).map(|(row, _)| row);
+        let changed = |found: &Option<(usize, bool)>| found.is_some_and(|(_, same)| !same);
+        Look {
+            kept: found.iter().map(kept).collect(),
+            changed: found.iter().map(changed).collect(),
+            before: known.map_or(0, PictureIndex::len),
+            files,
+            stamps,
+        }
+    }
+
+    /// What is to be embedded.
+    fn todo(&self, shuffled: bool) -> Vec<PictureFile> {
+        let files = self.files.iter().zip(&self.kept);
+        let new = files
+            .filter(|(_, kept)| kept.is_none())
+            .map(|(file, _)| file);
+        let new: Vec<PictureFile> = new.cloned().collect();
+        if !shuffled {
+            return new;
+        }
+        let order = Draws::new(0, Stream::Split, 0, 0).permutation(new.len());
+        order.into_iter().map(|i| new[i as usize].clone()).collect()
+    }
+
+    fn changes(&self, journal: &Journal) -> Changes {
+        let mut changes = Changes::default();
+        for (i, file) in self.files.iter().enumerate() {
+            match (self.kept[i], self.changed[i]) {
+                (Some(_), _) => changes.kept += 1,
+                (None, _) if !journal.has_vector(&file.name) => {}
+                (None, true) => changes.changed += 1,
+                (None, false) => changes.added += 1,
+            }
+        }
+        // An index without stamps knows of no picture what it was, and all are added.
+        changes.removed = self.before.saturating_sub(changes.kept + changes.changed);
+        changes
+    }
+}
+
 impl FolderVectors {
-    /// The index of the folder, to be kept at `path`; it is not written yet. `job` is what was done.
+    /// The index of the folders, to be kept at `path`; it is not written yet. `job` is what was done.
     pub fn index(&mut self, path: &Path, job: &FolderJob) -> Result<PictureIndex, SearchError> {
-        PictureIndex::collect(
-            path,
-            job.model,
-            job.layer,
-            &self.root,
-            self.dim,
-            &self.files,
-            &mut self.journal,
-        )
+        PictureIndex::collect(path, job, self)
+    }
+
+    /// Makes the index, divides it into clusters where that is asked for or it is large, saves it at `path`, and forgets the job.
+    /// Where all is as it was in the index that was to be brought up to date, nothing is written.
+    pub fn save(
+        mut self,
+        path: &Path,
+        job: &FolderJob,
+        device: &Device,
+        divide: bool,
+    ) -> Result<(PictureIndex, Changes), SearchError> {
+        let (mut index, changes) = (self.index(path, job)?, self.changes);
+        let divided = |index: &PictureIndex| index.parts().lists.is_some();
+        let divide = divide || index.is_large() || job.known.is_some_and(divided);
+        let same = |known: &PictureIndex| {
+            let (a, b) = (known.parts(), index.parts());
+            let names = (&a.names, &a.classes) == (&b.names, &b.classes);
+            changes.none() && names && divided(known) == divide
+        };
+        if let Some(known) = job.known.filter(|known| same(known)) {
+            self.journal.remove()?;
+            return Ok((known.clone(), changes));
+        }
+        if divide {
+            index.divide(device, &mut |_| {})?;
+        }
+        index.save_on(&*job.disk)?;
+        self.journal.remove()?;
+        Ok((index, changes))
+    }
+
+    /// Each file, what it was when it was looked at, and its row in the index of before.
+    pub(crate) fn each(&self) -> Vec<(PictureFile, u64, Option<usize>)> {
+        let files = self.files.iter().cloned();
+        let rows = files.zip(&self.stamps).zip(&self.kept);
+        rows.map(|((file, stamp), kept)| (file, *stamp, *kept))
+            .collect()
     }
 }

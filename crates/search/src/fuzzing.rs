@@ -1,8 +1,49 @@
-//! A small index with everything in it: what tests damage, and `crates/fuzzing` mutates.
+//! A small index with everything in it, and a small model: what tests damage, and `crates/fuzzing` mutates.
 
-use anchorhood_train::InputForm;
+use std::path::Path;
 
-use crate::{IndexParts, Lists, Thumbnails};
+use anchorhood_files::Checked;
+use anchorhood_random::{Draws, Stream};
+use anchorhood_train::{InputForm, Preset, Tensor};
+
+use crate::{IndexParts, IndexedFolder, Lists, Model, Thumbnails};
+
+/// A network that nobody trained, of pictures of 8×8.
+pub fn small_model() -> Model {
+    let mut config = Preset::Quick.config("shapes");
+    (config.network.width, config.network.features) = (2, 4);
+    let input = InputForm {
+        version: InputForm::VERSION,
+        size: 8,
+        mean: [0.1, 0.2, 0.3],
+        std: [0.4, 0.5, 0.6],
+    };
+    let network = config.network;
+    let form = network.form(input.size);
+    let graph = network
+        .architecture
+        .graph_of(form, input.size, network.width, network.features);
+    let graph = graph.expect("such a network there is");
+    let weights = graph.parameters().iter().enumerate().map(|(i, p)| {
+        let draws = Draws::new(0, Stream::Test, i as u64, 0);
+        let count = p.shape.iter().product::<usize>();
+        let value = |j: usize| draws.word(j as u64) as f32 / 1e10 + 0.01;
+        Tensor {
+            name: p.name.clone(),
+            shape: p.shape.clone(),
+            values: (0..count).map(value).collect(),
+        }
+    });
+    let weights = weights.collect();
+    Model::of(
+        Path::new("small"),
+        network,
+        input,
+        graph,
+        weights,
+        Checked::Verified,
+    )
+}
 
 /// Its parts.
 pub fn small_index() -> IndexParts {
@@ -11,6 +52,7 @@ pub fn small_index() -> IndexParts {
     thumbnails.push(b"");
     thumbnails.push(b"another");
     IndexParts {
+        folders: vec![],
         model: "0123".into(),
         layer: Some("conv5".into()),
         folder: "/somewhere/pictures".into(),
@@ -21,6 +63,8 @@ pub fn small_index() -> IndexParts {
             std: [0.4, 0.5, 0.6],
         }),
         rows: Some([2, 10]),
+        model_path: Some("/somewhere/runs/mine".into()),
+        stamps: Some(vec![1, 1 << 63, 0]),
         sizes: Some(vec![[600, 800], [0, 0], [1, 70_000]]),
         names: ["a.png", "ü/b\n.jpg", "日本.gif"].map(String::from).into(),
         classes: vec![Some("x".into()), None, Some("a".into())],
@@ -35,5 +79,20 @@ pub fn small_index() -> IndexParts {
             },
             0.975,
         )),
+    }
+}
+
+/// The same of two folders.
+pub fn small_index_of_two() -> IndexParts {
+    let folder = |label: &str, path: &str| IndexedFolder {
+        label: label.into(),
+        path: path.into(),
+    };
+    let names = ["a/1.png", "b/1.png", "b/in/2.png"];
+    IndexParts {
+        folder: "".into(),
+        folders: vec![folder("a", "/x/a"), folder("b", "/y/b")],
+        names: names.map(String::from).into(),
+        ..small_index()
     }
 }

@@ -4,22 +4,22 @@ mod build;
 mod format;
 mod stored;
 mod thumbnails;
+mod update;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_data::{PictureFile, picture_named};
 use anchorhood_engine::Device;
 use anchorhood_files::{Checked, Disk, FileSystem};
 use anchorhood_train::InputForm;
 
 use crate::exact::nearest_where;
-use crate::{Hit, Journal, Lists, Model, Recall, SearchError, nearest};
+use crate::folders::place;
+use crate::{Hit, IndexedFolder, Lists, Model, Recall, SearchError, nearest};
 
 pub use stored::StoredVectors;
 pub use thumbnails::Thumbnails;
+pub use update::Changes;
 
-/// Up to so many vectors a search looks at all of them: some 20 ms on two cores.
-const EXACT_UP_TO: usize = 1_000_000;
 /// Queries by which the recall of an approximate index is measured.
 const TRIED: usize = 200;
 
@@ -28,16 +28,23 @@ const TRIED: usize = 200;
 pub struct IndexParts {
     /// The model's fingerprint.
     pub model: String,
+    /// What the model was called when the index was made: a path from the root of the file system, or `base`.
+    pub model_path: Option<String>,
     /// The layer, where it is not the last.
     pub layer: Option<String>,
     /// What the network was given of each picture; unknown of an index of 0.1.
     pub preprocessing: Option<InputForm>,
     /// Of a shard: the number of its first picture among all, and how many there are of all.
     pub rows: Option<[u64; 2]>,
-    /// The folder of pictures, as it was named when the index was made, from the root of the file system.
+    /// The folder of pictures, as it was named when the index was made, from the root of the file system; where there are
+    /// several, nothing.
     pub folder: PathBuf,
-    /// Each picture relative to the folder, parts joined by `/`.
+    /// The folders, where there are several.
+    pub folders: Vec<IndexedFolder>,
+    /// Each picture relative to its folder, parts joined by `/`; of several folders after the folder's label.
     pub names: Vec<String>,
+    /// A number for each picture that changes when its file does; none in an index of before these were kept.
+    pub stamps: Option<Vec<u64>>,
     /// Each picture's height and width in its file, the right way up, zeros where unknown; none in an index of 0.1.
     pub sizes: Option<Vec<[u32; 2]>>,
     /// Each picture's class, where the folder has classes.
@@ -61,63 +68,8 @@ pub struct PictureIndex {
 }
 
 impl PictureIndex {
-    /// An index of what a journal holds of these files; those that could not be read are left out. `path` is where it will
-    /// be saved.
-    pub fn collect(
-        path: &Path,
-        model: &Model,
-        layer: Option<&str>,
-        folder: &Path,
-        dim: usize,
-        files: &[PictureFile],
-        journal: &mut Journal,
-    ) -> Result<PictureIndex, SearchError> {
-        let mut parts = IndexParts {
-            model: model.fingerprint().into(),
-            layer: layer.map(str::to_owned),
-            preprocessing: Some(*model.input()),
-            folder: std::path::absolute(folder).map_err(SearchError::io(folder))?,
-            dim,
-            ..IndexParts::default()
-        };
-        let (mut vectors, mut sizes) = (vec![], vec![]);
-        let mut thumbnails = Thumbnails::default();
-        let mut failed = None;
-        for file in files {
-            let Some(entry) = journal.read(&file.name)? else {
-                continue;
-            };
-            match entry.vector {
-                Ok(vector) => {
-                    parts.names.push(entry.name);
-                    parts.classes.push(file.class.clone());
-                    sizes.push(entry.height_and_width);
-                    extend_unit(&mut vectors, &vector);
-                    thumbnails.push(&entry.thumbnail);
-                }
-                Err(why) => {
-                    failed.get_or_insert((entry.name, why));
-                }
-            }
-        }
-        if let (true, Some((first, why))) = (parts.names.is_empty(), failed) {
-            return Err(SearchError::NothingReadable {
-                folder: folder.into(),
-                count: files.len(),
-                first,
-                why,
-            });
-        }
-        parts.rows = Some([0, parts.names.len() as u64]);
-        parts.vectors = vectors.into();
-        parts.sizes = Some(sizes);
-        parts.thumbnails = thumbnails.non_empty();
-        Ok(PictureIndex {
-            path: path.into(),
-            parts,
-            checked: Checked::Verified,
-        })
-    }
+    /// Up to so many vectors a search looks at all of them: some 20 ms on two cores.
+    pub const EXACT_UP_TO: usize = 1_000_000;
 
     /// An index from its parts; `path` names it in errors. The reason says which parts do not fit.
     pub fn from_parts(path: &Path, parts: IndexParts) -> Result<PictureIndex, SearchError> {
@@ -180,9 +132,14 @@ impl PictureIndex {
         &self.parts.names[i]
     }
 
+    /// The folders that it is of, one or several.
+    pub fn folders(&self) -> Vec<IndexedFolder> {
+        self.parts.folders()
+    }
+
     /// Where a picture lies.
     pub fn picture(&self, i: usize) -> PathBuf {
-        picture_named(&self.parts.folder, &self.parts.names[i])
+        place(&self.parts.folders(), &self.parts.names[i]).1
     }
 
     /// A picture's vector.
@@ -196,9 +153,13 @@ impl PictureIndex {
         self.parts.vectors.all()
     }
 
-    /// Takes the pictures to be in another folder than when it was made.
-    pub fn moved_to(&mut self, folder: &Path) {
-        self.parts.folder = folder.into();
+    /// Takes the pictures to be in other folders than when it was made: the only folder, or of several those that are named
+    /// alike, or as `LABEL=FOLDER`. The error says which there are.
+    pub fn moved_to<P: AsRef<Path>>(&mut self, now: &[P]) -> Result<(), SearchError> {
+        for folder in now {
+            self.parts.moved_to(folder.as_ref())?;
+        }
+        Ok(())
     }
 
     /// An index made with another model would compare what cannot be compared.
@@ -216,7 +177,7 @@ impl PictureIndex {
 
     /// Whether there are so many pictures that it should have clusters to search by.
     pub fn is_large(&self) -> bool {
-        self.len() > EXACT_UP_TO
+        self.len() > Self::EXACT_UP_TO
     }
 
     /// Makes clusters to search by, and measures how much of the truth is found with them.
@@ -269,6 +230,42 @@ impl PictureIndex {
         let mut query = vec![];
         extend_unit(&mut query, vector);
         Ok(nearest(self.vectors()?, self.parts.dim, &query, k))
+    }
+}
+
+impl IndexParts {
+    /// The folders, one or several.
+    pub fn folders(&self) -> Vec<IndexedFolder> {
+        match self.folders.is_empty() {
+            false => self.folders.clone(),
+            true => vec![IndexedFolder {
+                label: String::new(),
+                path: self.folder.clone(),
+            }],
+        }
+    }
+
+    fn moved_to(&mut self, now: &Path) -> Result<(), SearchError> {
+        if self.folders.is_empty() {
+            self.folder = now.into();
+            return Ok(());
+        }
+        let text = now.to_string_lossy();
+        let (label, path) = match text.split_once('=') {
+            Some((label, path)) => (label.to_string(), PathBuf::from(path)),
+            None => {
+                let name = now.file_name().map(|name| name.to_string_lossy());
+                (name.unwrap_or_default().into_owned(), now.to_path_buf())
+            }
+        };
+        let labels: Vec<&str> = self.folders.iter().map(|f| f.label.as_str()).collect();
+        let unknown = SearchError::OtherFolders {
+            given: text.into_owned(),
+            there: labels.join(", "),
+        };
+        let found = self.folders.iter_mut().find(|f| f.label == label);
+        found.ok_or(unknown)?.path = path;
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_files::read_at_most;
 
-use crate::SearchError;
+use crate::{IndexedFolder, SearchError};
 
 /// More than a line for each of ten million pictures.
 const MOST_BYTES: u64 = 1 << 30;
@@ -70,21 +70,25 @@ impl GivenLabels {
         })
     }
 
-    /// The label of each of the named pictures, where it has one. Paths are relative to the folder of the pictures, or lead
+    /// The label of each of the named pictures, where it has one. Paths are names, or relative to a folder of the pictures, or lead
     /// there from here. A path that is none of the pictures, and a picture with two labels, are errors.
-    pub fn of(&self, names: &[String], folder: &Path) -> Result<Vec<Option<String>>, SearchError> {
+    pub fn of(
+        &self,
+        names: &[String],
+        folders: &[IndexedFolder],
+    ) -> Result<Vec<Option<String>>, SearchError> {
         let bad = |reason: String| SearchError::BadLabels {
             path: self.path.clone(),
             reason,
         };
         let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
         let mut found: Vec<Option<String>> = vec![None; names.len()];
         let mut unknown = vec![];
         for (path, label) in &self.rows {
             // A name may begin or end with a space; most spaces are somebody's way of writing.
-            let found_at = place(&places, path, &folder);
-            let Some(i) = found_at.or_else(|| place(&places, path.trim(), &folder)) else {
+            let found_at = place(&places, path, &folders);
+            let Some(i) = found_at.or_else(|| place(&places, path.trim(), &folders)) else {
                 unknown.push(path.trim());
                 continue;
             };
@@ -101,7 +105,7 @@ impl GivenLabels {
                 "{} of its {} pictures are not among those in {} ({shown}{}); give paths relative to that folder",
                 unknown.len(),
                 self.rows.len(),
-                folder.display(),
+                paths(&folders),
                 if unknown.len() > 3 { ", …" } else { "" }
             )));
         }
@@ -117,15 +121,38 @@ fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {
     find(&["path", "file", "name", "picture"]).zip(find(&["label", "class"]))
 }
 
-fn place(places: &HashMap<&str, usize>, path: &str, folder: &Path) -> Option<usize> {
+fn without_links(folder: &IndexedFolder) -> IndexedFolder {
+    let path = folder.path.canonicalize();
+    IndexedFolder {
+        path: path.unwrap_or_else(|_| folder.path.clone()),
+        ..folder.clone()
+    }
+}
+
+fn paths(folders: &[IndexedFolder]) -> String {
+    let paths = folders.iter().map(|f| f.path.display().to_string());
+    paths.collect::<Vec<_>>().join(" and ")
+}
+
+fn place(places: &HashMap<&str, usize>, path: &str, folders: &[IndexedFolder]) -> Option<usize> {
     let plain = path.trim_start_matches("./").replace('\\', "/");
     let known = |name: &str| places.get(name).copied();
+    // Seen from a folder; where two have such a picture, nobody knows which is meant.
+    let within = || {
+        let mut all = folders.iter().filter_map(|f| known(&f.name(&plain)));
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
+    };
     let absolute = || {
         let full = Path::new(path).canonicalize().ok()?;
-        let name = full.strip_prefix(folder).ok()?.to_str()?.to_owned();
-        known(&name)
+        let inside = |f: &IndexedFolder| {
+            let within = full.strip_prefix(&f.path).ok()?.to_str()?.to_owned();
+            known(&f.name(&within))
+        };
+        folders.iter().find_map(inside)
     };
-    known(path).or_else(|| known(&plain)).or_else(absolute)
+    let named = known(path).or_else(|| known(&plain));
+    named.or_else(within).or_else(absolute)
 }
 
 #[cfg(test)]
@@ -143,9 +170,14 @@ mod tests {
         ["a.png", "b/ü, x.jpg", "c.png"].map(String::from).into()
     }
 
+    fn folder(path: impl Into<PathBuf>) -> [IndexedFolder; 1] {
+        let (label, path) = (String::new(), path.into());
+        [IndexedFolder { label, path }]
+    }
+
     fn of(text: &str) -> Result<Vec<Option<String>>, String> {
         let labels = read(text).map_err(|e| e.to_string())?;
-        let found = labels.of(&names(), Path::new("nowhere"));
+        let found = labels.of(&names(), &folder("nowhere"));
         found.map_err(|e| e.to_string())
     }
 
@@ -163,7 +195,7 @@ mod tests {
     fn spaces_belong_to_a_name_that_has_them() {
         let names = [" a.png", "b.png ", "c.png"].map(String::from);
         let labels = read(" path , label \n a.png,x\nb.png , y \n c.png , z").unwrap();
-        let found = labels.of(&names, Path::new("nowhere")).unwrap();
+        let found = labels.of(&names, &folder("nowhere")).unwrap();
         assert_eq!(found, ["x", "y", "z"].map(|l| Some(l.to_string())));
     }
 
@@ -187,7 +219,21 @@ mod tests {
         let picture = folder.path().join("c.png");
         std::fs::write(&picture, "").unwrap();
         let labels = read(&format!("{},cat", picture.display())).unwrap();
-        let found = labels.of(&names(), folder.path()).unwrap();
+        let found = labels.of(&names(), &self::folder(folder.path())).unwrap();
         assert_eq!(found, [None, None, Some("cat".into())]);
+    }
+
+    #[test]
+    fn of_several_folders_the_one_that_has_it_is_meant() {
+        let folder = |label: &str| IndexedFolder {
+            label: label.into(),
+            path: label.into(),
+        };
+        let names = ["a/1.png", "b/1.png", "b/2.png"].map(String::from);
+        let labels = read("2.png,x\nb/1.png,y").unwrap();
+        let found = labels.of(&names, &[folder("a"), folder("b")]).unwrap();
+        assert_eq!(found, [None, Some("y".into()), Some("x".into())]);
+        let either = read("1.png,x").unwrap();
+        assert!(either.of(&names, &[folder("a"), folder("b")]).is_err());
     }
 }

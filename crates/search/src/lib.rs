@@ -31,6 +31,7 @@ mod embedder;
 mod error;
 mod exact;
 mod folder_job;
+mod folders;
 #[doc(hidden)]
 pub mod fuzzing;
 mod graph;
@@ -52,8 +53,9 @@ pub use embedder::Embedder;
 pub use error::SearchError;
 pub use exact::{Hit, nearest};
 pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
+pub use folders::IndexedFolder;
 pub use graph::components;
-pub use index::{IndexParts, PictureIndex, StoredVectors, Thumbnails};
+pub use index::{Changes, IndexParts, PictureIndex, StoredVectors, Thumbnails};
 pub use ivf::{Lists, Recall};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, models_folder};

@@ -1,5 +1,8 @@
 //! A trained network, ready for use: its graph, its weights, and what it is given of a picture. It comes from a checkpoint, or from
-//! another program's weights of a ResNet.
+//! another program's weights of a ResNet, from a file that holds a model alone, or from the program itself.
+
+mod base;
+mod model_file;
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +34,7 @@ pub struct Model {
 
 impl Model {
     /// Reads a checkpoint, or of a run's folder the one that is its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
-    /// which are recognised by their tensors. A checkpoint that does not say what its network is given (as the first ones did
+    /// which are recognised by their tensors; or a file that [`Model::save`] wrote. A checkpoint that does not say what its network is given (as the first ones did
     /// not) is completed from the data set it was trained on.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
@@ -42,6 +45,9 @@ impl Model {
     }
 
     fn read(path: &Path) -> Result<Model, SearchError> {
+        if let Some(file) = model_file::open(path) {
+            return model_file::decode(&file);
+        }
         let checkpoint = match Checkpoint::load(path) {
             // A whole file of something else.
             Err(error) if path.is_file() && !OpenContainer::is_ours(path) => {
@@ -63,15 +69,28 @@ impl Model {
         let network = checkpoint.config.network.clone();
         let graph = checkpoint.graph(input.size)?;
         check_weights(&graph, &checkpoint.weights, path)?;
-        Ok(Model {
+        let (weights, checked) = (checkpoint.weights, checkpoint.checked);
+        Ok(Model::of(path, network, input, graph, weights, checked))
+    }
+
+    /// From its parts, which fit each other.
+    pub(crate) fn of(
+        path: &Path,
+        network: NetworkConfig,
+        input: InputForm,
+        graph: Graph,
+        weights: Vec<Tensor>,
+        checked: Checked,
+    ) -> Model {
+        Model {
             path: path.into(),
-            fingerprint: fingerprint(&network, &input, &checkpoint.weights),
+            fingerprint: fingerprint(&network, &input, &weights),
             network,
             input,
             graph,
-            weights: checkpoint.weights,
-            checked: checkpoint.checked,
-        })
+            weights,
+            checked,
+        }
     }
 
     /// Another program's weights, seen as torchvision's models see pictures; judged is what its last layer would have been given.
@@ -100,15 +119,8 @@ impl Model {
             width: found.width,
             features: graph.shape(graph.output_node()).len(),
         };
-        Ok(Model {
-            path: path.into(),
-            fingerprint: fingerprint(&network, &input, &tensors),
-            network,
-            input,
-            graph,
-            weights: tensors,
-            checked: Checked::CannotBeChecked,
-        })
+        let checked = Checked::CannotBeChecked;
+        Ok(Model::of(path, network, input, graph, tensors, checked))
     }
 
     /// Whether damage to its file would have been noticed: one of 0.1 cannot be checked.

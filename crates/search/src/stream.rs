@@ -21,8 +21,8 @@ pub struct EmbedOptions {
     pub thumbnail: Option<usize>,
 }
 
-/// Is told how many of all files are done, and of a file that failed its name and why.
-pub type EmbedProgress<'a> = dyn FnMut(usize, Option<(&str, &str)>) + 'a;
+/// Is told how many of all files are done, and of each what became of it.
+pub type EmbedProgress<'a> = dyn FnMut(usize, Option<&Entry>) + 'a;
 
 /// What became of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Embedded {
 }
 
 /// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with the reason. `progress`
-/// is told how many of all files are done, and of each one that failed. `stop` is looked at between batches.
+/// is told of each file. `stop` is looked at between batches.
 pub fn embed_files(
     embedder: &mut Embedder,
     files: &[PictureFile],
@@ -68,10 +68,8 @@ pub fn embed_files(
         let (now, later) = left.split_at(decoded.len());
         left = later;
         for entry in embed_chunk(embedder, now, decoded)? {
-            let failure = entry.vector.as_ref().err();
             result.new += 1;
-            let done = result.kept + result.new;
-            progress(done, failure.map(|why| (entry.name.as_str(), why.as_str())));
+            progress(result.kept + result.new, Some(&entry));
             journal.append(&entry)?;
         }
         journal.flush()?;
@@ -127,7 +125,7 @@ fn finite(vector: &[f32]) -> Result<Vec<f32>, String> {
 }
 
 /// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.
-fn stamp(path: &Path) -> u64 {
+pub(crate) fn stamp(path: &Path) -> u64 {
     let Some((length, written)) = about_picture(path) else {
         return 0;
     };

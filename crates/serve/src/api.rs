@@ -47,12 +47,16 @@ pub(crate) async fn run(State(site): Shared) -> Answer {
         "kind": if site.run.is_some() { "run" } else { "index" },
         "pictures": index.len(),
         // Where there is a token others look too, whom the folders of this machine do not concern.
-        "folder": now.shelf.folder().filter(|_| site.session.is_none()),
+        "folders": site.session.is_none().then(|| now.shelf.folders()),
         "dim": index.parts().dim,
         "recall": index.recall(),
         "classes": now.classes,
         "rounds": now.rounds.iter().map(|r| r.round).collect::<Vec<_>>(),
         "renewals": now.version,
+        "indexing": site.indexing.as_ref().map(|indexing| {
+            let [done, total] = indexing.now();
+            json!({ "done": done, "total": total })
+        }),
         "uploads": site.asker.is_some(),
         "largest_upload": site.largest_upload,
         "version": anchorhood_train::VERSION,

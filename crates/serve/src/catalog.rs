@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anchorhood_data::{Picture, Split, encode_jpeg, encode_png};
-use anchorhood_search::{IndexParts, PictureIndex};
+use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
 use image::ImageFormat;
 
 use crate::ServeError;
 use crate::kept::Kept;
-use crate::originals::{GONE, Original};
+use crate::originals::Original;
 
 const QUALITY: u8 = 88;
 /// So many bytes tell what kind of picture it is.
@@ -29,8 +29,8 @@ pub struct Catalog {
     /// What to call it.
     pub name: String,
     pub(crate) index: PictureIndex,
-    /// The folder of the pictures' files, without links; none where they have no files.
-    root: Option<PathBuf>,
+    /// The folders of the pictures' files, without links; none where they have no files.
+    folders: Vec<IndexedFolder>,
     /// What a run was trained on.
     train: Option<Split>,
     kept: Arc<Kept>,
@@ -64,30 +64,38 @@ pub(crate) struct Shown {
 }
 
 impl Catalog {
-    /// The pictures of an index, in the folder it names; where that is as wide as a disk or somebody's home, whoever serves
-    /// it must have said so by `folder`, since an index may come from anywhere.
-    pub fn of_index(
+    /// The pictures of an index, in the folders it names; where one is as wide as a disk or somebody's home, whoever serves
+    /// it must have said so by `folders`, since an index may come from anywhere.
+    pub fn of_index<'a>(
         name: String,
         mut index: PictureIndex,
-        folder: Option<&Path>,
+        folders: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Catalog, ServeError> {
-        match folder {
-            Some(folder) => index.moved_to(folder),
-            None => refuse_wide(&index)?,
+        let folders: Vec<&Path> = folders.into_iter().collect();
+        index.moved_to(&folders)?;
+        if folders.is_empty() || index.folders().len() > 1 {
+            refuse_wide(&index.path().display().to_string(), &index.folders())?;
         }
         // A damaged index is told of before anybody is served, not in the middle of it.
         let vectors = index.vectors().map(|_| ());
         vectors.map_err(|e| ServeError::Catalog(e.to_string()))?;
-        let folder = &index.parts().folder;
-        // Thumbnails in the index can be shown even when the folder is gone.
-        let root = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let folders = index.folders();
         Ok(Catalog {
             name,
             index,
-            root: Some(root),
+            folders: folders.iter().map(without_links).collect(),
             train: None,
             kept: Arc::new(Kept::new(KEPT)),
         })
+    }
+
+    /// The same refusal for folders that are not indexed yet.
+    pub(crate) fn refuse_wide_folders(name: &str, paths: &[PathBuf]) -> Result<(), ServeError> {
+        let folder = |path: &PathBuf| IndexedFolder {
+            label: String::new(),
+            path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+        };
+        refuse_wide(name, &paths.iter().map(folder).collect::<Vec<_>>())
     }
 
     /// The training pictures of a run with its memory, vectors of `dim`; `model` is the fingerprint.
@@ -122,10 +130,15 @@ impl Catalog {
         };
         let index = PictureIndex::from_parts(Path::new(&name), parts);
         let folder = train.pictures.folder().filter(|_| train.names.len() == n);
+        let path = folder.and_then(|folder| folder.canonicalize().ok());
+        let folder = path.map(|path| IndexedFolder {
+            label: String::new(),
+            path,
+        });
         Ok(Catalog {
             index: index.map_err(|e| ServeError::Catalog(e.to_string()))?,
             name,
-            root: folder.and_then(|folder| folder.canonicalize().ok()),
+            folders: folder.into_iter().collect(),
             train: Some(train),
             kept: Arc::new(Kept::new(KEPT)),
         })
@@ -135,9 +148,9 @@ impl Catalog {
         self.index.len()
     }
 
-    /// The folder of the pictures' files.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.root.as_deref()
+    /// The folders of the pictures' files.
+    pub(crate) fn folders(&self) -> &[IndexedFolder] {
+        &self.folders
     }
 
     /// Shows what was made by the one before it.
@@ -147,8 +160,7 @@ impl Catalog {
     }
 
     fn original(&self, i: usize) -> Result<Original, String> {
-        let root = self.root.as_ref().ok_or(GONE)?;
-        Original::find(root, &self.index.parts().names, i)
+        Original::find(&self.folders, &self.index.parts().names, i)
     }
 
     /// What tells this view of a picture from every other of this process, also of the same file after it was written again.
@@ -271,17 +283,29 @@ fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Result<Shown, String> 
     })
 }
 
+/// Where a folder is; thumbnails in the index can be shown even when it is gone.
+fn without_links(folder: &IndexedFolder) -> IndexedFolder {
+    let path = folder.path.canonicalize();
+    IndexedFolder {
+        path: path.unwrap_or_else(|_| folder.path.clone()),
+        ..folder.clone()
+    }
+}
+
 /// A folder that holds everything, or all that is somebody's.
-fn refuse_wide(index: &PictureIndex) -> Result<(), ServeError> {
-    let folder = &index.parts().folder;
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+fn refuse_wide(name: &str, folders: &[IndexedFolder]) -> Result<(), ServeError> {
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-    let whole = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
-    match folder.is_absolute() && whole {
-        false => Ok(()),
-        true => Err(ServeError::WideFolder {
-            index: index.path().display().to_string(),
-            folder: folder.display().to_string(),
+    let is_wide = |folder: &IndexedFolder| {
+        let path = &folder.path;
+        let above_home = home.as_ref().is_some_and(|home| home.starts_with(path));
+        path.is_absolute() && (path.parent().is_none() || above_home)
+    };
+    let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
+    match folders.iter().find(|folder| is_wide(folder)) {
+        None => Ok(()),
+        Some(folder) => Err(ServeError::WideFolder {
+            index: name.into(),
+            folder: folder.path.display().to_string(),
         }),
     }
 }

@@ -1,9 +1,11 @@
-//! Pictures to be shown, and the model behind them: those of a run, which may still be training, or of an index.
+//! Pictures to be shown, and the model behind them: those of a run, which may still be training, of an index, or of folders that are
+//! indexed meanwhile.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use anchorhood_data::Split;
 use anchorhood_engine::Device;
@@ -11,6 +13,7 @@ use anchorhood_report::RoundNeighbourhoods;
 use anchorhood_search::{Model, PictureIndex};
 use anchorhood_train::RunConfig;
 
+use crate::growing::{Growing, ServedFolders};
 use crate::model::{BATCH, LoadedModel, ServedModel};
 use crate::run::WatchedRun;
 use crate::{Asker, Catalog, ServeError, ServeOptions, Server, Stop, inference_queue};
@@ -21,6 +24,8 @@ pub struct Collection {
     rounds: Vec<RoundNeighbourhoods>,
     /// The run they are of.
     run: Option<WatchedRun>,
+    /// What brings more of them.
+    growing: Option<Growing>,
     layer: Option<String>,
     model: Option<ServedModel>,
 }
@@ -47,16 +52,17 @@ impl Collection {
             shelf: fresh.shelf,
             rounds: fresh.rounds,
             run: Some(run),
+            growing: None,
             layer: None,
             model: Some(fresh.model),
         })
     }
 
-    /// The pictures of an index, in `folder` where that is given; with the model it was made with, pictures can be uploaded.
+    /// The pictures of an index, in folders where some are given; with the model it was made with, pictures can be uploaded.
     pub fn of_index(
         name: String,
         index: PictureIndex,
-        folder: Option<&Path>,
+        folders: &[PathBuf],
         model: Option<Model>,
     ) -> Result<Collection, ServeError> {
         if let Some(model) = &model {
@@ -64,10 +70,26 @@ impl Collection {
         }
         Ok(Collection {
             layer: index.parts().layer.clone(),
-            shelf: Catalog::of_index(name, index, folder)?,
+            shelf: Catalog::of_index(name, index, folders.iter().map(PathBuf::as_path))?,
             rounds: vec![],
             run: None,
+            growing: None,
             model: model.map(|model| ServedModel { model, look: None }),
+        })
+    }
+
+    /// The pictures of folders, which are indexed on a device while they are shown: what is there already, or the first few, and then
+    /// more and more.
+    pub fn of_folders(device: &Device, served: ServedFolders) -> Result<Collection, ServeError> {
+        let model = served.model.clone();
+        let (growing, shelf) = Growing::start(device, served)?;
+        Ok(Collection {
+            shelf,
+            rounds: vec![],
+            run: None,
+            growing: Some(growing),
+            layer: None,
+            model: Some(ServedModel { model, look: None }),
         })
     }
 
@@ -91,8 +113,12 @@ impl Collection {
         let layer = self.layer.take();
         let loaded = LoadedModel::new(device, model, layer.as_deref())?;
         let (asker, queue) = inference_queue(size);
-        let run = self.run.clone();
-        let server = self.bind(options, Some(asker), stop)?;
+        let (run, growing) = (self.run.clone(), self.growing.take());
+        let mut server = self.bind(options, Some(asker), stop)?;
+        if let Some(growing) = &growing {
+            server.tell_of(growing.indexing.clone());
+        }
+        let halt = growing.as_ref().map(Growing::halt);
         (hearers.listening)(server.address());
         let (renewer, newer, warn) = (server.renewer(), Mutex::new(None), hearers.warn);
         // The model stays on this thread, where its device is; the server has threads of its own.
@@ -103,8 +129,15 @@ impl Collection {
                 server.run()
             });
             if let Some(run) = run {
-                let newer = &newer;
+                let (newer, renewer) = (&newer, renewer.clone());
                 threads.spawn(move || run.watch(&renewer, newer, &end, warn));
+            }
+            if let Some(growing) = growing {
+                let show = move |shelf| {
+                    renewer.grow(shelf);
+                    Ok(())
+                };
+                threads.spawn(move || growing.follow(show, &warn));
             }
             let loaded = RefCell::new(loaded);
             queue.answer(
@@ -112,6 +145,9 @@ impl Collection {
                 |squares| loaded.borrow_mut().renewed(&newer)?.embed(squares),
                 |i| loaded.borrow_mut().renewed(&newer)?.look(i),
             );
+            if let Some(halt) = halt {
+                halt.store(true, Ordering::Relaxed);
+            }
             serving.join().unwrap_or(Err(ServeError::Ended))
         })
     }

@@ -37,7 +37,7 @@ pub enum ServeError {
     BadToken,
     /// An index from somewhere names a folder that holds nearly everything, as `/` does.
     #[error(
-        "{index}: this index says that its pictures are in {folder}, which holds more than pictures to be shown"
+        "{index}: its pictures would be all those in {folder}, which holds more than pictures to be shown"
     )]
     WideFolder {
         /// The index.

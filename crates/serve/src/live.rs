@@ -18,23 +18,29 @@ use crate::site::Site;
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What there is to tell: the bytes of metrics.jsonl, and how often newer vectors came.
+/// What there is to tell: the bytes of a run's metrics.jsonl, how often newer vectors came, and how far an indexing is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct News {
-    bytes: u64,
+    bytes: Option<u64>,
     version: u64,
+    indexed: Option<[usize; 2]>,
 }
 
 /// Looks until the server stops; then every listener hears the end.
 pub(crate) async fn look(site: Arc<Site>, tell: watch::Sender<News>) {
-    let (Ok(run), mut stop) = (site.run_folder(), site.stop.clone()) else {
+    if has_news(&site).is_err() {
         return;
-    };
-    let metrics = run.join("metrics.jsonl");
+    }
+    let mut stop = site.stop.clone();
+    let metrics = site.run.as_ref().map(|run| run.join("metrics.jsonl"));
     while !stop.has_come() {
         let news = News {
-            bytes: length(&metrics).await,
+            bytes: match &metrics {
+                Some(metrics) => Some(length(metrics).await),
+                None => None,
+            },
             version: site.now().version,
+            indexed: site.indexing.as_ref().map(|indexing| indexing.now()),
         };
         tell.send_if_modified(|old| std::mem::replace(old, news) != news);
         tokio::select! {
@@ -48,19 +54,27 @@ async fn length(file: &Path) -> u64 {
     tokio::fs::metadata(file).await.map_or(0, |m| m.len())
 }
 
+/// Refuses where neither a run nor an indexing has something to tell.
+fn has_news(site: &Site) -> Result<(), Refusal> {
+    match site.indexing {
+        Some(_) => Ok(()),
+        None => site.run_folder().map(|_| ()),
+    }
+}
+
 /// A `changed` event, with the bytes of metrics.jsonl, whenever the file has grown (or a resumed run has shortened it), and
-/// a `renewed` event, with how often that was, whenever newer vectors are shown. Both come once at the beginning, so that a
+/// a `renewed` event, with how often that was, whenever newer vectors are shown, or more pictures; and of an
+/// indexing an `indexing` event, with the files that are done and all of them. Each comes once at the beginning, so that a
 /// listener who was away misses nothing.
 pub(crate) async fn events(
     State(site): State<Arc<Site>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
-    site.run_folder()?;
+    has_news(&site)?;
     let place = site.listening.clone().try_acquire_owned();
     let full = |_| Refusal::busy("too many listen to the news of this run; look again in a while");
     let listener = Listener {
         news: site.news.clone(),
-        bytes: None,
-        version: None,
+        heard: None,
         _place: place.map_err(full)?,
     };
     let stream = stream::unfold(listener, |mut listener| async move {
@@ -73,8 +87,8 @@ pub(crate) async fn events(
 /// What one listener has heard of.
 struct Listener {
     news: watch::Receiver<News>,
-    bytes: Option<u64>,
-    version: Option<u64>,
+    /// All of it is told at first.
+    heard: Option<News>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -82,14 +96,35 @@ impl Listener {
     /// The next thing to tell; nothing more once the server stops.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            let News { bytes, version } = *self.news.borrow_and_update();
-            if self.bytes.replace(bytes) != Some(bytes) {
-                return Some(Event::default().event("changed").data(bytes.to_string()));
-            }
-            if self.version.replace(version) != Some(version) {
-                return Some(Event::default().event("renewed").data(version.to_string()));
+            let now = *self.news.borrow_and_update();
+            if let Some(event) = self.told(now) {
+                return Some(event);
             }
             self.news.changed().await.ok()?;
         }
+    }
+
+    /// The first thing that is new, which is then heard of.
+    fn told(&mut self, now: News) -> Option<Event> {
+        let never = News {
+            version: u64::MAX,
+            ..News::default()
+        };
+        let heard = self.heard.get_or_insert(never);
+        let event = |name: &str, data: String| Some(Event::default().event(name).data(data));
+        if heard.bytes != now.bytes {
+            heard.bytes = now.bytes;
+            return event("changed", now.bytes.unwrap_or(0).to_string());
+        }
+        if heard.version != now.version {
+            heard.version = now.version;
+            return event("renewed", now.version.to_string());
+        }
+        if heard.indexed != now.indexed {
+            heard.indexed = now.indexed;
+            let [done, total] = now.indexed.unwrap_or_default();
+            return event("indexing", format!("{{\"done\":{done},\"total\":{total}}}"));
+        }
+        None
     }
 }

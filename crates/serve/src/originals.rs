@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anchorhood_data::{archived_picture, picture_named};
+use anchorhood_search::IndexedFolder;
 
 pub(crate) const GONE: &str = "the picture is gone";
 /// A picture file larger than this is not sent whole.
@@ -26,12 +27,14 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    /// Picture `i` of those named so, under `root`, which is without links.
-    pub fn find(root: &Path, names: &[String], i: usize) -> Result<Original, String> {
-        let named = picture_named(root, &names[i]);
+    /// Picture `i` of those named so, in folders that are without links.
+    pub fn find(folders: &[IndexedFolder], names: &[String], i: usize) -> Result<Original, String> {
+        let own = |f| Some((f, IndexedFolder::within(f, &names[i])?));
+        let (folder, within) = folders.iter().find_map(own).ok_or(GONE)?;
+        let named = picture_named(&folder.path, within);
         let found = match named.canonicalize() {
-            Ok(path) => Original::alone(root, names, &named, path)?,
-            Err(_) => Original::in_archive(root, named)?,
+            Ok(path) => Original::alone(folder, names, &named, path)?,
+            Err(_) => Original::in_archive(&folder.path, named)?,
         };
         match found.length > LARGEST_FILE {
             true => Err("the picture's file is too large to be sent".into()),
@@ -41,15 +44,16 @@ impl Original {
 
     /// A file: the one that the name says, or where that is a link, that of another picture of the index.
     fn alone(
-        root: &Path,
+        folder: &IndexedFolder,
         names: &[String],
         named: &Path,
         path: PathBuf,
     ) -> Result<Original, String> {
-        let Ok(inside) = path.strip_prefix(root) else {
+        let Ok(inside) = path.strip_prefix(&folder.path) else {
             return Err("the picture lies outside the indexed folder".into());
         };
-        if path != named && !names.iter().any(|name| Path::new(name) == inside) {
+        let is = |name: &String| folder.within(name).is_some_and(|n| Path::new(n) == inside);
+        if path != named && !names.iter().any(is) {
             return Err("the picture is a link to a file that is not in the index".into());
         }
         let about = path.metadata().map_err(|_| GONE)?;

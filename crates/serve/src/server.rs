@@ -17,6 +17,7 @@ use crate::clusters::{cluster, clusters};
 use crate::connections::Limits;
 use crate::error::Refusal;
 use crate::filter::filters;
+use crate::growing::Indexing;
 use crate::live::News;
 use crate::nearby::{duplicates, outliers};
 use crate::neighbourhoods::neighbourhoods;
@@ -165,9 +166,15 @@ impl Server {
                 reading: Arc::new(Semaphore::new(READERS)),
                 listening: Arc::new(Semaphore::new(connections / 2)),
                 news,
+                indexing: None,
                 stop,
             },
         })
+    }
+
+    /// Tells how far an indexing is.
+    pub(crate) fn tell_of(&mut self, indexing: Arc<Indexing>) {
+        self.site.indexing = Some(indexing);
     }
 
     /// Where it listens.

@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::clusters::{DIVISIONS, Division};
 use crate::error::Refusal;
 use crate::filter::Filters;
+use crate::growing::Indexing;
 use crate::live::News;
 use crate::nearby::Nearby;
 use crate::neighbourhoods::Round;
@@ -95,6 +96,8 @@ pub(crate) struct Site {
     /// Places for those who listen to a run's news.
     pub listening: Arc<Semaphore>,
     pub news: watch::Receiver<News>,
+    /// How far the indexing is, where folders are shown that are not indexed yet.
+    pub indexing: Option<Arc<Indexing>>,
     pub stop: Stop,
 }
 
@@ -168,9 +171,19 @@ impl Renewer {
                 old.shelf.len()
             )));
         }
+        self.replace(shelf, rounds, &old);
+        Ok(())
+    }
+
+    /// More pictures after those that are shown.
+    pub(crate) fn grow(&self, shelf: Catalog) {
+        let old = current(&self.0);
+        self.replace(shelf, vec![], &old);
+    }
+
+    fn replace(&self, shelf: Catalog, rounds: Vec<RoundNeighbourhoods>, old: &Contents) {
         let shelf = shelf.with_copies_of(&old.shelf);
         let new = Arc::new(Contents::new(shelf, rounds, old.version + 1));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
-        Ok(())
     }
 }

@@ -1,11 +1,13 @@
 //! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
-//! decided by the modules below: which run ([`resolve`]), which pictures ([`run_data`]), which model ([`model`]), which
-//! network ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags of a run's settings come from where settings are declared
+//! decided by the modules below: which run ([`resolve`]), which pictures of a run ([`run_data`]), which folders ([`pictures`]), which
+//! model ([`model`]), which network ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags of a
+//! run's settings come from where settings are declared
 //! ([`setting`]).
 
 pub mod device;
 pub mod encoder;
 pub mod model;
+pub mod pictures;
 pub mod pretrained;
 pub mod resolve;
 pub mod run_data;
@@ -36,7 +38,8 @@ Examples:
   anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
   anchorhood evaluate shapes-1             judge a run again, with its floors beside it
   anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
-  anchorhood index shapes-1 ~/pictures -o my.index && anchorhood neighbours shapes-1 my.index query.jpg
+  anchorhood serve ~/pictures              a page to walk through them, by the model inside the program
+  anchorhood index ~/pictures && anchorhood neighbours pictures.index query.jpg
   anchorhood info                          what this machine and this program offer")]
 pub struct Args {
     #[command(subcommand)]

@@ -16,7 +16,7 @@ use crate::terminal::failure::Failure;
 /// Where a model is looked for.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// A run's name or folder, or a checkpoint file.
+    /// `base`, a run's name or folder, or a checkpoint or model file.
     pub model: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
@@ -26,13 +26,16 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Reads the model.
     pub fn load(&self) -> Result<Model, Failure> {
-        load_model(&model_file(&self.runs, &self.model)?)
+        load_model(&self.runs, &self.model)
     }
 }
 
-/// Reads a model, and says where damage to it would go unnoticed.
-pub fn load_model(path: &Path) -> Result<Model, Failure> {
-    let model = Model::load(path)?;
+/// Reads the model that a word means, and says where damage to it would go unnoticed.
+pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
+    if word == Model::BASE {
+        return Ok(Model::base()?);
+    }
+    let model = Model::load(model_file(runs, word)?)?;
     warn_unchecked(model.checked(), model.path());
     Ok(model)
 }

@@ -7,7 +7,6 @@ use anchorhood::search::Model;
 use anchorhood::train::{Pretrained, RunConfig};
 
 use crate::args::model::load_model;
-use crate::args::resolve::model_file;
 use crate::terminal::failure::Failure;
 
 /// The model that a configuration begins from, if it begins from one.
@@ -39,11 +38,6 @@ pub fn of_resumed(
     }
 }
 
-/// The model that a name means: a run, a file, or what was fetched under it.
-pub fn named(name: &str, runs: &Path) -> Result<Model, Failure> {
-    load_model(&model_file(runs, name)?)
-}
-
 fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
     if Path::new(from).extension().is_some_and(|e| e == "onnx") {
         return Err(Failure::usage(format!(
@@ -51,7 +45,7 @@ fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
              or from torchvision's or timm's ResNet weights"
         )));
     }
-    let model = named(from, runs)?;
+    let model = load_model(runs, from)?;
     let name = whereabouts(&model, from);
     Ok(model.pretrained(name))
 }

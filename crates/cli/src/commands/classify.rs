@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
 use anchorhood::search::{
-    GivenLabels, Guess, Model, PictureIndex, Sheet, VoteOptions, classify, label_next,
-    leave_one_out,
+    GivenLabels, Guess, PictureIndex, Sheet, VoteOptions, classify, label_next, leave_one_out,
 };
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_outputs, io};
-use crate::commands::folder_job::{self, JobArgs};
-use crate::commands::neighbours::{open_index, warn_of_gone};
+use crate::args::model::{MachineArgs, check_outputs, io};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
+use crate::commands::neighbours::warn_of_gone;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood classify mine --labels labels.csv ~/pictures -o classes.csv
-  anchorhood classify mine --labels labels.csv pictures.index -o classes.csv
-  anchorhood classify mine --labels labels.csv pictures.index --next 30 --next-to next.csv
+  anchorhood classify ~/pictures --labels labels.csv -o classes.csv
+  anchorhood classify pictures.index --labels labels.csv -o classes.csv
+  anchorhood classify ~/pictures --model mine --labels labels.csv --next 30 --next-to next.csv
 
 labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
 label. The result has, for every picture, the label that the nearest labelled ones vote for, its
@@ -32,10 +32,11 @@ share of the votes, the runner-up, and the similarity to the nearest labelled pi
 index, no picture is read again. Fill in the labels in next.csv, append its lines to labels.csv,
 and run again.")]
 pub struct ClassifyArgs {
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelArgs,
-    /// The folder of pictures, or an index of it made by `anchorhood index`.
-    pub folder: PathBuf,
+    pub model: ModelFlag,
     /// The labelled pictures: a CSV file of paths and labels.
     #[arg(long, value_name = "FILE.csv")]
     pub labels: PathBuf,
@@ -71,15 +72,8 @@ pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
     let labels = GivenLabels::read(&args.labels)?;
-    let model = args.model.load()?;
-    let machine = args.machine.machine()?;
-    let voting = Voting {
-        args,
-        labels: &labels,
-        model: &model,
-        threads: machine.thread_count(),
-    };
-    let vote = voting.on(&device::open(&machine)?)?;
+    let index = open(args)?;
+    let vote = vote(args, &labels, index)?;
     write_result(args, &vote)?;
     sum_up(args, &vote);
     tell_next(args, &vote)
@@ -94,77 +88,39 @@ struct Vote {
     guesses: Vec<Guess>,
 }
 
-struct Voting<'a> {
-    args: &'a ClassifyArgs,
-    labels: &'a GivenLabels,
-    model: &'a Model,
-    threads: usize,
+/// The index that was named, or that of the folders.
+fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
+    let words = args.model.words(&args.pictures, 1)?;
+    let index = open_or_make(&words, &args.model, &[], &args.job, &args.machine)?;
+    if words.model.is_some() {
+        args.model.load_for(&index, words.model.as_deref())?;
+    }
+    if args.job.layer.is_some() && args.job.layer != index.parts().layer {
+        return Err(Failure::usage(format!(
+            "--layer: {} holds vectors of {}; leave --layer out, or make another index",
+            index.path().display(),
+            index.parts().layer.as_deref().unwrap_or("the last layer")
+        )));
+    }
+    Ok(index)
 }
 
-impl Voting<'_> {
-    fn on(&self, device: &Device) -> Result<Vote, Failure> {
-        let index = match self.args.folder.is_file() {
-            true => self.open_index()?,
-            false => self.make_index(device)?,
-        };
-        let parts = index.parts();
-        let named = self.labels.of(&parts.names, &parts.folder)?;
-        let (classes, given) = numbered(&named);
-        let options = VoteOptions {
-            k: self.args.k as usize,
-            temperature: self.args.tau,
-        };
-        let guesses = classify(
-            device,
-            index.vectors()?,
-            parts.dim,
-            &given,
-            &options,
-            &|_| {},
-        )?;
-        Ok(Vote {
-            index,
-            classes,
-            given,
-            guesses,
-        })
-    }
-
-    fn open_index(&self) -> Result<PictureIndex, Failure> {
-        let index = open_index(&self.args.folder, None)?;
-        index.check_model(self.model)?;
-        if self.args.job.layer.is_some() && self.args.job.layer != index.parts().layer {
-            return Err(Failure::usage(format!(
-                "--layer: {} holds vectors of {}; leave --layer out, or make another index",
-                self.args.folder.display(),
-                index.parts().layer.as_deref().unwrap_or("the last layer")
-            )));
-        }
-        Ok(index)
-    }
-
-    fn make_index(&self, device: &Device) -> Result<PictureIndex, Failure> {
-        let args = self.args;
-        let journal = journal_place(self.model, &args.folder);
-        let job = args
-            .job
-            .job(self.model, &args.folder, journal, self.threads);
-        let mut done = folder_job::run(&job, device, args.job.quiet)?;
-        let index = done.index(Path::new("the index of this folder"), &job)?;
-        done.journal.remove()?;
-        Ok(index)
-    }
-}
-
-/// There may be no output file to keep it beside: among temporary files, one for each model and folder.
-fn journal_place(model: &Model, folder: &Path) -> PathBuf {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
-    let name = folder.display().to_string();
-    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
-    let name: String = name.chars().rev().take(60).map(plain).collect();
-    let name: String = name.chars().rev().collect();
-    let fingerprint = &model.fingerprint()[..12];
-    std::env::temp_dir().join(format!("anchorhood-{fingerprint}{name}.journal"))
+fn vote(args: &ClassifyArgs, labels: &GivenLabels, index: PictureIndex) -> Result<Vote, Failure> {
+    let named = labels.of(&index.parts().names, &index.folders())?;
+    let (classes, given) = numbered(&named);
+    let options = VoteOptions {
+        k: args.k as usize,
+        temperature: args.tau,
+    };
+    let device = device::open(&args.machine.machine()?)?;
+    let (vectors, dim) = (index.vectors()?, index.parts().dim);
+    let guesses = classify(&device, vectors, dim, &given, &options, &|_| {})?;
+    Ok(Vote {
+        index,
+        classes,
+        given,
+        guesses,
+    })
 }
 
 fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {

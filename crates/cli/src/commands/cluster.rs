@@ -11,7 +11,10 @@ use serde_json::json;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, io};
-use crate::commands::neighbours::{open_index, warn_of_gone};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
+use crate::commands::neighbours::warn_of_gone;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -19,7 +22,8 @@ use crate::terminal::output::{self, grouped};
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood cluster pictures.index -k 20 -o clusters
+  anchorhood cluster ~/pictures                              20 clusters, in the folder clusters
+  anchorhood cluster pictures.index -k 50 -o fifty
   anchorhood cluster pictures.index --method graph --above 0.8 -o groups
 
 The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for
@@ -27,10 +31,13 @@ each cluster, with its most typical pictures first. kmeans puts every picture in
 clusters; graph finds groups of pictures that are each other's neighbours, however many there
 are, and leaves the rest alone.")]
 pub struct ClusterArgs {
-    /// The index, made by `anchorhood index`.
-    pub index: PathBuf,
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
     /// The folder to write; it must not be there yet.
-    #[arg(long, short, value_name = "FOLDER")]
+    #[arg(long, short, value_name = "FOLDER", default_value = "clusters")]
     pub output: PathBuf,
     /// How many clusters (kmeans).
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
@@ -56,9 +63,9 @@ pub struct ClusterArgs {
     /// A JSON object for each cluster on stdout.
     #[arg(long)]
     pub json: bool,
-    /// Where the pictures are now, if the folder was moved.
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
     #[arg(long)]
-    pub folder: Option<PathBuf>,
+    pub folder: Vec<PathBuf>,
     #[command(flatten)]
     pub machine: MachineArgs,
 }
@@ -79,11 +86,13 @@ type Group = Vec<(usize, f32)>;
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     if args.output.exists() {
         return Err(Failure::usage(format!(
-            "{}: exists already; choose another folder",
+            "{}: exists already; choose another folder with -o",
             args.output.display()
         )));
     }
-    let index = open_index(&args.index, args.folder.as_deref())?;
+    let words = args.model.words(&args.pictures, 1)?;
+    let job = JobArgs::default();
+    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
     let device = device::open(&args.machine.machine()?)?;
     let found = divide(args, &index, &device)?;
     if found.is_empty() {

@@ -8,7 +8,10 @@ use serde_json::json;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
-use crate::commands::neighbours::{open_index, warn_of_gone};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
+use crate::commands::neighbours::warn_of_gone;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -19,6 +22,7 @@ const COLUMNS: usize = 10;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
+  anchorhood duplicates ~/pictures
   anchorhood duplicates pictures.index
   anchorhood duplicates pictures.index --above 0.999 --groups
   anchorhood duplicates pictures.index --sheet pairs.png    look before you delete anything
@@ -26,8 +30,11 @@ Examples:
 
 A line is a similarity and two paths, most similar first. No pair above --above is missed.")]
 pub struct DuplicatesArgs {
-    /// The index, made by `anchorhood index`.
-    pub index: PathBuf,
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
     /// Pairs at least so similar, up to 1.
     #[arg(long, default_value_t = 0.98, value_name = "SIMILARITY")]
     pub above: f32,
@@ -43,9 +50,9 @@ pub struct DuplicatesArgs {
     /// Replace the sheet if there is one.
     #[arg(long)]
     pub overwrite: bool,
-    /// Where the pictures are now, if the folder was moved.
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
     #[arg(long)]
-    pub folder: Option<PathBuf>,
+    pub folder: Vec<PathBuf>,
     #[command(flatten)]
     pub machine: MachineArgs,
 }
@@ -61,7 +68,9 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     if let Some(sheet) = &args.sheet {
         check_output(sheet, args.overwrite)?;
     }
-    let index = open_index(&args.index, args.folder.as_deref())?;
+    let words = args.model.words(&args.pictures, 1)?;
+    let job = JobArgs::default();
+    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
     let pairs = compare(args, &index)?;
     let grouped_pictures = groups(&pairs);
     if let Some(path) = &args.sheet {

@@ -8,7 +8,8 @@ use anchorhood::search::{FolderJob, Journal};
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_output};
+use crate::args::model::{MachineArgs, check_output};
+use crate::args::pictures::ModelFlag;
 use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -16,20 +17,21 @@ use crate::terminal::output::{self, grouped};
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood embed mine ~/pictures -o vectors.parquet    for pandas, polars, DuckDB
-  anchorhood embed mine ~/pictures -o v.npy              for NumPy; paths are in v.paths.csv
-  anchorhood embed mine ~/pictures -o vectors.csv
-  anchorhood embed runs/mine/checkpoints/round-0.safetensors ~/pictures -o early.jsonl
-  anchorhood embed mine ~/pictures -o conv4.parquet --layer conv4
+  anchorhood embed ~/pictures -o vectors.parquet           for pandas, polars, DuckDB
+  anchorhood embed ~/pictures ~/scans -o v.npy             for NumPy; paths are in v.paths.csv
+  anchorhood embed ~/pictures -o mine.csv --model mine     by a run's model
+  anchorhood embed ~/pictures -o early.jsonl --model runs/mine/checkpoints/round-0.safetensors
+  anchorhood embed ~/pictures -o conv4.parquet --layer conv4
 
 A row has the picture's path relative to the folder, its label where the folder has a sub-folder
 for each class, and its vector: of unit length, so that the product of two is their similarity.
 Interrupted, the same command goes on.")]
 pub struct EmbedArgs {
+    /// Folders of pictures, .tar archives of them, or texts that list files.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub folders: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelArgs,
-    /// The folder of pictures, a .tar of them, or a text that lists files.
-    pub folder: PathBuf,
+    pub model: ModelFlag,
     /// The table to write; its ending says how: .parquet, .npy, .csv or .jsonl.
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
@@ -59,13 +61,14 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     if format == TableFormat::Npy && !goes_on {
         check_output(&npy_names_file(&args.output), args.overwrite)?;
     }
-    let model = args.model.load()?;
+    let words = args.model.words(&args.folders, 1)?;
+    let model = args.model.load(words.model.as_deref())?;
     let machine = args.machine.machine()?;
     let journal = Journal::place(&args.output);
     let threads = machine.thread_count();
     let job = FolderJob {
         labels: args.labels.labels.into(),
-        ..args.job.job(&model, &args.folder, journal, threads)
+        ..args.job.job(&model, words.rest, journal, threads)
     };
     let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);

@@ -15,12 +15,13 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(group = clap::ArgGroup::new("formats").required(true).multiple(true).args(["onnx", "safetensors", "timm"]))]
+#[command(group = clap::ArgGroup::new("formats").required(true).multiple(true).args(["onnx", "safetensors", "timm", "bf16"]))]
 #[command(after_help = "\
 Examples:
   anchorhood export mine --onnx model.onnx
   anchorhood export mine --safetensors weights.safetensors
   anchorhood export mine --onnx model.onnx --timm timm-folder
+  anchorhood export mine --bf16 mine.safetensors      a small model file, to send and to keep
 
 An ONNX model takes float pictures N×3×size×size and gives vectors of unit length; what must be
 done to a picture first (size, mean, std, colour order) stands in its metadata.")]
@@ -36,6 +37,9 @@ pub struct ExportArgs {
     /// Write a folder as timm loads it (ResNets of the published width).
     #[arg(long, value_name = "FOLDER")]
     pub timm: Option<PathBuf>,
+    /// Write the model alone for this program, its numbers as bf16: what `base` is.
+    #[arg(long, value_name = "FILE")]
+    pub bf16: Option<PathBuf>,
     /// Replace what is there.
     #[arg(long)]
     pub overwrite: bool,
@@ -43,7 +47,8 @@ pub struct ExportArgs {
 
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let files = [&args.onnx, &args.safetensors].into_iter().flatten();
+    let files = [&args.onnx, &args.safetensors, &args.bf16];
+    let files = files.into_iter().flatten();
     check_outputs(files.clone(), args.overwrite)?;
     let model = args.model.load()?;
     for file in files.filter(|f| f.exists()) {
@@ -74,6 +79,15 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             path.display(),
             export.form.size,
             export.features
+        ))?;
+    }
+    if let Some(path) = &args.bf16 {
+        model.save(path)?;
+        let saved = Model::load(path)?;
+        output::line(&format!(
+            "{}: the model alone, fingerprint {}",
+            path.display(),
+            saved.fingerprint()
         ))?;
     }
     if let Some(path) = &args.safetensors {

@@ -48,18 +48,32 @@ fn labels(name: &str) -> LabelsChoice {
     name.parse().expect("the parser allows only these")
 }
 
+/// For commands without these flags.
+impl Default for JobArgs {
+    fn default() -> Self {
+        JobArgs {
+            layer: None,
+            batch: 128,
+            restart: false,
+            quiet: false,
+        }
+    }
+}
+
 impl JobArgs {
     /// The job that they mean.
     pub fn job<'a>(
         &'a self,
         model: &'a Model,
-        folder: &'a Path,
+        folders: &'a [PathBuf],
         journal: PathBuf,
         threads: usize,
     ) -> FolderJob<'a> {
         FolderJob {
             model,
-            folder,
+            folders,
+            known: None,
+            watched: false,
             labels: LabelsChoice::Auto.into(),
             journal,
             layer: self.layer.as_deref(),
@@ -137,7 +151,9 @@ impl Drawn<'_> {
                 let done = grouped(pictures);
                 eprintln!("going on with an interrupted job: {done} pictures are done");
             }
-            FolderEvent::GoesOn { .. } => {}
+            FolderEvent::GoesOn { .. }
+            | FolderEvent::Found { .. }
+            | FolderEvent::Embedded { .. } => {}
             FolderEvent::Skipped { name, why } => {
                 self.skipped += 1;
                 if let (true, Some(bar)) = (self.skipped <= SHOWN, &self.bar) {
@@ -166,7 +182,7 @@ fn sum_up(done: &FolderVectors, seconds: f64, quiet: bool) {
             grouped(done.files.len())
         );
     }
-    if !quiet {
+    if !quiet && done.new > 0 {
         eprintln!(
             "{} pictures in {} ({:.0} a second)",
             grouped(done.new),

@@ -2,34 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
 use anchorhood::search::{FolderJob, Journal, PictureIndex};
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_output};
-use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
+use crate::args::model::{MachineArgs, check_output};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::{JobArgs, LabelsArgs};
+use crate::commands::living_index::{bring_up_to_date, told};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood index mine ~/pictures                                   writes pictures.index here
-  anchorhood index mine ~/pictures -o my.index --thumbnails          with small copies in it
-  anchorhood neighbours mine pictures.index query.jpg                … and then search it
+  anchorhood index ~/pictures                                 writes pictures.index here
+  anchorhood index ~/pictures                                 again: what was added, changed and removed since
+  anchorhood index ~/pictures ~/scans -o all.index            several folders in one
+  anchorhood index ~/pictures --model mine --thumbnails       by a run's model, with small copies in it
+  anchorhood neighbours pictures.index query.jpg              … and then search it
 
-Up to a million pictures a search looks at all of them; above, the index is divided into clusters
-and a search looks at the nearest, and the share of true neighbours it finds is measured and told.")]
+An index that is there already is brought up to date: only new and changed files are read. Up to a
+million pictures a search looks at all of them; above, the index is divided into clusters and a
+search looks at the nearest, and the share of true neighbours it finds is measured and told.")]
 pub struct IndexArgs {
+    /// Folders of pictures, .tar archives of them, or texts that list files.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub folders: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelArgs,
-    /// The folder of pictures, a .tar of them, or a text that lists files.
-    pub folder: PathBuf,
-    /// The index to write [default: the folder's name and .index, here].
+    pub model: ModelFlag,
+    /// The index to write, or to bring up to date [default: the first folder's name and .index, here].
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace the index if there is one.
+    /// Make it from nothing, whatever is there.
     #[arg(long)]
     pub overwrite: bool,
     /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag alone: 96].
@@ -48,20 +53,31 @@ pub struct IndexArgs {
 
 /// Runs the command.
 pub fn run(args: &IndexArgs) -> Result<(), Failure> {
-    let output = args.output.clone().unwrap_or_else(|| beside(&args.folder));
-    check_output(&output, args.overwrite)?;
-    let model = args.model.load()?;
+    let words = args.model.words(&args.folders, 1)?;
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| beside(&words.rest[0]));
+    check_output(&output, true)?;
+    let model = args.model.load(words.model.as_deref())?;
     let machine = args.machine.machine()?;
     let journal = Journal::place(&output);
     let threads = machine.thread_count();
     let job = FolderJob {
         thumbnail: args.thumbnails.map(usize::from),
         labels: args.labels.labels.into(),
-        ..args.job.job(&model, &args.folder, journal, threads)
+        ..args.job.job(&model, words.rest, journal, threads)
     };
-    let index = make(args, &output, &job, &device::open(&machine)?)?;
+    let known = match output.exists() && !args.overwrite {
+        true => Some(known(&output, &job)?),
+        false => None,
+    };
+    let updated = known.is_some();
+    let (quiet, device) = (args.job.quiet, device::open(&machine)?);
+    let made = bring_up_to_date(&output, known, &job, &device, quiet, args.approximate);
+    let (index, changes) = made?;
     crate::terminal::output::line(&format!(
-        "{}: {} pictures, vectors of {}{}",
+        "{}: {} pictures, vectors of {}{}{}",
         output.display(),
         grouped(index.len()),
         index.parts().dim,
@@ -72,8 +88,29 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
                 recall * 100.0
             ),
             None => String::new(),
+        },
+        match updated {
+            true => format!(": {}", told(&changes)),
+            false => String::new(),
         }
     ))
+}
+
+/// The index that is there, if this job can bring it up to date.
+fn known(path: &Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!(
+            "{}: exists already, and {why}; choose another name with -o, or give --overwrite to replace it",
+            path.display()
+        ))
+    };
+    let index =
+        PictureIndex::load(path).and_then(|index| index.vectors().map(|_| ()).map(|()| index));
+    let index = index.map_err(|e| refused(format!("cannot be brought up to date ({e})")))?;
+    match index.cannot_take_up(job) {
+        Some(why) => Err(refused(why)),
+        None => Ok(index),
+    }
 }
 
 /// `pictures.index` of `~/pictures`, in the current folder.
@@ -82,23 +119,4 @@ fn beside(folder: &Path) -> PathBuf {
     let mut name = whole.file_name().unwrap_or("pictures".as_ref()).to_owned();
     name.push(".index");
     name.into()
-}
-
-fn make(
-    args: &IndexArgs,
-    output: &Path,
-    job: &FolderJob,
-    device: &Device,
-) -> Result<PictureIndex, Failure> {
-    let mut done = folder_job::run(job, device, args.job.quiet)?;
-    let mut index = done.index(output, job)?;
-    if args.approximate || index.is_large() {
-        if !args.job.quiet {
-            eprintln!("dividing {} vectors into clusters", grouped(index.len()));
-        }
-        index.divide(device, &mut |_| {})?;
-    }
-    index.save()?;
-    done.journal.remove()?;
-    Ok(index)
 }

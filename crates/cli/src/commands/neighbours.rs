@@ -1,36 +1,45 @@
-//! `anchorhood neighbours`: the pictures of an index that are most like a picture.
+//! `anchorhood neighbours`: the pictures of an index, or of folders, that are most like a picture.
 
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::about_picture;
-use anchorhood::search::{Hit, PictureIndex, Sheet};
+use anchorhood::search::{Embedder, Hit, PictureIndex, Sheet};
 use clap::Parser;
 use serde_json::json;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, ModelArgs, check_output, warn_unchecked};
+use crate::args::model::{MachineArgs, check_output};
+use crate::args::pictures::{ModelFlag, Words, queries};
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  anchorhood neighbours mine pictures.index query.jpg
-  anchorhood neighbours mine pictures.index query.jpg -k 50 --sheet alike.png
-  anchorhood neighbours mine pictures.index query.jpg --json | jq -r '.neighbours[].path'
+  anchorhood neighbours pictures.index query.jpg
+  anchorhood neighbours ~/pictures query.jpg                 without an index of one's own
+  anchorhood neighbours pictures.index a.jpg b.jpg ~/more    several, and all of a folder
+  anchorhood neighbours pictures.index query.jpg -k 50 --sheet alike.png
+  anchorhood neighbours pictures.index query.jpg --json | jq -r '.neighbours[].path'
 
-A line is a similarity (1 is the same picture) and a path, most similar first.")]
+A line is a similarity (1 is the same picture) and a path, most similar first. The model is the one
+that made the index. Of several queries each comes after a line with its name; as JSON, an object a
+line.")]
 pub struct NeighboursArgs {
-    #[command(flatten)]
-    pub model: ModelArgs,
-    /// The index, made by `anchorhood index` with the same model.
+    /// An index made by `anchorhood index`, or a folder of pictures.
+    #[arg(value_name = "INDEX")]
     pub index: PathBuf,
-    /// The picture to compare with; it need not be in the index.
-    pub query: PathBuf,
+    /// The pictures to compare with, or folders of them; they need not be in the index.
+    #[arg(value_name = "QUERY", required = true)]
+    pub queries: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
     /// How many.
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
-    /// As one JSON object on stdout.
+    /// As one JSON object on stdout, or one for each of several queries.
     #[arg(long)]
     pub json: bool,
     /// Also draw a contact sheet: the query framed, then its neighbours.
@@ -45,27 +54,11 @@ pub struct NeighboursArgs {
     /// Look at all pictures even in an index divided into clusters.
     #[arg(long)]
     pub exact: bool,
-    /// Where the pictures are now, if the folder was moved.
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
     #[arg(long)]
-    pub folder: Option<PathBuf>,
+    pub folder: Vec<PathBuf>,
     #[command(flatten)]
     pub machine: MachineArgs,
-}
-
-/// Opens an index whose pictures may have been moved.
-pub fn open_index(path: &Path, folder: Option<&Path>) -> Result<PictureIndex, Failure> {
-    if !path.exists() {
-        return Err(Failure::usage(format!(
-            "{}: there is no such index; make one with `anchorhood index`",
-            path.display()
-        )));
-    }
-    let mut index = PictureIndex::load(path)?;
-    warn_unchecked(index.checked(), path);
-    if let Some(folder) = folder {
-        index.moved_to(folder);
-    }
-    Ok(index)
 }
 
 /// Names pictures that were to be shown and are gone.
@@ -83,61 +76,125 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     if let Some(sheet) = &args.sheet {
         check_output(sheet, args.overwrite)?;
     }
-    let index = open_index(&args.index, args.folder.as_deref())?;
-    let model = args.model.load()?;
-    index.check_model(&model)?;
-    if !args.query.exists() {
-        let query = args.query.display();
-        return Err(Failure::usage(format!("{query}: there is no such picture")));
-    }
-    let k = args.k as usize;
-    if k > index.len() {
+    let all: Vec<PathBuf> = std::iter::once(&args.index)
+        .chain(&args.queries)
+        .cloned()
+        .collect();
+    let words = args.model.words(&all, 2)?;
+    let (index, asked) = words.rest.split_first().expect("two words at least");
+    let place = Words {
+        model: words.model.clone(),
+        rest: std::slice::from_ref(index),
+    };
+    let job = JobArgs::default();
+    let index = open_or_make(&place, &args.model, &args.folder, &job, &args.machine)?;
+    let model = args.model.load_for(&index, words.model.as_deref())?;
+    let model = model.ok_or_else(|| unknown_model(&index))?;
+    let queries = queries(asked)?;
+    if args.k as usize > index.len() {
         eprintln!(
-            "warning: {k} neighbours were asked for, and the index has {} pictures; these are all",
+            "warning: {} neighbours were asked for, and the index has {} pictures; these are all",
+            args.k,
             index.len()
         );
     }
     let device = device::open(&args.machine.machine()?)?;
     let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
-    let vector = embedder.embed_file(&args.query)?;
-    let hits = match args.exact {
-        true => index.nearest_exactly(&vector, k)?,
-        false => index.nearest(&vector, k)?,
-    };
+    let found = find_all(args, &index, &mut embedder, &queries)?;
     if let Some(path) = &args.sheet {
-        let mut sheet = Sheet::new(args.tile.into());
-        sheet.push_file(&args.query, None, true);
-        let shown = hits.iter().map(|h| (h.index, Some(h.similarity)));
-        let shown: Vec<_> = shown.collect();
-        warn_of_gone(&sheet.push_indexed(&index, &shown));
-        sheet.save(path)?;
+        draw(args, &index, &found)?.save(path)?;
     }
-    print(args, &index, &hits)
+    for (query, hits) in &found {
+        print(args, &index, query, hits, queries.len() > 1)?;
+    }
+    let recall = recall(args, &index);
+    if recall < 1.0 && !args.json {
+        eprintln!(
+            "searched by clusters, which finds {:.1}% of the true nearest; --exact looks at all",
+            recall * 100.0
+        );
+    }
+    Ok(())
 }
 
-fn print(args: &NeighboursArgs, index: &PictureIndex, hits: &[Hit]) -> Result<(), Failure> {
-    let recall = match args.exact {
+fn unknown_model(index: &PictureIndex) -> Failure {
+    let named = index.parts().model_path.as_deref();
+    let named = named.map_or(String::new(), |path| format!(" ({path})"));
+    Failure::usage(format!(
+        "{}: the model that made it{named} is not found, neither there nor among the runs; name it by --model",
+        index.path().display()
+    ))
+}
+
+/// The neighbours of each query. Of several, one that cannot be read is passed over.
+fn find_all<'a>(
+    args: &NeighboursArgs,
+    index: &PictureIndex,
+    embedder: &mut Embedder,
+    queries: &'a [PathBuf],
+) -> Result<Vec<(&'a Path, Vec<Hit>)>, Failure> {
+    let mut found = vec![];
+    let mut failed = None;
+    for query in queries {
+        let vector = match embedder.embed_file(query) {
+            Ok(vector) => vector,
+            Err(error) => {
+                if queries.len() > 1 {
+                    eprintln!("warning: {error}");
+                }
+                failed = Some(error);
+                continue;
+            }
+        };
+        let hits = match args.exact {
+            true => index.nearest_exactly(&vector, args.k as usize)?,
+            false => index.nearest(&vector, args.k as usize)?,
+        };
+        found.push((query.as_path(), hits));
+    }
+    match failed {
+        Some(error) if found.is_empty() => Err(error.into()),
+        Some(_) | None => Ok(found),
+    }
+}
+
+/// Each query framed, then its neighbours; of several, each in rows of its own.
+fn draw(
+    args: &NeighboursArgs,
+    index: &PictureIndex,
+    found: &[(&Path, Vec<Hit>)],
+) -> Result<Sheet, Failure> {
+    let mut sheet = Sheet::new(args.tile.into());
+    if let [_, (_, hits), ..] = found {
+        sheet = sheet.with_columns(hits.len() + 1);
+    }
+    for (query, hits) in found {
+        sheet.push_file(query, None, true);
+        let shown: Vec<_> = hits.iter().map(|h| (h.index, Some(h.similarity))).collect();
+        warn_of_gone(&sheet.push_indexed(index, &shown));
+    }
+    Ok(sheet)
+}
+
+fn recall(args: &NeighboursArgs, index: &PictureIndex) -> f64 {
+    match args.exact {
         true => 1.0,
         false => index.recall(),
-    };
+    }
+}
+
+fn print(
+    args: &NeighboursArgs,
+    index: &PictureIndex,
+    query: &Path,
+    hits: &[Hit],
+    several: bool,
+) -> Result<(), Failure> {
     if args.json {
-        let neighbours: Vec<_> = hits
-            .iter()
-            .map(|h| {
-                json!({
-                    "path": index.name(h.index),
-                    "similarity": h.similarity,
-                    "label": index.parts().classes[h.index],
-                })
-            })
-            .collect();
-        let object = json!({
-            "query": args.query.display().to_string(),
-            "folder": index.parts().folder.display().to_string(),
-            "recall": recall,
-            "neighbours": neighbours,
-        });
-        return output::line(&object.to_string());
+        return output::line(&object(args, index, query, hits).to_string());
+    }
+    if several {
+        output::line(&format!("{}:", query.display()))?;
     }
     for hit in hits {
         let gone = match about_picture(&index.picture(hit.index)).is_some() {
@@ -147,11 +204,31 @@ fn print(args: &NeighboursArgs, index: &PictureIndex, hits: &[Hit]) -> Result<()
         let name = index.name(hit.index);
         output::line(&format!("{:.4}  {name}{gone}", hit.similarity))?;
     }
-    if recall < 1.0 {
-        eprintln!(
-            "searched by clusters, which finds {:.1}% of the true nearest; --exact looks at all",
-            recall * 100.0
-        );
-    }
     Ok(())
+}
+
+fn object(
+    args: &NeighboursArgs,
+    index: &PictureIndex,
+    query: &Path,
+    hits: &[Hit],
+) -> serde_json::Value {
+    let neighbour = |h: &Hit| {
+        json!({
+            "path": index.name(h.index),
+            "similarity": h.similarity,
+            "label": index.parts().classes[h.index],
+        })
+    };
+    let folders = index.folders();
+    let path = |f: &anchorhood::search::IndexedFolder| f.path.display().to_string();
+    json!({
+        "query": query.display().to_string(),
+        "folder": match &folders[..] {
+            [one] => json!(path(one)),
+            several => several.iter().map(|f| (f.label.clone(), json!(path(f)))).collect(),
+        },
+        "recall": recall(args, index),
+        "neighbours": hits.iter().map(neighbour).collect::<Vec<_>>(),
+    })
 }

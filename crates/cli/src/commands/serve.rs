@@ -5,17 +5,17 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::search::{Model, PictureIndex};
-use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
-use anchorhood::train::{RunDir, model_path};
+use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, ServedFolders, Stop};
+use anchorhood::train::{LabelsChoice, RunDir};
 use clap::Parser;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, load_model};
-use crate::args::resolve::{find_run, model_file, model_of};
+use crate::args::model::MachineArgs;
+use crate::args::pictures::{ModelFlag, Words, is_folder};
+use crate::args::resolve::{find_run, model_of};
 use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
-use crate::commands::neighbours::open_index;
+use crate::commands::living_index;
 use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -23,27 +23,27 @@ use crate::terminal::output;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
+  anchorhood serve ~/pictures                      a folder, indexed meanwhile by the model inside the program
+  anchorhood serve ~/pictures ~/scans --model mine several, by a run's model
   anchorhood serve mine                            the pictures of a run, and its curves while it trains
-  anchorhood serve pictures.index --model mine     the pictures of an index, and uploads
+  anchorhood serve pictures.index                  the pictures of an index, and uploads
   anchorhood serve mine --host 0.0.0.0 --token-file word.txt    for other machines that know the word in the file
 
-Open the address it prints. Ctrl-C ends it. A run that trains is shown as it is: newer checkpoints are
+Open the address it prints. Ctrl-C ends it. Nothing is written into a folder of pictures: its index is kept
+in the user's cache folder, and brought up to date the next time. A run that trains is shown as it is: newer checkpoints are
 taken when they are saved. Programs find the same under /api, described at /api/openapi.json.")]
 pub struct ServeArgs {
-    /// A run's name or folder, or an index made by `anchorhood index`.
-    pub what: String,
-    /// The model an index was made with: a run or a checkpoint [default: looked for among the runs].
-    #[arg(long, value_name = "RUN")]
-    pub model: Option<String>,
-    /// Where runs are kept.
-    #[arg(long, value_name = "FOLDER", default_value = "runs")]
-    pub runs: PathBuf,
+    /// Folders of pictures, a run's name or folder, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub what: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
     /// Where a run's data set is now, if it has moved.
     #[arg(long)]
     pub data: Option<String>,
-    /// Where an index's pictures are now, if the folder was moved.
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
     #[arg(long)]
-    pub folder: Option<PathBuf>,
+    pub folder: Vec<PathBuf>,
     /// The port; 0 for any that is free.
     #[arg(long, default_value_t = 4242)]
     pub port: u16,
@@ -76,10 +76,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     };
     let device = || device::open(&args.machine.machine()?);
     args.machine.machine()?;
-    let collection = match Path::new(&args.what).is_file() {
-        true => collection_of_index(args)?,
-        false => collection_of_run(args, &device)?,
-    };
+    let collection = collection(args, &device)?;
     let stop = Stop::default();
     let told = stop.clone();
     ctrlc::set_handler(move || told.now())
@@ -118,42 +115,91 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     unread.into_inner().map_or(Ok(()), Err)
 }
 
-fn collection_of_index(args: &ServeArgs) -> Result<Collection, Failure> {
-    let path = Path::new(&args.what);
-    let index = open_index(path, None)?;
-    let model = match &args.model {
-        Some(model) => Some(load_model(&model_file(&args.runs, model)?)?),
-        None => maker(&args.runs, &index),
+/// What is meant: an index, a run, or folders. Where a name is that of a run and of a folder, it is the run.
+fn collection(
+    args: &ServeArgs,
+    device: &dyn Fn() -> Result<Device, Failure>,
+) -> Result<Collection, Failure> {
+    let [one] = &args.what[..] else {
+        let words = args.model.words(&args.what, 1)?;
+        return collection_of_folders(args, &words, device);
     };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = args.folder.as_deref();
-    Ok(Collection::of_index(
-        name.into_owned(),
-        index,
-        folder,
-        model,
-    )?)
+    let name = one.to_string_lossy();
+    if one.is_file() && !is_folder(one) {
+        return collection_of_index(args, one);
+    }
+    match find_run(&args.model.runs, &name) {
+        Ok(run) => {
+            if one.is_dir() && !one.join("config.toml").is_file() {
+                eprintln!(
+                    "note: `{name}` is taken as the run; ./{name} means the folder of this name"
+                );
+            }
+            collection_of_run(args, &run, device)
+        }
+        Err(_) if is_folder(one) => {
+            let words = Words {
+                model: args.model.model.clone(),
+                rest: &args.what,
+            };
+            collection_of_folders(args, &words, device)
+        }
+        Err(Failure { message, code }) => Err(Failure {
+            message: message.map(|m| format!("{name}: there is no such folder or index, and {m}")),
+            code,
+        }),
+    }
 }
 
-/// The run whose model made an index, if it is one of these.
-fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
-    let folders = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let models = folders.map(|f| model_path(&f.path()));
-    let mut models = models
-        .filter(|p| p.is_file())
-        .filter_map(|p| Model::load(&p).ok());
-    models.find(|m| index.check_model(m).is_ok())
+fn collection_of_folders(
+    args: &ServeArgs,
+    words: &Words,
+    device: &dyn Fn() -> Result<Device, Failure>,
+) -> Result<Collection, Failure> {
+    if let Some(other) = words.rest.iter().find(|word| !is_folder(word)) {
+        return Err(Failure::usage(format!(
+            "{}: is no folder of pictures; several words are folders",
+            other.display()
+        )));
+    }
+    let model = args.model.load(words.model.as_deref())?;
+    let index = living_index::place(&model, words.rest, None)?;
+    let name = |path: &PathBuf| {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+        whole
+            .file_name()
+            .unwrap_or(whole.as_os_str())
+            .to_string_lossy()
+            .into_owned()
+    };
+    let served = ServedFolders {
+        name: words.rest.iter().map(name).collect::<Vec<_>>().join(", "),
+        folders: words.rest.to_vec(),
+        labels: LabelsChoice::Auto.into(),
+        model,
+        index,
+        threads: args.machine.machine()?.thread_count(),
+    };
+    Ok(Collection::of_folders(&device()?, served)?)
+}
+
+fn collection_of_index(args: &ServeArgs, path: &Path) -> Result<Collection, Failure> {
+    let index = living_index::open(path, &[])?;
+    let model = args.model.load_for(&index, args.model.model.as_deref())?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.into_owned();
+    Ok(Collection::of_index(name, index, &args.folder, model)?)
 }
 
 fn collection_of_run(
     args: &ServeArgs,
+    run: &Path,
     device: &dyn Fn() -> Result<Device, Failure>,
 ) -> Result<Collection, Failure> {
-    let run = find_run(&args.runs, &args.what)?;
-    let config = RunDir::config_of(&run)?;
-    model_of(&run)?;
+    let config = RunDir::config_of(run)?;
+    model_of(run)?;
     let data = run_data::open(&config, args.data.as_deref())?;
-    Ok(Collection::of_run(&device()?, &run, data.train, &config)?)
+    Ok(Collection::of_run(&device()?, run, data.train, &config)?)
 }
 
 impl From<ServeError> for Failure {

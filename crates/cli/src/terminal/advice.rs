@@ -196,7 +196,7 @@ fn serve(error: &ServeError) -> Option<String> {
             Some("give another by --token-file, ANCHORHOOD_TOKEN or --token".into())
         }
         ServeError::WideFolder { .. } => {
-            Some("say where its pictures are with --folder, also where it is this one".into())
+            Some("name a narrower folder; for an index say with --folder where its pictures are, also where it is this one".into())
         }
         ServeError::OtherPictures { .. } => {
             Some("give the data it was trained on with --data".into())

@@ -47,6 +47,7 @@ impl Sandbox {
             .args(args.iter().map(|a| a.as_ref()))
             .current_dir(self.0.path());
         command
+            .env("ANCHORHOOD_CACHE", self.path("cache"))
             .env_remove("ANCHORHOOD_CIFAR10")
             .env_remove("ANCHORHOOD_CIFAR100");
         command

@@ -8,6 +8,7 @@ mod common;
 mod folders;
 
 mod browser;
+mod growing;
 mod served;
 mod stopping;
 mod strangers;

@@ -35,6 +35,7 @@ impl Served {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anchorhood"));
         command.args(args).current_dir(folder);
         command.env_remove("ANCHORHOOD_TOKEN");
+        command.env("ANCHORHOOD_CACHE", folder.join("cache"));
         command.envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");

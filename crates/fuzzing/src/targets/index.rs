@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood_files::Forgetful;
-use anchorhood_search::fuzzing::small_index;
+use anchorhood_search::fuzzing::{small_index, small_index_of_two};
 use anchorhood_search::{IndexParts, PictureIndex};
 
 use super::container::{bytes_of, safetensors};
@@ -79,6 +79,8 @@ fn seeds() -> Vec<Vec<u8>> {
         preprocessing: None,
         rows: None,
         sizes: None,
+        stamps: None,
+        model_path: None,
         classes: vec![None; 3],
         thumbnails: None,
         lists: None,
@@ -86,6 +88,7 @@ fn seeds() -> Vec<Vec<u8>> {
     };
     vec![
         written(small_index()),
+        written(small_index_of_two()),
         written(plain),
         version_1(),
         nan_centre(),

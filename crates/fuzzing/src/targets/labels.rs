@@ -1,8 +1,6 @@
 //! Labels that a person gave: a CSV file.
 
-use std::path::Path;
-
-use anchorhood_search::GivenLabels;
+use anchorhood_search::{GivenLabels, IndexedFolder};
 
 use crate::scratch::with_file;
 use crate::{Target, repair};
@@ -18,7 +16,11 @@ fn read(bytes: &[u8]) {
     let names = ["a.png", "b/c.png"].map(String::from);
     with_file("a.csv", bytes, |path| {
         let labels = GivenLabels::read(path);
-        let found = labels.and_then(|labels| labels.of(&names, Path::new("pictures")));
+        let folders = ["a", "b"].map(|label| IndexedFolder {
+            label: label.into(),
+            path: "pictures".into(),
+        });
+        let found = labels.and_then(|labels| labels.of(&names, &folders));
         assert!(found.map_or(true, |found| found.len() == names.len()));
     });
 }

@@ -15,6 +15,7 @@ mod list;
 mod lists;
 mod mat;
 mod metrics;
+mod model;
 mod pack;
 mod pickle;
 mod pictures;
@@ -31,6 +32,7 @@ pub const ALL: &[Target] = &[
     container::TARGET,
     checkpoint::TARGET,
     weights::TARGET,
+    model::TARGET,
     index::TARGET,
     journal::TARGET,
     labels::TARGET,

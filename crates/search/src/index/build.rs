@@ -12,8 +12,9 @@ use crate::model::BATCH;
 use crate::{FolderJob, FolderOutcome, Journal, Model, SearchError};
 
 impl PictureIndex {
-    /// Embeds every picture of a folder and saves the index at `path`, where one that is there already is replaced.
-    /// Pictures that cannot be read are left out. What is done is kept beside `path`: broken off, the same call goes on.
+    /// Embeds every picture of a folder and saves the index at `path`. One that is there already is brought up to date where it is
+    /// of this model and folder, and else replaced. Pictures that cannot be read are left out. What is done is kept beside
+    /// `path`: broken off, the same call goes on.
     ///
     /// To be told how far it is, to stop it, or to choose a layer, take its parts: a [`FolderJob`], and the index
     /// [of its vectors](crate::FolderVectors::index).
@@ -24,9 +25,12 @@ impl PictureIndex {
         folder: impl AsRef<Path>,
     ) -> Result<PictureIndex, SearchError> {
         let path = path.as_ref();
+        let folders = [folder.as_ref().to_path_buf()];
         let job = FolderJob {
             model,
-            folder: folder.as_ref(),
+            folders: &folders,
+            known: None,
+            watched: false,
             labels: LabelChoice::Auto,
             journal: Journal::place(path),
             layer: None,
@@ -36,17 +40,16 @@ impl PictureIndex {
             restart: false,
             disk: Disk::shared(),
         };
-        let never = AtomicBool::new(false);
-        let mut done = match job.run(device, &mut |_| {}, &never)? {
-            FolderOutcome::Finished(done) => done,
-            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
+        let there = PictureIndex::load(path).ok();
+        let known = there.filter(|index| index.cannot_take_up(&job).is_none());
+        let job = FolderJob {
+            known: known.as_ref().filter(|index| index.vectors().is_ok()),
+            ..job
         };
-        let mut index = done.index(path, &job)?;
-        if index.is_large() {
-            index.divide(device, &mut |_| {})?;
+        let never = AtomicBool::new(false);
+        match job.run(device, &mut |_| {}, &never)? {
+            FolderOutcome::Finished(done) => Ok(done.save(path, &job, device, false)?.0),
+            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
         }
-        index.save()?;
-        done.journal.remove()?;
-        Ok(index)
     }
 }

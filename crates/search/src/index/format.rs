@@ -4,15 +4,17 @@
 //! |---|---|---|
 //! | `vectors` | F32, unit length | pictures × dim |
 //! | `names`, `name_ends` | U8 (UTF-8, one after the other), U64 | bytes; pictures |
+//! | `stamps` | U64, a number that changes when the file does | pictures (where known) |
 //! | `sizes` | U32, each picture's height and width in its file, zeros where unknown | pictures × 2 (where known) |
 //! | `classes` | U32, place in the metadata's `classes`, or the largest number for none | pictures (where there are classes) |
 //! | `thumbnails`, `thumbnail_ends` | U8 (JPEG files one after the other), U64 | bytes; pictures (where asked for) |
 //! | `centres`, `list_starts`, `list_members` | F32, U32, U32 | clusters × dim; clusters + 1; pictures (where divided) |
 //!
-//! Metadata: `format` (anchorhood-index), `model` (fingerprint), `layer` (where it is not the last), `preprocessing` (JSON),
+//! Metadata: `format` (anchorhood-index), `model` (fingerprint), `model_path` (what it was called), `layer` (where it is not the last), `preprocessing` (JSON),
 //! `dtype` (of the vectors), `rows` (JSON: first row and number of all, of which these are a shard), `folder`,
 //! `folder_from_here` (the same relative to the index's own folder, for when both were moved together), `classes` (JSON),
-//! `recall` (where divided).
+//! `recall` (where divided). Of several folders there is `folders` (JSON: label, path and `from_here` of each) in place of `folder`
+//! and `folder_from_here`, so that a program which knows of one folder alone refuses the file.
 //!
 //! Version 1 is the same without checksums, `sizes`, `preprocessing`, `dtype` and `rows`, and is read for ever.
 
@@ -27,7 +29,7 @@ use anchorhood_files::{
 use super::stored::VECTORS;
 use super::thumbnails::THUMBNAILS;
 use super::{IndexParts, StoredVectors, Thumbnails};
-use crate::{Lists, SearchError};
+use crate::{IndexedFolder, Lists, SearchError};
 
 const FORMAT: &str = "anchorhood-index";
 /// Type of the vectors' numbers.
@@ -54,6 +56,10 @@ pub(super) fn write(
         NamedTensor::new("names", Dtype::U8, &[names.len()], &names),
         NamedTensor::new("name_ends", Dtype::U64, &[n], bytes(&name_ends)),
     ];
+    if let Some(stamps) = &parts.stamps {
+        let stamps = bytes(stamps);
+        tensors.push(NamedTensor::new("stamps", Dtype::U64, &[n], stamps));
+    }
     if let Some(sizes) = &parts.sizes {
         let sizes = bytes(sizes.as_flattened());
         tensors.push(NamedTensor::new("sizes", Dtype::U32, &[n, 2], sizes));
@@ -120,8 +126,10 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
         ("model", parts.model.clone()),
         ("dtype", DTYPE.into()),
         ("rows", json(serde_json::to_string(&rows))),
-        ("folder", parts.folder.display().to_string()),
     ];
+    if let Some(path) = &parts.model_path {
+        fields.push(("model_path", path.clone()));
+    }
     if let Some(layer) = &parts.layer {
         fields.push(("layer", layer.clone()));
     }
@@ -131,8 +139,19 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
     }
     let here = std::path::absolute(path).ok();
     let here = here.as_deref().and_then(Path::parent);
-    if let Some(from_here) = here.and_then(|here| from_to(here, &parts.folder)) {
-        fields.push(("folder_from_here", from_here));
+    let from_here = |folder: &Path| from_to(here?, folder);
+    if parts.folders.is_empty() {
+        fields.push(("folder", parts.folder.display().to_string()));
+        let way = from_here(&parts.folder);
+        fields.extend(way.map(|way| ("folder_from_here", way)));
+    } else {
+        let folder = |f: &IndexedFolder| FolderField {
+            label: f.label.clone(),
+            path: f.path.display().to_string(),
+            from_here: from_here(&f.path),
+        };
+        let all: Vec<FolderField> = parts.folders.iter().map(folder).collect();
+        fields.push(("folders", json(serde_json::to_string(&all))));
     }
     if !classes.is_empty() {
         fields.push(("classes", json(serde_json::to_string(classes))));
@@ -174,7 +193,12 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
     let Some((Dtype::F32, &[n, dim])) = file.shape(VECTORS) else {
         return Err(damaged("its vectors are no table of numbers".into()));
     };
-    let folder = PathBuf::from(need("folder")?);
+    let several: Option<Vec<FolderField>> = json(field("folders")).map_err(damaged)?;
+    let folder = match &several {
+        Some(_) => PathBuf::new(),
+        None => folder_now(path, field("folder_from_here"), need("folder")?.into()),
+    };
+    let several = several.unwrap_or_default().into_iter();
     let names = names(&file).map_err(|e| e.in_file(path))?;
     if names.len() != n {
         // A table without columns may have any number of rows, for which nothing is in the file.
@@ -183,11 +207,14 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
     }
     let parts = IndexParts {
         model: need("model")?,
+        model_path: field("model_path"),
         layer: field("layer"),
         preprocessing: json(field("preprocessing")).map_err(damaged)?,
         rows: json(field("rows")).map_err(damaged)?,
-        folder: folder_now(path, field("folder_from_here"), folder),
+        folder,
+        folders: several.map(|field| field.now(path)).collect(),
         names,
+        stamps: stamps(&file)?,
         sizes: sizes(&file)?,
         classes: classes(&file, field("classes"), n).map_err(|e| e.in_file(path))?,
         dim,
@@ -233,6 +260,23 @@ fn json<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T
     value.map_err(|e| format!("its metadata: {e}"))
 }
 
+/// One of several folders.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct FolderField {
+    label: String,
+    path: String,
+    from_here: Option<String>,
+}
+
+impl FolderField {
+    fn now(self, index: &Path) -> IndexedFolder {
+        IndexedFolder {
+            label: self.label,
+            path: folder_now(index, self.from_here, self.path.into()),
+        }
+    }
+}
+
 /// Where the pictures are now: where they were, else where they lie as seen from the index.
 fn folder_now(path: &Path, from_here: Option<String>, then: PathBuf) -> PathBuf {
     let here = std::path::absolute(path).ok();
@@ -263,6 +307,20 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     }
     if parts.thumbnails.as_ref().is_some_and(|t| !t.fits(n)) {
         return Err("its thumbnails are not those of its pictures".into());
+    }
+    if parts
+        .stamps
+        .as_ref()
+        .is_some_and(|stamps| stamps.len() != n)
+    {
+        return Err("its stamps are not those of its pictures".into());
+    }
+    let mut labels: Vec<&str> = parts.folders.iter().map(|f| f.label.as_str()).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let plain = |label: &&str| !label.is_empty() && !label.contains('/');
+    if labels.len() != parts.folders.len() || !labels.iter().all(plain) {
+        return Err("its folders have labels that cannot be told apart".into());
     }
     if parts.sizes.as_ref().is_some_and(|sizes| sizes.len() != n) {
         return Err("its sizes are not those of its pictures".into());
@@ -322,6 +380,14 @@ fn names(file: &OpenContainer) -> Result<Vec<String>, Wrong> {
     ends.iter().map(name).collect()
 }
 
+fn stamps(file: &OpenContainer) -> Result<Option<Vec<u64>>, SearchError> {
+    if file.shape("stamps").is_none() {
+        return Ok(None);
+    }
+    let stamps = raw(file, "stamps", Dtype::U64)?;
+    Ok(Some(numbers(&stamps, u64::from_le_bytes)))
+}
+
 fn sizes(file: &OpenContainer) -> Result<Option<Vec<[u32; 2]>>, SearchError> {
     if file.shape("sizes").is_none() {
         return Ok(None);
@@ -376,7 +442,7 @@ fn lists(file: &OpenContainer, recall: Option<String>) -> Result<Option<(Lists, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::small_index as small;
+    use crate::fuzzing::{small_index as small, small_index_of_two as small_of_two};
     use anchorhood_random::{Draws, Stream};
 
     fn written(parts: &IndexParts) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
@@ -409,9 +475,12 @@ mod tests {
     fn what_was_written_is_read() {
         for parts in [
             small(),
+            small_of_two(),
             IndexParts {
                 layer: None,
+                model_path: None,
                 preprocessing: None,
+                stamps: None,
                 sizes: None,
                 classes: vec![None; 3],
                 thumbnails: None,
@@ -510,6 +579,23 @@ mod tests {
         };
         let said = container(|c| _ = c.metadata.insert("rows".into(), "[1,3]".into()));
         assert!(said.contains("rows are not some of all"), "{said}");
+        let twice = r#"[{"label":"a","path":"/a"},{"label":"a","path":"/b"}]"#;
+        let empty = r#"[{"label":"","path":"/a"}]"#;
+        let deep = r#"[{"label":"a/b","path":"/a"}]"#;
+        for folders in [twice, empty, deep] {
+            let (_folder, path, _) = written(&small_of_two());
+            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            content.metadata.insert("folders".into(), folders.into());
+            anchorhood_files::write(&content, &path, &Disk).unwrap();
+            let said = touched(&path).unwrap_err();
+            assert!(said.contains("cannot be told apart"), "{said}");
+        }
+        let said = container(|c| {
+            let stamps = c.tensors.iter_mut().find(|t| t.name == "stamps").unwrap();
+            stamps.shape = vec![1];
+            stamps.data.to_mut().truncate(8);
+        });
+        assert!(said.contains("stamps are not those"), "{said}");
         let said = container(|c| _ = c.metadata.insert("dtype".into(), "F16".into()));
         assert!(said.contains("vectors are F16"), "{said}");
         let said = container(|c| _ = c.metadata.remove("model"));

@@ -257,6 +257,11 @@ async function go() {
 function listen() {
   const news = new EventSource("/api/events");
   news.addEventListener("changed", () => { if (loaded.curves) drawCurves().catch(trouble); });
+  news.addEventListener("indexing", e => {
+    const { done, total } = JSON.parse(e.data);
+    $("news").textContent = `Indexing: ${count(done)} of ${count(total)} pictures so far; more appear by themselves.`;
+    $("news").hidden = done >= total;
+  });
   news.addEventListener("renewed", async e => {
     if (Number(e.data) === about.renewals) return;
     try { about = await ask("/api/run"); } catch { return; }
@@ -264,6 +269,7 @@ function listen() {
     loaded.map = loaded.hoods = false;
     const [name] = location.hash.slice(1).split(/[/?]/);
     if (name === "hoods") await go();
+    if (about.indexing) { if (!query && name === "") await go(); return; } // more pictures, the same numbers
     const again = make("button", { textContent: "Ask again", hidden: name === "curves" || name === "hoods", onclick: go });
     $("news").replaceChildren("The run has saved a newer checkpoint; what you ask from now on is answered by it. ", again);
     $("news").hidden = false;
@@ -294,5 +300,5 @@ addEventListener("DOMContentLoaded", async () => {
   introduce();
   go();
   offerFilters().catch(trouble);
-  if (about.kind === "run") listen();
+  if (about.kind === "run" || about.indexing) listen();
 });

@@ -1,7 +1,13 @@
 // Pictures that were selected, in any view, by name; and the list of them, to be copied or kept as a file.
 const selected = new Map();
 let lastTick = null; // where a range begins
-const path = picture => about.folder && !picture.name.includes("\\x") && picture.upload === undefined ? `${about.folder}${about.folder.includes("\\") ? "\\" : "/"}${picture.name}` : picture.name;
+const home = name => (about.folders || []).find(f => !f.label || name.startsWith(f.label + "/"));
+const path = picture => {
+  const from = picture.upload === undefined && !picture.name.includes("\\x") && home(picture.name);
+  if (!from) return picture.name;
+  const within = from.label ? picture.name.slice(from.label.length + 1) : picture.name;
+  return `${from.path}${from.path.includes("\\") ? "\\" : "/"}${within}`;
+};
 
 function markTick(pic) {
   const on = selected.has(pic.picture.name);

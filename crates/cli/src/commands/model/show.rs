@@ -7,13 +7,13 @@ use anchorhood::train::Checkpoint;
 use serde_json::{Map, Value, json};
 
 use super::ShowArgs;
-use crate::args::pretrained;
+use crate::args::model::load_model;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 /// Runs the command.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
-    let model = pretrained::named(&args.model, &args.runs)?;
+    let model = load_model(&args.runs, &args.model)?;
     let facts = facts(&model);
     if args.json {
         return output::line(&Value::Object(facts).to_string());

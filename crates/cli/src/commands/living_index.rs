@@ -1,0 +1,136 @@
+//! An index brought up to date: the one a command writes, or one in the user's cache for a command that is given folders and needs an
+//! index. Nothing is ever written into a folder of pictures.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use anchorhood::engine::Device;
+use anchorhood::files::{Disk, FileSystem, cache_folder};
+use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex};
+
+use crate::args::device;
+use crate::args::model::{MachineArgs, io, warn_unchecked};
+use crate::args::pictures::{ModelFlag, Words, is_folder};
+use crate::commands::folder_job::{self, JobArgs};
+use crate::terminal::advice::sentence;
+use crate::terminal::failure::Failure;
+use crate::terminal::output::grouped;
+
+/// The index of what was named: itself, or of folders one in the cache.
+pub fn open_or_make(
+    words: &Words,
+    flag: &ModelFlag,
+    moved: &[PathBuf],
+    job: &JobArgs,
+    machine: &MachineArgs,
+) -> Result<PictureIndex, Failure> {
+    match words.rest {
+        [index] if !is_folder(index) => open(index, moved),
+        folders if folders.iter().all(|word| is_folder(word)) => {
+            let model = flag.load(words.model.as_deref())?;
+            let machine = machine.machine()?;
+            let device = device::open(&machine)?;
+            cached(&model, folders, job, machine.thread_count(), &device)
+        }
+        several => {
+            let other = several.iter().find(|word| !is_folder(word));
+            let other = other.map_or(String::new(), |word| word.display().to_string());
+            Err(Failure::usage(format!(
+                "{other}: is no folder of pictures; several words are folders, and an index is named alone"
+            )))
+        }
+    }
+}
+
+/// Opens an index whose pictures may have been moved.
+pub fn open(path: &Path, moved: &[PathBuf]) -> Result<PictureIndex, Failure> {
+    if !path.exists() {
+        return Err(Failure::usage(format!(
+            "{}: there is no such index; make one with `anchorhood index`",
+            path.display()
+        )));
+    }
+    let mut index = PictureIndex::load(path)?;
+    warn_unchecked(index.checked(), path);
+    index.moved_to(moved)?;
+    Ok(index)
+}
+
+/// The index of folders in the user's cache, made or brought up to date.
+pub fn cached(
+    model: &Model,
+    folders: &[PathBuf],
+    job: &JobArgs,
+    threads: usize,
+    device: &Device,
+) -> Result<PictureIndex, Failure> {
+    let path = place(model, folders, job.layer.as_deref())?;
+    let job_of_all = job.job(model, folders, Journal::place(&path), threads);
+    let known =
+        PictureIndex::load(&path).and_then(|index| index.vectors().map(|_| ()).map(|()| index));
+    let known = match known {
+        Ok(index) => Some(index).filter(|index| index.cannot_take_up(&job_of_all).is_none()),
+        Err(_) if !path.exists() => None,
+        Err(error) => {
+            eprintln!("warning: {}; it is made again", sentence(&error));
+            None
+        }
+    };
+    let (index, changes) = bring_up_to_date(&path, known, &job_of_all, device, job.quiet, false)?;
+    if !job.quiet && !changes.none() {
+        eprintln!("{}: {}", path.display(), told(&changes));
+    }
+    Ok(index)
+}
+
+/// Where the index of folders by a model is kept.
+pub fn place(model: &Model, folders: &[PathBuf], layer: Option<&str>) -> Result<PathBuf, Failure> {
+    let cache = cache_folder().unwrap_or_else(|| std::env::temp_dir().join("anchorhood"));
+    let cache = cache.join("indices");
+    Disk.create_folders(&cache).map_err(io(&cache))?;
+    let mut hasher = DefaultHasher::new();
+    (model.fingerprint(), layer).hash(&mut hasher);
+    for folder in folders {
+        std::path::absolute(folder)
+            .map_err(io(folder))?
+            .hash(&mut hasher);
+    }
+    let name = folders.first().and_then(|f| f.canonicalize().ok());
+    let name = name
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or("pictures".as_ref());
+    let name = name.to_string_lossy();
+    Ok(cache.join(format!("{name}-{:016x}.index", hasher.finish())))
+}
+
+/// Does a job and saves its index, with what `known` knows; where nothing changed, nothing is written.
+pub fn bring_up_to_date(
+    path: &Path,
+    known: Option<PictureIndex>,
+    job: &FolderJob,
+    device: &Device,
+    quiet: bool,
+    approximate: bool,
+) -> Result<(PictureIndex, Changes), Failure> {
+    let job = FolderJob {
+        known: known.as_ref(),
+        ..job.clone()
+    };
+    let done = folder_job::run(&job, device, quiet)?;
+    if !quiet && (approximate || done.readable > PictureIndex::EXACT_UP_TO) {
+        eprintln!("dividing {} vectors into clusters", grouped(done.readable));
+    }
+    Ok(done.save(path, &job, device, approximate)?)
+}
+
+/// "12 added, 3 changed, 1 removed, 4,984 kept".
+pub fn told(changes: &Changes) -> String {
+    format!(
+        "{} added, {} changed, {} removed, {} kept",
+        grouped(changes.added),
+        grouped(changes.changed),
+        grouped(changes.removed),
+        grouped(changes.kept)
+    )
+}

@@ -1,0 +1,63 @@
+//! A folder that is shown while it is indexed.
+
+use std::time::{Duration, Instant};
+
+use crate::common::{Sandbox, names};
+use crate::folders::{fill, picture};
+use crate::served::Served;
+
+fn wait_for(served: &Served, pictures: u64) {
+    let begun = Instant::now();
+    loop {
+        let about = served.json("/api/run");
+        let indexing = &about["indexing"];
+        let done = indexing["done"] == indexing["total"];
+        if done && about["pictures"] == pictures {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{about}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn pictures_come_while_one_looks_and_the_next_time_they_are_there() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("pictures");
+    fill(&folder, 150);
+    let served = Served::start(&sandbox, &["pictures"]);
+    let first = served.json("/api/run");
+    assert_eq!(first["kind"], "index");
+    assert!(first["pictures"].as_u64().unwrap() >= 48, "{first}");
+    assert_eq!(first["indexing"]["total"], 150);
+    let name =
+        |served: &Served| served.json("/api/pictures?count=1")["pictures"][0]["name"].clone();
+    let before = name(&served);
+    let found = served.json("/api/search?id=0&k=3");
+    assert_eq!(found["neighbours"].as_array().unwrap().len(), 3);
+    wait_for(&served, 150);
+    assert_eq!(name(&served), before, "a picture keeps its number");
+    assert!(names(&folder).iter().all(|name| name.ends_with(".png")));
+    drop(served);
+    let kept = names(&sandbox.path("cache/indices"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    picture(999).save(folder.join("new.png")).unwrap();
+    let served = Served::start(&sandbox, &["pictures"]);
+    assert!(served.json("/api/run")["pictures"].as_u64().unwrap() >= 150);
+    wait_for(&served, 151);
+    let (code, found) = served.upload(&crate::served::png(7));
+    assert_eq!(
+        (code, &found["neighbours"][0]["name"]),
+        (200, &"7.png".into())
+    );
+}
+
+#[test]
+fn all_that_is_somebodys_is_not_served() {
+    let sandbox = Sandbox::new();
+    let run = |folder: &str| sandbox.run(&["serve", folder, "--port", "0"]);
+    run("/").failed(2, &["holds more than pictures"]);
+    std::fs::create_dir(sandbox.path("empty")).unwrap();
+    run("empty").failed(2, &["no pictures here"]);
+    run("nowhere").failed(2, &["nowhere", "no such folder"]);
+}

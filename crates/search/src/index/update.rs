@@ -1,0 +1,187 @@
+//! An index that lives: what a look through its folders found added, changed and removed is put in place, and the vectors of the
+//! rest stay as they are.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anchorhood_data::Picture;
+use anchorhood_files::Checked;
+
+use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
+use crate::folders::place;
+use crate::{FolderJob, FolderVectors, SearchError};
+
+/// What became of an index's pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Pictures that were not in it.
+    pub added: usize,
+    /// Pictures whose files are not what they were.
+    pub changed: usize,
+    /// Pictures that are gone, or cannot be read any more.
+    pub removed: usize,
+    /// Pictures that are as they were.
+    pub kept: usize,
+}
+
+impl Changes {
+    /// Whether everything is as it was.
+    pub fn none(&self) -> bool {
+        (self.added, self.changed, self.removed) == (0, 0, 0)
+    }
+}
+
+impl PictureIndex {
+    /// Why a job cannot bring it up to date: a clause. None where it can: the job has the model, the layer and the thumbnails of the
+    /// index, and its folders, perhaps with more.
+    pub fn cannot_take_up(&self, job: &FolderJob) -> Option<String> {
+        let parts = &self.parts;
+        if parts.model != job.model.fingerprint() {
+            return Some("it was made with another model".into());
+        }
+        if parts.layer.as_deref() != job.layer {
+            let layer = parts.layer.as_deref().unwrap_or("the last layer");
+            return Some(format!("it holds vectors of {layer}"));
+        }
+        let side = self.thumbnail_side();
+        if job.thumbnail.is_some() && job.thumbnail != side {
+            return Some(match side {
+                Some(side) => format!("its thumbnails have {side} pixels a side"),
+                None => "it has no thumbnails".into(),
+            });
+        }
+        let asked = |path: &Path| job.folders.iter().any(|f| same_folder(f, path));
+        let missing = parts.folders().into_iter().find(|f| !asked(&f.path));
+        missing.map(|f| format!("it is of another folder, {}", f.path.display()))
+    }
+
+    /// Pixels a side of its thumbnails, where it has some.
+    pub fn thumbnail_side(&self) -> Option<usize> {
+        let first = self.parts.thumbnails.as_ref()?.get(0).ok()?;
+        Picture::promised(first).map(|[width, _]| width as usize)
+    }
+
+    /// Its pictures by where they lie, each with its number and its stamp; none where it keeps no stamps.
+    pub(crate) fn rows_by_path(&self) -> HashMap<PathBuf, (usize, u64)> {
+        let Some(stamps) = &self.parts.stamps else {
+            return HashMap::new();
+        };
+        let folders = self.parts.folders();
+        let names = self.parts.names.iter().zip(stamps).enumerate();
+        let row =
+            |(i, (name, stamp)): (usize, (&String, &u64))| (place(&folders, name).1, (i, *stamp));
+        names.map(row).collect()
+    }
+
+    /// The index of what a job found, to be saved at `path`: of each file its row of the index of before, or else what the journal
+    /// holds of it; what could not be read is left out.
+    pub(crate) fn collect(
+        path: &Path,
+        job: &FolderJob,
+        found: &mut FolderVectors,
+    ) -> Result<PictureIndex, SearchError> {
+        let model_path = match job.model.path() == Path::new(crate::Model::BASE) {
+            true => job.model.path().into(),
+            false => absolute(job.model.path())?,
+        };
+        let mut parts = IndexParts {
+            model: job.model.fingerprint().into(),
+            model_path: Some(model_path.display().to_string()),
+            layer: job.layer.map(str::to_owned),
+            preprocessing: Some(*job.model.input()),
+            dim: found.dim,
+            ..IndexParts::default()
+        };
+        match &found.folders[..] {
+            [one] => parts.folder = one.path.clone(),
+            several => parts.folders = several.to_vec(),
+        }
+        let mut rows = Rows::default();
+        for (file, stamp, kept) in found.each() {
+            let added = match (kept, job.known) {
+                (Some(row), Some(known)) => rows.keep(known, row)?,
+                _ => rows.take(found.journal.read(&file.name)?),
+            };
+            if added {
+                parts.names.push(file.name.clone());
+                parts.classes.push(file.class.clone());
+                rows.stamps.push(stamp);
+            }
+        }
+        if let (true, Some((first, why))) = (parts.names.is_empty(), rows.failed) {
+            return Err(SearchError::NothingReadable {
+                folder: job.folders.first().cloned().unwrap_or_default(),
+                count: found.files.len(),
+                first,
+                why,
+            });
+        }
+        parts.rows = Some([0, parts.names.len() as u64]);
+        parts.vectors = rows.vectors.into();
+        parts.stamps = Some(rows.stamps);
+        parts.sizes = Some(rows.sizes);
+        parts.thumbnails = rows.thumbnails.non_empty();
+        Ok(PictureIndex {
+            path: path.into(),
+            parts,
+            checked: Checked::Verified,
+        })
+    }
+}
+
+/// What is kept of each picture.
+#[derive(Default)]
+struct Rows {
+    vectors: Vec<f32>,
+    sizes: Vec<[u32; 2]>,
+    stamps: Vec<u64>,
+    thumbnails: Thumbnails,
+    /// The first that could not be read, and why.
+    failed: Option<(String, String)>,
+}
+
+impl Rows {
+    /// A picture as an index has it.
+    fn keep(&mut self, known: &PictureIndex, row: usize) -> Result<bool, SearchError> {
+        let parts = known.parts();
+        self.vectors.extend_from_slice(known.vector(row)?);
+        let sizes = parts.sizes.as_ref();
+        self.sizes.push(sizes.map_or([0; 2], |sizes| sizes[row]));
+        let thumbnail = parts.thumbnails.as_ref().map(|t| t.get(row));
+        self.thumbnails
+            .push(thumbnail.transpose()?.unwrap_or_default());
+        Ok(true)
+    }
+
+    /// A picture as a journal has it.
+    fn take(&mut self, entry: Option<crate::Entry>) -> bool {
+        let Some(entry) = entry else {
+            return false;
+        };
+        match &entry.vector {
+            Ok(vector) => {
+                extend_unit(&mut self.vectors, vector);
+                self.sizes.push(entry.height_and_width);
+                self.thumbnails.push(&entry.thumbnail);
+                true
+            }
+            Err(why) => {
+                self.failed.get_or_insert((entry.name.clone(), why.clone()));
+                false
+            }
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, SearchError> {
+    std::path::absolute(path).map_err(SearchError::io(path))
+}
+
+/// Whether two paths are of one folder, or a path is the list whose folder the other is.
+fn same_folder(given: &Path, there: &Path) -> bool {
+    let Ok(given) = std::path::absolute(given) else {
+        return false;
+    };
+    let list = || given.is_file() && given.parent() == Some(there);
+    given == there || list() || given.canonicalize().ok() == there.canonicalize().ok()
+}

@@ -1,0 +1,320 @@
+//! A model alone in one file: its weights rounded to bf16, and what it is given of a picture, with nothing of the run that made it.
+//!
+//! A container of [`anchorhood_files`], every byte under a checksum. Tensors: the weights and running statistics that the network
+//! up to its judged layer has, by torchvision's names, BF16, in PyTorch's layout. Metadata: `format` (anchorhood-model), `program`,
+//! `network` (JSON with `order`, the tensors' names in the network's own order), `judged_layer`, `preprocessing` (JSON), `dtype`
+//! (BF16) and `fingerprint`, that of the rounded numbers.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anchorhood_files::{
+    Bytes, Container, Disk, Dtype, FileError, FileSystem, NamedTensor, OpenContainer,
+};
+use anchorhood_train::{
+    InputForm, NetworkConfig, Preset, RunConfig, Tensor, VERSION, check_weights, fingerprint,
+    judged_graph,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Model;
+use crate::SearchError;
+
+const FORMAT: &str = "anchorhood-model";
+const DTYPE: &str = "BF16";
+
+#[derive(Serialize, Deserialize)]
+struct NetworkField {
+    #[serde(flatten)]
+    network: NetworkConfig,
+    order: Vec<String>,
+}
+
+impl Model {
+    /// Writes the model alone, whole or not at all. Its numbers are rounded to bf16, which makes it another model, with a fingerprint
+    /// of its own, whose vectors hardly differ.
+    pub fn save(&self, path: &Path) -> Result<(), SearchError> {
+        self.save_on(&Disk, path)
+    }
+
+    /// The same on any disk.
+    pub fn save_on(&self, disk: &dyn FileSystem, path: &Path) -> Result<(), SearchError> {
+        // What only training needed is left out.
+        let count = self.graph.parameters().len();
+        let rounded: Vec<Tensor> = self.weights.iter().take(count).map(rounded).collect();
+        if let Some(tensor) = rounded.iter().find(|t| !is_finite(t)) {
+            let name = &tensor.name;
+            return Err(damaged(path)(format!("its {name} is beyond bf16")));
+        }
+        let container = Container {
+            metadata: self.fields(&rounded),
+            clock: String::new(),
+            tensors: rounded.iter().map(written).collect(),
+        };
+        Ok(anchorhood_files::write(&container, path, disk)?)
+    }
+
+    fn fields(&self, weights: &[Tensor]) -> BTreeMap<String, String> {
+        let network = NetworkField {
+            network: self.network.clone(),
+            order: weights.iter().map(|t| t.name.clone()).collect(),
+        };
+        // The last layer gives the judged one's result unit length.
+        let judged = self.graph.node(self.graph.output_node()).inputs[0];
+        let fields = [
+            ("format", FORMAT.into()),
+            ("program", VERSION.into()),
+            ("network", json(&network)),
+            ("judged_layer", self.graph.node(judged).name.clone()),
+            ("preprocessing", json(&self.input)),
+            ("dtype", DTYPE.into()),
+            (
+                "fingerprint",
+                fingerprint(&self.network, &self.input, weights),
+            ),
+        ];
+        fields.into_iter().map(|(k, v)| (k.into(), v)).collect()
+    }
+
+    /// A model alone whose file's bytes are at hand; `path` names it.
+    pub fn of_bytes(path: &Path, bytes: Bytes) -> Result<Model, SearchError> {
+        decode(&OpenContainer::of_bytes(path, bytes).map_err(|e| damaged(path)(reason_of(e)))?)
+    }
+}
+
+/// The file, where it is of this kind.
+pub(super) fn open(path: &Path) -> Option<OpenContainer> {
+    let file = OpenContainer::open(path, &Disk).ok()?;
+    let format = file.metadata().get("format").map(String::as_str);
+    (format == Some(FORMAT)).then_some(file)
+}
+
+/// The model in an open file, every byte of which is checked before any is believed.
+pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
+    let path = file.path();
+    let damaged = damaged(path);
+    let checked = file.check_all().map_err(|e| damaged(reason_of(e)))?;
+    let fields = Fields(file.metadata());
+    if fields.text("format").map_err(&damaged)? != FORMAT {
+        return Err(damaged("it is something else".into()));
+    }
+    let dtype = fields.text("dtype").map_err(&damaged)?;
+    if dtype != DTYPE {
+        let reason = format!("its weights are {dtype}, and this program reads {DTYPE}");
+        return Err(damaged(reason));
+    }
+    let NetworkField { network, order } = fields.json("network").map_err(&damaged)?;
+    check_network(&network).map_err(&damaged)?;
+    let input: InputForm = fields.json("preprocessing").map_err(&damaged)?;
+    if !input.is_possible() {
+        return Err(damaged(format!("its input cannot be: {input:?}")));
+    }
+    let judged = fields.text("judged_layer").map_err(&damaged)?;
+    let form = network.form(input.size);
+    let architecture = network.architecture;
+    let whole = architecture.graph_of(form, input.size, network.width, network.features)?;
+    let graph = judged_graph(&whole, judged)?;
+    let weights = order.iter().map(|name| read(file, name));
+    let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
+    check_weights(&graph, &weights, path)?;
+    let model = Model::of(path, network, input, graph, weights, checked);
+    match fields.text("fingerprint").map_err(&damaged)? == model.fingerprint {
+        true => Ok(model),
+        false => Err(damaged("its fingerprint is that of another model".into())),
+    }
+}
+
+/// Refuses widths and lengths that no run can have.
+fn check_network(network: &NetworkConfig) -> Result<(), String> {
+    let config = RunConfig {
+        network: network.clone(),
+        ..Preset::Quick.config("shapes")
+    };
+    config.check().map_err(|e| e.to_string())
+}
+
+fn damaged(path: &Path) -> impl Fn(String) -> SearchError {
+    move |reason| SearchError::DamagedModel {
+        path: path.into(),
+        reason,
+    }
+}
+
+/// What is wrong with a file, without its name.
+fn reason_of(error: FileError) -> String {
+    match error {
+        FileError::Damaged { place, .. } => format!("it is damaged: {place}"),
+        FileError::NotContainer { reason, .. } | FileError::Content { reason, .. } => reason,
+        FileError::Version { found, .. } => {
+            format!("it has format version {found}, and this program reads version 2")
+        }
+        FileError::Io { source, .. } => source.to_string(),
+    }
+}
+
+struct Fields<'a>(&'a BTreeMap<String, String>);
+
+impl Fields<'_> {
+    fn text(&self, name: &str) -> Result<&str, String> {
+        let value = self.0.get(name).map(String::as_str);
+        value.ok_or_else(|| format!("it has no `{name}`"))
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        let value = serde_json::from_str(self.text(name)?);
+        value.map_err(|e| format!("its {name}: {e}"))
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain values become JSON")
+}
+
+/// The nearest number that bf16 has; of two as near, the one whose last bit is 0.
+fn to_bf16(value: f32) -> u16 {
+    let bits = u64::from(value.to_bits());
+    let half = 0x7fff + ((bits >> 16) & 1);
+    ((bits + half) >> 16) as u16
+}
+
+fn from_bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+fn rounded(tensor: &Tensor) -> Tensor {
+    let round = |v: &f32| from_bf16(to_bf16(*v));
+    Tensor {
+        values: tensor.values.iter().map(round).collect(),
+        ..tensor.clone()
+    }
+}
+
+fn written(tensor: &Tensor) -> NamedTensor<'static> {
+    let values = tensor.values.iter();
+    let bytes = values.flat_map(|v| to_bf16(*v).to_le_bytes()).collect();
+    NamedTensor {
+        data: Cow::Owned(bytes),
+        ..NamedTensor::new(&tensor.name, Dtype::BF16, &tensor.shape, &[])
+    }
+}
+
+fn read(file: &OpenContainer, name: &str) -> Result<Tensor, String> {
+    let found = file.tensor(name).map_err(reason_of)?;
+    if found.dtype != Dtype::BF16 {
+        return Err(format!("its {name} is {:?}, not {DTYPE}", found.dtype));
+    }
+    let (values, _) = found.data.as_chunks::<2>();
+    let values = values.iter().map(|v| from_bf16(u16::from_le_bytes(*v)));
+    let tensor = Tensor {
+        name: name.into(),
+        shape: found.shape.to_vec(),
+        values: values.collect(),
+    };
+    match is_finite(&tensor) {
+        true => Ok(tensor),
+        false => Err(format!("its {name} holds what is no number")),
+    }
+}
+
+fn is_finite(tensor: &Tensor) -> bool {
+    tensor.values.iter().all(|v| v.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::small_model;
+    use anchorhood_files::Forgetful;
+    use anchorhood_random::{Draws, Stream};
+
+    fn saved(model: &Model) -> Vec<u8> {
+        let (disk, path) = (Forgetful::new(), Path::new("/m.safetensors"));
+        model.save_on(&disk, path).unwrap();
+        disk.read(path).unwrap()
+    }
+
+    fn loaded(bytes: &[u8]) -> Result<Model, SearchError> {
+        Model::of_bytes(Path::new("m.safetensors"), bytes.to_vec().into())
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest() {
+        for (value, expected) in [
+            (0.0, 0.0),
+            (1.0, 1.0),
+            (-1.0 - 1.0 / 256.0, -1.0), // halfway, the even one
+            (1.0 + 3.0 / 256.0, 1.0 + 4.0 / 256.0),
+            (1.004, 1.0078125),
+            (f32::MIN_POSITIVE, f32::MIN_POSITIVE),
+            (f32::MAX, f32::INFINITY),
+        ] {
+            assert_eq!(from_bf16(to_bf16(value)), expected, "{value}");
+        }
+        let draws = Draws::new(0, Stream::Test, 0, 0);
+        for i in 0..1000 {
+            let value = draws.word(i) as f32 / 3e9 - 0.7;
+            let error = (from_bf16(to_bf16(value)) - value).abs();
+            assert!(error <= value.abs() / 256.0, "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_was_saved_is_loaded_and_saved_again_the_same() {
+        let model = small_model();
+        let bytes = saved(&model);
+        let back = loaded(&bytes).unwrap();
+        assert_eq!(saved(&back), bytes);
+        assert_eq!(back.network(), model.network());
+        assert_eq!(back.input(), model.input());
+        let names = |m: &Model| {
+            m.weights()
+                .iter()
+                .map(|t| t.name.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&back), names(&model));
+        assert_ne!(back.fingerprint(), model.fingerprint());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.safetensors");
+        model.save(&path).unwrap();
+        let from_file = Model::load(&path).unwrap();
+        assert_eq!(from_file.fingerprint(), back.fingerprint());
+        assert!(from_file.weights() == back.weights());
+    }
+
+    #[test]
+    fn damage_and_what_makes_no_sense_are_refused() {
+        let bytes = saved(&small_model());
+        let draws = Draws::new(0, Stream::Test, 1, 0);
+        for trial in 0..200 {
+            let word = draws.word(trial) as usize;
+            let (at, bit) = (word % bytes.len(), word >> 29);
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            let said = loaded(&flipped).map(|_| ()).unwrap_err().to_string();
+            assert!(said.contains("m.safetensors: not a whole model"), "{said}");
+        }
+        for cut in [0, 7, 300, bytes.len() - 1] {
+            assert!(loaded(&bytes[..cut]).is_err(), "{cut}");
+        }
+        let changed = |field: &str, value: &str| {
+            let disk = Forgetful::new();
+            let path = Path::new("/m.safetensors");
+            small_model().save_on(&disk, path).unwrap();
+            let (mut content, _) = anchorhood_files::read(path, &disk).unwrap();
+            content.metadata.insert(field.into(), value.into());
+            anchorhood_files::write(&content, path, &disk).unwrap();
+            let read = loaded(&disk.read(path).unwrap());
+            read.map(|_| ()).unwrap_err().to_string()
+        };
+        assert!(changed("format", "other").contains("something else"));
+        assert!(changed("dtype", "I4").contains("are I4, and this program reads BF16"));
+        assert!(changed("network", "{}").contains("its network"));
+        let far = r#"{"version":2,"size":64,"mean":[0,0,0],"std":[1,1,1]}"#;
+        assert!(changed("preprocessing", far).contains("cannot be"));
+        assert!(changed("fingerprint", "00").contains("another model"));
+        assert!(changed("judged_layer", "nowhere").contains("nowhere"));
+    }
+}

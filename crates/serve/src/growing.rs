@@ -1,0 +1,343 @@
+//! Folders that are shown while they are indexed: first what an index of before knows, or the first few pictures, then more and
+//! more of them. A picture keeps its number as long as it is served; the index that is saved at the end is in the order of names.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anchorhood_data::{LabelChoice, PictureFile};
+use anchorhood_engine::Device;
+use anchorhood_files::Disk;
+use anchorhood_search::{
+    Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Journal, Model,
+    PictureIndex, SearchError,
+};
+
+use crate::{Catalog, ServeError};
+
+/// Pictures that are worth a page.
+const FIRST: usize = 48;
+/// Pictures that go through the network together: few, so that the first come soon.
+const BATCH: usize = 32;
+/// More is shown after so long, and later the more there is.
+const OFTEN: Duration = Duration::from_secs(1);
+/// Pictures for which it is twice as long.
+const MANY: f64 = 20_000.0;
+
+/// Folders to be shown and indexed.
+#[derive(Clone, Debug)]
+pub struct ServedFolders {
+    /// What to call them.
+    pub name: String,
+    /// The folders.
+    pub folders: Vec<PathBuf>,
+    /// Whether their sub-folders are classes.
+    pub labels: LabelChoice,
+    /// By which model.
+    pub model: Model,
+    /// Where the index is kept; never in one of the folders.
+    pub index: PathBuf,
+    /// Threads that decode.
+    pub threads: usize,
+}
+
+/// How far the indexing is.
+#[derive(Debug, Default)]
+pub(crate) struct Indexing {
+    done: AtomicUsize,
+    total: AtomicUsize,
+}
+
+impl Indexing {
+    /// Files done, and all.
+    pub fn now(&self) -> [usize; 2] {
+        [&self.done, &self.total].map(|n| n.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, done: usize, total: usize) {
+        self.total.store(total, Ordering::Relaxed);
+        self.done.store(done, Ordering::Relaxed);
+    }
+}
+
+/// What the thread that indexes has to say.
+enum News {
+    /// There is more to be shown.
+    More(Box<IndexParts>),
+    /// Something is not as it should be.
+    Warning(String),
+    /// It ended before its end.
+    Failed(SearchError),
+}
+
+/// Folders on their way to an index.
+pub(crate) struct Growing {
+    name: String,
+    pub indexing: Arc<Indexing>,
+    news: Receiver<News>,
+    /// What was not as it should be before there was something to show.
+    warnings: Vec<String>,
+    halt: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Growing {
+    /// Begins, and gives what is there to be shown first.
+    pub fn start(device: &Device, served: ServedFolders) -> Result<(Growing, Catalog), ServeError> {
+        Catalog::refuse_wide_folders(&served.name, &served.folders)?;
+        let (send, news) = channel();
+        let (indexing, halt) = (Arc::<Indexing>::default(), Arc::<AtomicBool>::default());
+        let name = served.name.clone();
+        let (device, told, end) = (device.clone(), indexing.clone(), halt.clone());
+        let work = move || work(&device, &served, &told, &end, &send);
+        let thread = std::thread::Builder::new()
+            .name("index".into())
+            .spawn(work)?;
+        let mut growing = Growing {
+            name,
+            indexing,
+            news,
+            warnings: vec![],
+            halt,
+            thread: Some(thread),
+        };
+        loop {
+            match growing.news.recv() {
+                Ok(News::More(parts)) => {
+                    let shelf = growing.catalog(*parts)?;
+                    return Ok((growing, shelf));
+                }
+                Ok(News::Warning(warning)) => growing.warnings.push(warning),
+                Ok(News::Failed(error)) => return Err(error.into()),
+                Err(_) => return Err(ServeError::Ended),
+            }
+        }
+    }
+
+    fn catalog(&self, parts: IndexParts) -> Result<Catalog, ServeError> {
+        let place = PathBuf::from(&self.name);
+        let index = PictureIndex::from_parts(&place, parts)?;
+        Catalog::of_index(self.name.clone(), index, None)
+    }
+
+    /// Hands over what comes until all is indexed or the server has stopped.
+    pub fn follow(&self, show: impl Fn(Catalog) -> Result<(), ServeError>, warn: &dyn Fn(&str)) {
+        self.warnings.iter().for_each(|warning| warn(warning));
+        for news in &self.news {
+            let shown = match news {
+                News::More(parts) => self.catalog(*parts).and_then(&show),
+                News::Warning(warning) => {
+                    warn(&warning);
+                    Ok(())
+                }
+                News::Failed(error) => Err(error.into()),
+            };
+            if let Err(error) = shown {
+                warn(&format!("the indexing ended: {error}"));
+            }
+        }
+    }
+
+    /// What asks it to stop after a batch.
+    pub fn halt(&self) -> Arc<AtomicBool> {
+        self.halt.clone()
+    }
+}
+
+/// What is done so far is kept, and the next time goes on from there.
+impl Drop for Growing {
+    fn drop(&mut self) {
+        self.halt.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic there has been told on stderr
+        }
+    }
+}
+
+/// Indexes on a thread of its own.
+fn work(
+    device: &Device,
+    served: &ServedFolders,
+    indexing: &Indexing,
+    halt: &AtomicBool,
+    news: &Sender<News>,
+) {
+    let job = FolderJob {
+        model: &served.model,
+        folders: &served.folders,
+        labels: served.labels,
+        known: None,
+        journal: Journal::place(&served.index),
+        layer: None,
+        batch: BATCH,
+        thumbnail: None,
+        threads: served.threads,
+        restart: false,
+        watched: true,
+        disk: Disk::shared(),
+    };
+    // Whatever is wrong with one of before, it can be made again.
+    let known = PictureIndex::load(&served.index).ok();
+    let known = known.filter(|index| index.cannot_take_up(&job).is_none());
+    let known = known.filter(|index| index.vectors().is_ok());
+    let job = FolderJob {
+        known: known.as_ref(),
+        ..job
+    };
+    let mut shown = Shown::new(known.as_ref(), news);
+    let outcome = job.run(device, &mut |event| shown.event(event, indexing), halt);
+    let ended = outcome.and_then(|outcome| match outcome {
+        FolderOutcome::Finished(done) => {
+            shown.send();
+            done.save(&served.index, &job, device, false).map(|_| ())
+        }
+        FolderOutcome::Stopped { .. } => Ok(()),
+    });
+    shown.sum_up();
+    if let Err(error) = ended {
+        // Nobody may listen any more, here and below.
+        let _ = news.send(News::Failed(error));
+    }
+}
+
+/// What can be shown so far.
+struct Shown<'a> {
+    news: &'a Sender<News>,
+    parts: IndexParts,
+    vectors: Vec<f32>,
+    sizes: Vec<[u32; 2]>,
+    /// Where a picture of each name is.
+    rows: HashMap<String, usize>,
+    classes: HashMap<String, String>,
+    skipped: usize,
+    /// Whether there is something that was not sent yet.
+    more: bool,
+    sent: Option<Instant>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(known: Option<&PictureIndex>, news: &'a Sender<News>) -> Shown<'a> {
+        let vectors = known.and_then(|known| known.vectors().ok());
+        let vectors = vectors.map_or(vec![], <[f32]>::to_vec);
+        let parts = known.map(|known| known.parts().clone()).unwrap_or_default();
+        let sizes = parts.sizes.clone();
+        let sizes = sizes.unwrap_or_else(|| vec![[0; 2]; parts.names.len()]);
+        let mut shown = Shown {
+            news,
+            rows: parts.names.iter().cloned().zip(0..).collect(),
+            // What the pictures that come have none of.
+            parts: IndexParts {
+                thumbnails: None,
+                lists: None,
+                stamps: None,
+                rows: None,
+                ..parts
+            },
+            vectors,
+            sizes,
+            classes: HashMap::new(),
+            skipped: 0,
+            more: known.is_some(),
+            sent: None,
+        };
+        shown.send();
+        shown
+    }
+
+    fn event(&mut self, event: FolderEvent, indexing: &Indexing) {
+        match event {
+            FolderEvent::Found { folders, files } => self.begin(folders, files),
+            FolderEvent::Looked { report } => {
+                let shows = report.passed_over.iter().filter(|kind| kind.why.is_some());
+                shows.for_each(|kind| self.warn(kind.to_string()));
+            }
+            FolderEvent::FolderPassedOver { name, why } => {
+                self.warn(format!("{name}: the folder was passed over: {why}"));
+            }
+            FolderEvent::Embedded { entry } => self.take(entry),
+            FolderEvent::Skipped { .. } => self.skipped += 1,
+            FolderEvent::Progress { done, total } => indexing.set(done, total),
+            FolderEvent::JournalCut { .. } | FolderEvent::GoesOn { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, folders: &[IndexedFolder], files: &[PictureFile]) {
+        if self.parts.names.is_empty() {
+            match folders {
+                [one] => self.parts.folder = one.path.clone(),
+                several => self.parts.folders = several.to_vec(),
+            }
+        }
+        let class = |f: &PictureFile| Some((f.name.clone(), f.class.clone()?));
+        self.classes = files.iter().filter_map(class).collect();
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        let Ok(vector) = &entry.vector else {
+            return;
+        };
+        let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
+        let unit = vector.iter().map(|v| v / length);
+        match self.rows.get(&entry.name) {
+            Some(row) => {
+                let at = row * vector.len();
+                let old = self.vectors[at..].iter_mut();
+                old.zip(unit).for_each(|(old, new)| *old = new);
+                self.sizes[*row] = entry.height_and_width;
+            }
+            None => {
+                let row = self.parts.names.len();
+                self.rows.insert(entry.name.clone(), row);
+                self.parts.dim = vector.len();
+                self.parts.names.push(entry.name.clone());
+                let class = self.classes.get(&entry.name).cloned();
+                self.parts.classes.push(class);
+                self.sizes.push(entry.height_and_width);
+                self.vectors.extend(unit);
+            }
+        }
+        self.more = true;
+        if self.is_time() {
+            self.send();
+        }
+    }
+
+    fn is_time(&self) -> bool {
+        let n = self.parts.names.len();
+        match self.sent {
+            None => n >= FIRST,
+            Some(sent) => sent.elapsed() >= OFTEN.mul_f64(1.0 + n as f64 / MANY),
+        }
+    }
+
+    /// Shows what there is, if there is something new.
+    fn send(&mut self) {
+        if self.more && !self.parts.names.is_empty() {
+            let parts = IndexParts {
+                vectors: self.vectors.clone().into(),
+                sizes: Some(self.sizes.clone()),
+                ..self.parts.clone()
+            };
+            let _ = self.news.send(News::More(Box::new(parts)));
+            self.sent = Some(Instant::now());
+            self.more = false;
+        }
+    }
+
+    fn sum_up(&self) {
+        if self.skipped > 0 {
+            let skipped = self.skipped;
+            self.warn(format!(
+                "{skipped} files could not be read and are left out"
+            ));
+        }
+    }
+
+    fn warn(&self, warning: String) {
+        let _ = self.news.send(News::Warning(warning));
+    }
+}
