@@ -254,13 +254,85 @@ async function go() {
 }
 
 // A run that trains: its curves grow, and a newer checkpoint brings newer vectors.
+
+let round = 0;
+async function drawHoods() {
+  const got = await ask(`/api/neighbourhoods?round=${round}&at=${$("at").value}&count=36`);
+  const all = got.anchors === got.pictures;
+  $("hoodsSaid").textContent = `${all ? "All" : count(got.anchors) + " of"} ${count(got.pictures)} pictures are anchors in round ${got.round}; these are from place ${count(got.from + 1)} on.` + (all ? "" : " Pale ones are no anchors yet.") + (about.classes.length ? " Frames: green, the same label; red, another." : "");
+  const most = Math.max(1, ...got.neighbourhoods.map(h => h.neighbours.length));
+  $("hoodList").style.setProperty("--hood", `${Math.min(7, most + 1) * 69 + 26}px`);
+  $("hoodList").replaceChildren(...got.neighbourhoods.map(h => {
+    const framed = n => h.picture.label ? (n.label === h.picture.label ? "right" : "wrong") : "";
+    const words = [h.picture.label, h.entropy === null ? null : `entropy ${h.entropy.toFixed(2)}`].filter(Boolean).join(" · ");
+    return make("figure", { className: "hood" + (h.anchor ? "" : " alone") }, link(h.picture, 64), make("span", { className: "to", textContent: "›" }), ...h.neighbours.map(n => link(n, 64, framed(n))), make("figcaption", { textContent: words }));
+  }));
+}
+async function openHoods() {
+  round = about.rounds.includes(round) ? round : about.rounds[about.rounds.length - 1];
+  const buttons = about.rounds.map(r => make("button", { textContent: `Round ${r}`, onclick: () => { round = r; mark(); drawHoods().catch(trouble); } }));
+  const mark = () => buttons.forEach((b, i) => b.setAttribute("aria-pressed", about.rounds[i] === round));
+  $("rounds").replaceChildren(...buttons);
+  mark();
+  let waiting;
+  $("at").oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => drawHoods().catch(trouble), 80); };
+  await drawHoods();
+}
+
+// Small pictures for the map, a few at a time and only while it is looked at.
+function tiles(redraw) {
+  const there = new Map(), waiting = [];
+  let loading = 0;
+  function more() {
+    while (loading < 4 && waiting.length && !$("map").hidden) {
+      const img = waiting.pop();
+      loading++;
+      img.onload = img.onerror = () => { loading--; redraw(); more(); };
+      img.src = img.dataset.src;
+    }
+  }
+  addEventListener("hashchange", () => setTimeout(more));
+  return id => {
+    let img = there.get(id);
+    if (!img) { img = new Image(); img.dataset.src = small(id, 64); there.set(id, img); waiting.push(img); more(); }
+    return img.naturalWidth ? { image: img, x: 0, y: 0, side: Math.min(img.naturalWidth, img.naturalHeight) } : null;
+  };
+}
+async function openMap() {
+  const got = await ask("/api/map"), names = about.classes;
+  const box = document.querySelector("#map .map"), old = box.querySelector("canvas"), swap = box.querySelector("[data-pictures]");
+  old.replaceWith(old.cloneNode()); // with it go the listeners of the map before
+  box.hidden = false;
+  swap.classList.remove("on");
+  $("mapSaid").textContent = got.points.length < got.of ? `${count(got.points.length)} of ${count(got.of)} pictures, evenly taken.` : "";
+  let redraw = () => {};
+  const tile = tiles(() => redraw());
+  redraw = showMap(box, {
+    places: got.points.map(p => [p[1], p[2]]), classes: got.points.map(p => names.indexOf(p[3])), names,
+    tile: i => tile(got.points[i][0]),
+    tip: (tip, i) => { const p = got.points[i]; if (tip.dataset.id !== String(p[0])) { tip.dataset.id = p[0]; tip.replaceChildren(make("img", { src: small(p[0]), alt: "" }), p[3] ? `${p[3]}, ${p[4]}` : p[4]); } },
+    pick: i => { left = true; location.hash = `picture/${got.points[i][0]}`; },
+  });
+  if (!names.length) swap.click(); // without labels dots would say nothing
+}
+async function drawCurves() {
+  const got = await ask("/api/curves");
+  $("charts").innerHTML = got.charts; // drawn by the server from numbers alone
+  $("table").textContent = got.table;
+  $("curvesSaid").textContent = got.ended ? `The run has ended after ${got.epochs} epochs.` : `Training: ${got.epochs} epochs so far. The curves move by themselves.`;
+  if (got.warning) $("curvesSaid").textContent += ` ${got.warning}.`;
+}
+// A run that trains: its curves grow, and a newer checkpoint brings newer vectors. A folder that is indexed: more pictures come.
 function listen() {
   const news = new EventSource("/api/events");
   news.addEventListener("changed", () => { if (loaded.curves) drawCurves().catch(trouble); });
+  let grew = false;
   news.addEventListener("indexing", e => {
-    const { done, total } = JSON.parse(e.data);
-    $("news").textContent = `Indexing: ${count(done)} of ${count(total)} pictures so far; more appear by themselves.`;
-    $("news").hidden = done >= total;
+    const { done, total } = JSON.parse(e.data), more = done < total;
+    grew ||= more;
+    const again = make("button", { textContent: "Show them", onclick: go });
+    $("news").replaceChildren(more ? `Indexing: ${count(done)} of ${count(total)} pictures so far. ` : `All ${count(total)} pictures are indexed. `, again);
+    $("news").hidden = !grew;
   });
   news.addEventListener("renewed", async e => {
     if (Number(e.data) === about.renewals) return;
@@ -269,7 +341,7 @@ function listen() {
     loaded.map = loaded.hoods = false;
     const [name] = location.hash.slice(1).split(/[/?]/);
     if (name === "hoods") await go();
-    if (about.indexing) { if (!query && name === "") await go(); return; } // more pictures, the same numbers
+    if (about.indexing) return; // more pictures, and those there were have their numbers
     const again = make("button", { textContent: "Ask again", hidden: name === "curves" || name === "hoods", onclick: go });
     $("news").replaceChildren("The run has saved a newer checkpoint; what you ask from now on is answered by it. ", again);
     $("news").hidden = false;
