@@ -14,7 +14,7 @@ use crate::{
     InputForm, NetworkConfig, RunConfig, Setting, Tensor, TrainError, check_room, write_weights,
 };
 
-/// What a method's learning rate is multiplied by: steps as large as a drawn network needs would undo what was learnt.
+/// What the learning rate is multiplied by for what comes from the model: steps as large as a drawn network needs would undo it.
 const RATE: f64 = 0.1;
 /// Epochs for the heads alone.
 const FREEZE_EPOCHS: usize = 1;
@@ -45,7 +45,7 @@ impl Pretrained {
                 .set(&mut config, &value)
                 .expect("a model has values that settings can have");
         }
-        config.training.learning_rate *= RATE;
+        config.training.from_rate = RATE;
         config.training.freeze_epochs = FREEZE_EPOCHS;
         config
     }
@@ -126,13 +126,18 @@ fn is_fresh(parameter: &Parameter) -> bool {
     parameter.name.starts_with("fc.")
 }
 
-/// Freezes what an encoder has from its model, or lets it learn; weights that stay keep their bits, while running statistics
-/// follow the pictures.
+/// Freezes what an encoder has from its model, or lets it learn at its own rate; weights that stay keep their bits, while running
+/// statistics follow the pictures.
 pub(crate) fn freeze(network: &mut Network, config: &RunConfig, frozen: bool) -> Result<(), Error> {
     let groups = parameter_groups(&config.training.optimiser());
-    network.regroup(&|p| ParameterGroup {
-        frozen: frozen && !is_fresh(p),
-        ..groups(p)
+    let rate_factor = config.training.from_rate as f32;
+    network.regroup(&|p| match is_fresh(p) {
+        true => groups(p),
+        false => ParameterGroup {
+            frozen,
+            rate_factor,
+            ..groups(p)
+        },
     })
 }
 
@@ -169,8 +174,11 @@ mod tests {
         assert_eq!((config.network.width, config.data.size), (8, Some(32)));
         assert_eq!(config.data.normalisation(), Some(IMAGENET));
         assert_eq!(config.training.freeze_epochs, 1);
-        let rate = config.training.learning_rate / scratch.training.learning_rate;
-        assert!((rate - RATE).abs() < 1e-12);
+        assert_eq!(config.training.from_rate, RATE);
+        assert_eq!(
+            config.training.learning_rate,
+            scratch.training.learning_rate
+        );
         config.check().unwrap();
         model(8).check(&config).unwrap();
         let read = RunConfig::from_toml(&config.to_toml(), "a test").unwrap();

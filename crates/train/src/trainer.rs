@@ -26,8 +26,8 @@ pub struct Trainer {
     stream: Stream,
     /// Mean and deviation that pictures are normalised by.
     seen: ([f32; 3], [f32; 3]),
-    /// Whether what the encoder has from a model stays as it is.
-    frozen: bool,
+    /// Whether what the encoder has from a model stays as it is, once that was decided.
+    frozen: Option<bool>,
     source: Option<BatchSource>,
     /// The epoch whose order the stream has, and the batch it goes on with.
     at: Option<(usize, usize)>,
@@ -53,7 +53,7 @@ impl Trainer {
             config: config.clone(),
             stream: device.stream()?,
             seen: config.data.normalisation().unwrap_or((set.mean, set.std)),
-            frozen: false,
+            frozen: None,
             source: None,
             at: None,
             losses: vec![],
@@ -209,7 +209,9 @@ impl Trainer {
             return Ok(());
         }
         let (batches, n) = (self.batches(), self.set.pictures.len());
-        self.freeze(epoch < self.config.training.freeze_epochs)?;
+        if self.config.training.from.is_some() {
+            self.freeze(epoch < self.config.training.freeze_epochs)?;
+        }
         if at.batch == 0 {
             self.method.before_epoch(&self.device, epoch)?;
         }
@@ -236,9 +238,9 @@ impl Trainer {
 
     /// Which part learns follows from the epoch alone, so that a run that goes on in its midst has the same part learn.
     fn freeze(&mut self, frozen: bool) -> Result<(), TrainError> {
-        if self.frozen != frozen {
+        if self.frozen != Some(frozen) {
             pretrained::freeze(self.method.encoder().0, &self.config, frozen)?;
-            self.frozen = frozen;
+            self.frozen = Some(frozen);
         }
         Ok(())
     }

@@ -145,6 +145,25 @@ fn frozen_first(device: &Device) {
     }
 }
 
+/// What comes from the model has a learning rate of its own: at next to none it stays, while the rest learns.
+#[test]
+fn the_model_learns_at_its_own_rate() {
+    let model = model();
+    let (mut config, data) = fine_tuned(&model, MethodChoice::And);
+    config.training.freeze_epochs = 0;
+    config.training.from_rate = f64::from(f32::MIN_POSITIVE);
+    config.check().unwrap();
+    let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
+    let before = values(&mut trainer);
+    let epochs = config.training.epochs;
+    let start = Position::default();
+    steps(&mut trainer, start, start.next_epoch(epochs), epochs);
+    for ((name, role, old), (_, _, new)) in before.iter().zip(values(&mut trainer)) {
+        let stays = *role == Role::Weight && !name.starts_with("fc.");
+        assert_eq!(*old == new, stays, "{name}");
+    }
+}
+
 #[test]
 fn frozen_weights_keep_their_bits_on_the_cpu() {
     frozen_first(&Device::cpu(2));

@@ -36,8 +36,10 @@ fn every_setting_is_named_helped_and_flagged_once() {
         );
         assert!(!setting.ranges.is_empty(), "{}", setting.name);
         assert!(Setting::named(setting.name).is_some_and(|s| std::ptr::eq(s, setting)));
-        // Which pictures, and where from, is said without a flag.
-        let no_flag = ["data.set", "data.seen_from"].contains(&setting.name);
+        // Which pictures, and where from, is said without a flag; and how a model sees them is the model's.
+        let pictures = ["data.set", "data.seen_from"].contains(&setting.name);
+        let of_model = ["data.mean", "data.std", "training.from_fingerprint"];
+        let no_flag = pictures || of_model.contains(&setting.name);
         assert_eq!(setting.flag.is_none(), no_flag, "{}", setting.name);
         if let Some(flag) = setting.flag {
             assert!(!seen.contains(&flag.long), "--{} is there twice", flag.long);

@@ -197,13 +197,13 @@ impl Training<'_> {
 fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
     let (network, size, t) = (&model.network, model.input.size, &config.training);
     let frozen = match t.freeze_epochs {
-        0 => "all of it learns from the first step on".into(),
+        0 => "it is never frozen".into(),
         1 => "it stays as it is for 1 epoch while the heads settle".into(),
         epochs => format!("it stays as it is for {epochs} epochs while the heads settle"),
     };
     format!(
-        "begins from {}: {} width {}, pictures of {size}×{size}; {frozen}; learning rate {}",
-        model.name, network.architecture, network.width, t.learning_rate
+        "begins from {}: {} width {}, pictures of {size}×{size}; {frozen}, and learns at {} × the learning rate then",
+        model.name, network.architecture, network.width, t.from_rate
     )
 }
 

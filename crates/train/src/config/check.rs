@@ -42,12 +42,15 @@ impl RunConfig {
                 ),
             ));
         }
-        if t.freeze_epochs > 0 && t.from.is_none() {
-            return Err(setting(
-                "training.freeze_epochs",
-                "only what a run begins from can be kept as it is; name that model, or set it to 0"
-                    .into(),
-            ));
+        let of_a_model = [
+            ("training.freeze_epochs", t.freeze_epochs > 0, "0"),
+            ("training.from_rate", t.from_rate != 1.0, "1"),
+        ];
+        if let (None, Some((name, _, off))) = (&t.from, of_a_model.iter().find(|s| s.1)) {
+            let reason = format!(
+                "is about the model that a run begins from; name that model, or set it to {off}"
+            );
+            return Err(setting(name, reason));
         }
         for (name, values) in [("data.mean", &self.data.mean), ("data.std", &self.data.std)] {
             let both = self.data.mean.len() == self.data.std.len();
@@ -182,6 +185,7 @@ mod tests {
             ("augmentation", "[augmentation]\nhue = 0.7"),
             ("method.views", "[method]\nname = \"byol\"\nviews = 1"),
             ("training.freeze_epochs", "[training]\nfreeze_epochs = 1"),
+            ("training.from_rate", "[training]\nfrom_rate = 0.5"),
             (
                 "training.freeze_epochs",
                 "[training]\nfrom = \"base\"\nfreeze_epochs = 1000",

@@ -123,12 +123,14 @@ settings! {
         /// Epochs in each round [default, quick: up to 100, the fewer pictures the more; 30 for shapes].
         epochs: usize = 200, quick 10, shapes 30; [AtLeastOne], flag long("epochs");
         /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or torchvision's or timm's ResNet weights.
-        /// Network and size are its own; the learning rate is a tenth of the method's.
+        /// Network and size are its own.
         from: Option<String> = None; [Any], flag long("from").value("MODEL");
         /// Which model that is: its fingerprint.
         from_fingerprint: Option<String> = None; [Any];
         /// Epochs in which only the heads learn and the model stays as it is [default: 1 with --from].
         freeze_epochs: usize = 0; [Any], flag long("freeze-epochs").value("EPOCHS"), unwritten 0;
+        /// What the learning rate is multiplied by for all that comes from the model [default: 0.1 with --from].
+        from_rate: f64 = 1.0; [Share, Positive], flag long("from-rate").value("FACTOR"), unwritten 1.0;
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
         batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");

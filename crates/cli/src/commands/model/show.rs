@@ -16,15 +16,16 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let model = load_model(&args.runs, &args.model)?;
     let facts = facts(&model);
     if args.json {
-        return output::line(&Value::Object(facts).to_string());
+        let object: Map<String, Value> = facts.into_iter().map(|(n, v)| (n.into(), v)).collect();
+        return output::line(&Value::Object(object).to_string());
     }
-    let wide = facts.keys().map(String::len).max().unwrap_or(0);
+    let wide = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut lines = facts.iter();
     lines.try_for_each(|(name, value)| output::line(&format!("{name:<wide$}  {}", words(value))))
 }
 
 /// In the order in which they are read.
-fn facts(model: &Model) -> Map<String, Value> {
+fn facts(model: &Model) -> Vec<(&'static str, Value)> {
     let (network, input, graph) = (model.network(), model.input(), model.graph());
     let last = graph.node(graph.output_node());
     let judged = graph.node(last.inputs.first().copied().unwrap_or(graph.output_node()));
@@ -41,8 +42,8 @@ fn facts(model: &Model) -> Map<String, Value> {
         ("width", json!(network.width)),
         ("stem", json!(network.stem.to_string())),
         ("size", json!(input.size)),
-        ("mean", json!(input.mean)),
-        ("std", json!(input.std)),
+        ("mean", json!(input.mean.map(short))),
+        ("std", json!(input.std.map(short))),
         ("layer", json!(judged.name)),
         ("features", json!(last.shape.len())),
         ("parameters", json!(weights)),
@@ -50,8 +51,15 @@ fn facts(model: &Model) -> Map<String, Value> {
         ("checked", json!(checked)),
     ];
     let own = Checkpoint::load(model.path()).ok().into_iter();
-    let facts = facts.into_iter().chain(own.flat_map(|c| of_run(&c)));
-    facts.map(|(name, value)| (name.into(), value)).collect()
+    facts
+        .into_iter()
+        .chain(own.flat_map(|c| of_run(&c)))
+        .collect()
+}
+
+/// The shortest number that is this one in 32 bits.
+fn short(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// How it was trained, where that was here.
