@@ -72,13 +72,10 @@ fn pictures_that_moved_are_asked_for() {
     }
     let serve = ["serve", "../home/runs/a", "--port", "0"];
     from(&sandbox, "away", &serve).failed(2, &said);
-    let kept = [
-        "no pictures can be shown",
-        "as seen from",
-        "--data PATH",
-        "is kept",
-    ];
-    from(&sandbox, "away", &["report", "../home/runs/a"]).failed(1, &kept);
+    let report = from(&sandbox, "away", &["report", "../home/runs/a"]);
+    report
+        .says(&["no pictures can be shown", "as seen from", "--data PATH"])
+        .failed(1, &["is kept", "--data", "--overwrite"]);
 
     // A run from before the folder was kept.
     let file = sandbox.path("home/runs/a/config.toml");

@@ -68,6 +68,17 @@ def walk(page):
     until(page, f"document.querySelector('#query').src.includes('/api/picture/{chosen}/')")
 
 
+def select(page):
+    """Three pictures with keys alone; a bar says so, until it is told to forget them."""
+    page.locator("#grid .pic a").first.focus()
+    for key in ("Space", "Shift+ArrowRight", "Shift+ArrowRight"):
+        page.keyboard.press(key)
+    until(page, "document.querySelector('#chosenCount').textContent === '3 pictures selected'")
+    keep(page, "selected")
+    page.click("#chosenNone")
+    assert page.locator("#chosen").is_hidden()
+
+
 def look(page):
     """The picture beside where the network looks."""
     page.click("#looks")
@@ -143,6 +154,7 @@ with sync_playwright() as playwright:
     page = opened(viewport={"width": 1000, "height": 760})
     run = page.evaluate("fetch('/api/run').then(r => r.json())")["kind"] == "run"
     walk(page)
+    select(page)
     if run:
         look(page)
     tabs(page, run)

@@ -42,7 +42,7 @@ fn pictures_for_the_documents() {
     let tour = Path::new(&tour);
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let aside = aside();
-    for (what, name) in [("photos.index", "tour-index"), ("photos-1", "tour-run")] {
+    for (what, name) in [("photos.index", "tour-index"), ("shapes-1", "tour-run")] {
         let served = Served::start_in(tour, &[what]);
         walk(&served, &tour.join("query.png"), &aside, name);
     }
@@ -53,11 +53,13 @@ fn pictures_for_the_documents() {
 }
 
 /// The pictures that docs/tour.md and the README show.
-const SHOWN: [&str; 6] = [
+const SHOWN: [&str; 8] = [
     "tour-index-search",
+    "tour-index-clusters",
+    "tour-index-map",
+    "tour-index-selected",
+    "tour-index-phone-search",
     "tour-run-attention",
     "tour-run-neighbourhoods",
-    "tour-run-map",
     "tour-run-curves",
-    "tour-run-phone-search",
 ];
