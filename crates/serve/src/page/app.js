@@ -64,7 +64,7 @@ const short = (text, most = 44) => text.length <= most ? text : `${text.slice(0,
 const called = picture => picture.label ? `${picture.label}, ${picture.name}` : picture.name;
 // What a picture has is shown as it is: few pixels as squares, not as a blur.
 const crisp = img => img.classList.toggle("pixels", img.naturalWidth > 0 && Math.max(img.naturalWidth, img.naturalHeight) <= 48);
-addEventListener("load", e => { if (e.target.tagName === "IMG") crisp(e.target); }, true);
+document.addEventListener("load", e => { if (e.target.tagName === "IMG") crisp(e.target); }, true);
 
 function link(picture, side, className = "") {
   const img = make("img", { src: picture.src || small(picture.id, side), loading: "lazy", alt: called(picture) });

@@ -24,10 +24,11 @@ async function openClusters(k = divided, number) {
   $("divisions").replaceChildren(...got.choices.map(n => make("a", { className: "button", href: address(`clusters/${n}`), textContent: n, ariaCurrent: n === divided ? "true" : null })));
   const some = got.divided < about.pictures ? `, of ${count(got.divided)} pictures evenly taken` : "";
   $("clustersSaid").textContent = `${many(got.clusters.length, "cluster")}${some}, the largest first.`;
+  const across = Math.max(1, Math.floor((listed.clientWidth + 10) / 127)), shown = across < 4 ? 6 : across; // one row, two on a phone
   listed.replaceChildren(...got.clusters.map(cluster => {
     const words = labelsOf(cluster.typical), all = make("a", { className: "button", href: address(`clusters/${divided}/${cluster.cluster}`), textContent: `All ${count(cluster.size)}` });
     const grid = make("div", { className: "grid row" });
-    fill(grid, cluster.typical.slice(0, matchMedia("(max-width: 520px)").matches ? 6 : 8));
+    fill(grid, cluster.typical.slice(0, shown));
     return make("section", { className: "group" }, make("div", { className: "over" }, make("h2", { textContent: `Cluster ${cluster.cluster + 1}` }), make("span", { className: "soft small", textContent: `${many(cluster.size, "picture")} · similarity ${cluster.similarity.toFixed(2)}${words && " · " + words}` }), all), grid);
   }));
 }

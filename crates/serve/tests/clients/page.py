@@ -46,6 +46,15 @@ def originals(page):
         assert said == [200, 304, 200, [200, 200], [360, 240], [180, 120], [360, 240]], said
 
 
+def pixels(page):
+    """A picture of few pixels is shown by its pixels, a photograph is not."""
+    square = "new Blob([Uint8Array.from(atob(canvas.toDataURL().split(',')[1]), c => c.charCodeAt(0))], { type: 'image/png' })"
+    page.evaluate(f"(canvas => {{ canvas.width = canvas.height = 32; const img = document.createElement('img'); img.id = 'few'; img.src = URL.createObjectURL({square}); document.body.append(img); }})(document.createElement('canvas'))")
+    until(page, "getComputedStyle(document.querySelector('#few')).imageRendering === 'pixelated'")
+    page.evaluate("document.querySelector('#few').remove()")
+    assert page.locator("#grid img.pixels").count() == 0
+
+
 def lightbox(page):
     """Opened by key and by button, with the path; arrows go on, Escape leaves to where one was."""
     page.locator("#grid .pic a").first.focus()
@@ -189,7 +198,7 @@ with sync_playwright() as playwright:
         return page
 
     page = opened(viewport={"width": 1100, "height": 820})
-    for part in (originals, lightbox, way, select, filters):
+    for part in (originals, pixels, lightbox, way, select, filters):
         part(page)
     views(page, "wide")
     page.close()
