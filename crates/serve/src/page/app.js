@@ -272,7 +272,7 @@ function listen() {
     loaded.map = loaded.hoods = false;
     const [name] = location.hash.slice(1).split(/[/?]/);
     if (name === "hoods") await go();
-    if (about.indexing) return; // more pictures, and those there were have their numbers
+    if (about.indexing) return offerFilters().catch(trouble); // more pictures, and those there were have their numbers
     const again = make("button", { textContent: "Ask again", hidden: name === "curves" || name === "hoods", onclick: go });
     $("news").replaceChildren("The run has saved a newer checkpoint; what you ask from now on is answered by it. ", again);
     $("news").hidden = false;
