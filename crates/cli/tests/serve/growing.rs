@@ -1,5 +1,6 @@
 //! A folder that is shown while it is indexed.
 
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::common::{Sandbox, names};
@@ -20,6 +21,19 @@ fn wait_for(served: &Served, pictures: u64) {
     }
 }
 
+/// Reads the news until this was said.
+fn heard(served: &Served, what: &str) {
+    let mut stream = served.connection();
+    let ask = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    stream.write_all(ask).unwrap();
+    let (mut said, mut some) = (vec![], [0; 256]);
+    while !String::from_utf8_lossy(&said).contains(what) {
+        let read = stream.read(&mut some).unwrap_or(0);
+        assert!(read > 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&some[..read]);
+    }
+}
+
 #[test]
 fn pictures_come_while_one_looks_and_the_next_time_they_are_there() {
     let sandbox = Sandbox::new();
@@ -33,6 +47,7 @@ fn pictures_come_while_one_looks_and_the_next_time_they_are_there() {
     let name =
         |served: &Served| served.json("/api/pictures?count=1")["pictures"][0]["name"].clone();
     let before = name(&served);
+    heard(&served, "event: indexing");
     let found = served.json("/api/search?id=0&k=3");
     assert_eq!(found["neighbours"].as_array().unwrap().len(), 3);
     wait_for(&served, 150);
