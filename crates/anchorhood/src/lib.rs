@@ -115,6 +115,7 @@ pub use anchorhood_export as export;
 pub use anchorhood_files as files;
 pub use anchorhood_methods as methods;
 pub use anchorhood_models as models;
+pub use anchorhood_onnx as onnx;
 pub use anchorhood_random as random;
 pub use anchorhood_report as report;
 pub use anchorhood_reproduce as reproduce;

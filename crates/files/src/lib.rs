@@ -26,6 +26,7 @@ mod leftovers;
 mod open;
 pub mod pickle;
 pub mod protobuf;
+mod python_packages;
 mod varint;
 
 pub use append::AppendFile;
@@ -46,5 +47,6 @@ pub use failing::{Failing, Fault, Operation};
 pub use file_system::{FileSystem, Hold, Kind, WriteFile, folder_of};
 pub use forgetful::{Forgetful, Survives};
 pub use open::{Checked, OpenContainer, Tensor};
+pub use python_packages::{entries_beginning, python_packages};
 pub use safetensors::Dtype;
 pub use varint::{read_varint, write_varint};

@@ -68,14 +68,34 @@ pub trait Message: Default {
     }
 
     /// The message that these bytes are; nothing where they are none.
-    fn decode(mut bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let mut message = Self::default();
-        while !bytes.is_empty() {
-            let key = read_varint(&mut bytes)?;
-            message.read_field(key >> 3, Wire::read(key & 7, &mut bytes)?)?;
+        for field in fields(bytes) {
+            let (number, value) = field?;
+            message.read_field(number, value)?;
         }
         Some(message)
     }
+}
+
+/// The fields of a message as they lie in a file, a number and a value each, without a copy; nothing, and then the end, where the
+/// bytes are no message.
+pub fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Wire<'_>)>> {
+    std::iter::from_fn(move || {
+        let left = !bytes.is_empty();
+        left.then(|| {
+            let field = field(&mut bytes);
+            if field.is_none() {
+                bytes = &[];
+            }
+            field
+        })
+    })
+}
+
+fn field<'a>(from: &mut &'a [u8]) -> Option<(u64, Wire<'a>)> {
+    let key = read_varint(from)?;
+    Some((key >> 3, Wire::read(key & 7, from)?))
 }
 
 /// A value as it lies in a file, where only its size is known.

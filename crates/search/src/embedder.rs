@@ -1,11 +1,15 @@
 //! Pictures to vectors: a model on a device.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anchorhood_data::{Picture, Pictures, normalise};
-use anchorhood_engine::{Network, NodeId};
+use anchorhood_engine::{Device, Network, NodeId};
+use anchorhood_onnx::{Encoder, OnnxError};
 use anchorhood_train::InputForm;
+use rayon::prelude::*;
 
+use crate::index::extend_unit;
 use crate::{SearchError, Vectors};
 
 /// A model on a device.
@@ -13,10 +17,23 @@ use crate::{SearchError, Vectors};
 /// The vector of a picture is the network's result, of unit length; of another layer it is the mean of each channel over
 /// all places, as it is.
 pub struct Embedder {
-    network: Network,
+    runner: Runner,
     input: InputForm,
-    tap: Option<NodeId>,
     dim: usize,
+    batch: usize,
+}
+
+/// Who makes the vectors.
+enum Runner {
+    Engine(OnEngine),
+    /// Pictures are spread over the device's threads, each by itself: the same bits, however many there are.
+    Onnx(Arc<Encoder>, Device),
+}
+
+/// A network of ours, and room for a batch.
+struct OnEngine {
+    network: Network,
+    tap: Option<NodeId>,
     pixels: Vec<f32>,
     result: Vec<f32>,
 }
@@ -30,12 +47,29 @@ impl Embedder {
             None => graph.shape(graph.output_node()).len(),
         };
         Embedder {
-            pixels: vec![0.0; network.batch() * input.size * input.size * 3],
-            result: vec![0.0; result],
-            network,
             input,
-            tap,
             dim,
+            batch: network.batch(),
+            runner: Runner::Engine(OnEngine {
+                pixels: vec![0.0; network.batch() * input.size * input.size * 3],
+                result: vec![0.0; result],
+                network,
+                tap,
+            }),
+        }
+    }
+
+    pub(crate) fn of_onnx(
+        encoder: Arc<Encoder>,
+        device: &Device,
+        input: InputForm,
+        batch: usize,
+    ) -> Self {
+        Embedder {
+            input,
+            dim: encoder.dim(),
+            batch,
+            runner: Runner::Onnx(encoder, device.clone()),
         }
     }
 
@@ -46,7 +80,7 @@ impl Embedder {
 
     /// Pictures at a time.
     pub fn batch(&self) -> usize {
-        self.network.batch()
+        self.batch
     }
 
     /// Pixels a side of what it is given.
@@ -57,23 +91,17 @@ impl Embedder {
     /// Appends to `vectors` one for each of up to a batch of pictures, `size`×`size`×3 bytes each.
     pub fn embed(&mut self, squares: &[u8], vectors: &mut Vec<f32>) -> Result<(), SearchError> {
         let one = self.input.size * self.input.size * 3;
-        let count = squares.len() / one;
-        let pixels = &mut self.pixels[..squares.len()];
-        normalise(squares, self.input.mean, self.input.std, pixels);
-        let graph = self.network.graph();
-        let width = graph.shape(graph.output_node()).len();
-        let result = &mut self.result[..count * width];
-        self.network.infer(pixels, result)?;
-        match self.tap {
-            None => vectors.extend_from_slice(result),
-            Some(tap) => {
-                let values = self.network.kept(tap, count)?;
-                for picture in values.chunks_exact(values.len() / count.max(1)) {
-                    mean_over_places(picture, self.dim, vectors);
+        match &mut self.runner {
+            Runner::Engine(engine) => {
+                engine.embed(squares, squares.len() / one, &self.input, self.dim, vectors)
+            }
+            Runner::Onnx(encoder, device) => {
+                for vector in on_threads(encoder, device, squares, one)?.chunks_exact(self.dim) {
+                    extend_unit(vectors, vector);
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// The vectors of any number of pictures, which are resized where the network wants another size.
@@ -116,6 +144,47 @@ impl Embedder {
         self.embed(&square, &mut vector)?;
         Ok(vector)
     }
+}
+
+impl OnEngine {
+    fn embed(
+        &mut self,
+        squares: &[u8],
+        count: usize,
+        input: &InputForm,
+        dim: usize,
+        vectors: &mut Vec<f32>,
+    ) -> Result<(), SearchError> {
+        let pixels = &mut self.pixels[..squares.len()];
+        normalise(squares, input.mean, input.std, pixels);
+        let graph = self.network.graph();
+        let width = graph.shape(graph.output_node()).len();
+        let result = &mut self.result[..count * width];
+        self.network.infer(pixels, result)?;
+        match self.tap {
+            None => vectors.extend_from_slice(result),
+            Some(tap) => {
+                let values = self.network.kept(tap, count)?;
+                for picture in values.chunks_exact(values.len() / count.max(1)) {
+                    mean_over_places(picture, dim, vectors);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The vectors of pictures of `one` bytes each as an ONNX file gives them, in their order.
+fn on_threads(
+    encoder: &Encoder,
+    device: &Device,
+    squares: &[u8],
+    one: usize,
+) -> Result<Vec<f32>, OnnxError> {
+    let parts = squares.par_chunks(one * encoder.step());
+    let vectors = parts.map(|pictures| encoder.vectors(pictures));
+    let done: Result<Vec<Vec<f32>>, OnnxError> = device.within(|| vectors.collect());
+    Ok(done?.concat())
 }
 
 fn mean_over_places(picture: &[f32], channels: usize, out: &mut Vec<f32>) {

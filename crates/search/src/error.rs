@@ -6,6 +6,7 @@ use anchorhood_data::DataError;
 use anchorhood_discover::KmeansError;
 use anchorhood_files::FileError;
 use anchorhood_models::WeightsError;
+use anchorhood_onnx::OnnxError;
 use anchorhood_train::CheckpointError;
 
 /// An error of searching.
@@ -27,6 +28,19 @@ pub enum SearchError {
         path: PathBuf,
         /// What is wrong with them.
         source: WeightsError,
+    },
+    /// An ONNX model that cannot be run.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// More was asked of an ONNX model than vectors.
+    #[error(
+        "{}: an ONNX model makes vectors of pictures, and its layers and weights are out of reach here; give a run, a \
+         checkpoint, or the weights of a ResNet",
+        .path.display()
+    )]
+    OnlyVectors {
+        /// The model.
+        path: PathBuf,
     },
     /// A checkpoint that does not say what its network is given of a picture, and whose data set is gone.
     #[error(
@@ -170,6 +184,7 @@ impl SearchError {
         match self {
             SearchError::Data(e) => e.is_usage(),
             SearchError::OtherModel { .. }
+            | SearchError::OnlyVectors { .. }
             | SearchError::OtherJob { .. }
             | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }

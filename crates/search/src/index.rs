@@ -270,7 +270,7 @@ impl IndexParts {
 }
 
 /// Appends a vector at unit length; zeros stay zeros.
-fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
+pub(crate) fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
     let square: f64 = vector.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
     let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
     to.extend(vector.iter().map(|v| v * scale));

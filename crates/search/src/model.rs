@@ -1,15 +1,17 @@
-//! A trained network, ready for use: its graph, its weights, and what it is given of a picture. It comes from a checkpoint, or from
-//! another program's weights of a ResNet, from a file that holds a model alone, or from the program itself.
+//! A trained network, ready for use, and what it is given of a picture. It comes from a checkpoint, from another program's weights of a
+//! ResNet, from a file that holds a model alone, or from the program itself; or it is an ONNX file, which another program's library runs.
 
 mod base;
 mod model_file;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anchorhood_data::Pictures;
+use anchorhood_data::{Pictures, host_memory};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
 use anchorhood_files::OpenContainer;
 use anchorhood_models::{Weights, WeightsError};
+use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
     Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor, check_room,
     check_weights, fingerprint, judged_graph, model_path, write_weights,
@@ -24,24 +26,59 @@ pub(crate) const BATCH: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Model {
     path: PathBuf,
-    network: NetworkConfig,
     input: InputForm,
-    graph: Graph,
-    weights: Vec<Tensor>,
     fingerprint: String,
     checked: Checked,
+    runner: Runner,
+}
+
+/// Who makes the vectors.
+#[derive(Clone, Debug)]
+enum Runner {
+    /// The engine, on any device.
+    Engine(Box<EngineModel>),
+    /// ONNX Runtime, on the CPU.
+    Onnx(Arc<Encoder>),
+}
+
+/// A network of ours.
+#[derive(Clone, Debug)]
+struct EngineModel {
+    network: NetworkConfig,
+    graph: Graph,
+    weights: Vec<Tensor>,
 }
 
 impl Model {
     /// Reads a checkpoint, or of a run's folder the one that is its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
-    /// which are recognised by their tensors; or a file that [`Model::save`] wrote. A checkpoint that does not say what its network is given (as the first ones did
+    /// which are recognised by their tensors; or a file that [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of
+    /// pictures. A checkpoint that does not say what its network is given (as the first ones did
     /// not) is completed from the data set it was trained on.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
             true => Model::read(&model_path(path)),
+            false if is_onnx(path) => Model::of_onnx(path),
             false => Model::read(path),
         }
+    }
+
+    /// What ONNX Runtime holds while it works is at most half of the memory that is free.
+    fn of_onnx(path: &Path) -> Result<Model, SearchError> {
+        let encoder = Encoder::load(path, host_memory().free / 2)?;
+        let wanted = encoder.preprocessing();
+        Ok(Model {
+            path: path.into(),
+            input: InputForm {
+                version: InputForm::VERSION,
+                size: wanted.size,
+                mean: wanted.mean,
+                std: wanted.std,
+            },
+            fingerprint: encoder.fingerprint().into(),
+            checked: Checked::CannotBeChecked,
+            runner: Runner::Onnx(Arc::new(encoder)),
+        })
     }
 
     fn read(path: &Path) -> Result<Model, SearchError> {
@@ -85,11 +122,13 @@ impl Model {
         Model {
             path: path.into(),
             fingerprint: fingerprint(&network, &input, &weights),
-            network,
             input,
-            graph,
-            weights,
             checked,
+            runner: Runner::Engine(Box::new(EngineModel {
+                network,
+                graph,
+                weights,
+            })),
         }
     }
 
@@ -128,14 +167,31 @@ impl Model {
         self.checked
     }
 
-    /// The checkpoint it was read from.
+    /// The file it was read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which network.
-    pub fn network(&self) -> &NetworkConfig {
-        &self.network
+    fn engine(&self) -> Result<&EngineModel, SearchError> {
+        match &self.runner {
+            Runner::Engine(model) => Ok(model),
+            Runner::Onnx(_) => Err(SearchError::OnlyVectors {
+                path: self.path.clone(),
+            }),
+        }
+    }
+
+    /// Which network; of an ONNX file nobody knows.
+    pub fn network(&self) -> Result<&NetworkConfig, SearchError> {
+        Ok(&self.engine()?.network)
+    }
+
+    /// What was found out about an ONNX file, and filled in; nothing of networks of ours.
+    pub fn found_out(&self) -> Option<String> {
+        match &self.runner {
+            Runner::Engine(_) => None,
+            Runner::Onnx(encoder) => Some(encoder.to_string()),
+        }
     }
 
     /// What it is given of a picture.
@@ -143,14 +199,14 @@ impl Model {
         &self.input
     }
 
-    /// Its graph, for pictures of its size.
-    pub fn graph(&self) -> &Graph {
-        &self.graph
+    /// Its graph, for pictures of its size; an ONNX file's is out of reach.
+    pub fn graph(&self) -> Result<&Graph, SearchError> {
+        Ok(&self.engine()?.graph)
     }
 
-    /// Its weights and running statistics, in the graph's order.
-    pub fn weights(&self) -> &[Tensor] {
-        &self.weights
+    /// Its weights and running statistics, in the graph's order; an ONNX file's are out of reach.
+    pub fn weights(&self) -> Result<&[Tensor], SearchError> {
+        Ok(&self.engine()?.weights)
     }
 
     /// 32 hexadecimal digits of everything that decides what it makes of a picture. Two checkpoints of one fingerprint
@@ -166,8 +222,18 @@ impl Model {
         batch: usize,
         layer: Option<&str>,
     ) -> Result<Embedder, SearchError> {
-        let tap = layer.map(|name| self.graph.find(name)).transpose()?;
-        let network = self.network_on(device, batch.max(1), tap.into_iter().collect())?;
+        let batch = batch.max(1);
+        if let (Runner::Onnx(encoder), None) = (&self.runner, layer) {
+            return Ok(Embedder::of_onnx(
+                encoder.clone(),
+                device,
+                self.input,
+                batch,
+            ));
+        }
+        let graph = self.graph()?;
+        let tap = layer.map(|name| graph.find(name)).transpose()?;
+        let network = self.network_on(device, batch, tap.into_iter().collect())?;
         Ok(Embedder::new(network, self.input, tap))
     }
 
@@ -182,9 +248,10 @@ impl Model {
             keep,
             ..NetworkOptions::new(batch)
         };
-        check_room(device, &self.graph, &options, 0)?;
-        let mut network = device.network(&self.graph, &options)?;
-        write_weights(&mut network, &self.weights, &self.path)?;
+        let model = self.engine()?;
+        check_room(device, &model.graph, &options, 0)?;
+        let mut network = device.network(&model.graph, &options)?;
+        write_weights(&mut network, &model.weights, &self.path)?;
         Ok(network)
     }
 

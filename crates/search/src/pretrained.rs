@@ -2,18 +2,18 @@
 
 use anchorhood_train::Pretrained;
 
-use crate::Model;
+use crate::{Model, SearchError};
 
 impl Model {
-    /// The model for a run to begin from; `name` is where it can be had again.
-    pub fn pretrained(&self, name: impl Into<String>) -> Pretrained {
-        Pretrained {
+    /// The model for a run to begin from; `name` is where it can be had again. What another program's library runs cannot be.
+    pub fn pretrained(&self, name: impl Into<String>) -> Result<Pretrained, SearchError> {
+        Ok(Pretrained {
             name: name.into(),
-            network: self.network().clone(),
+            network: self.network()?.clone(),
             input: *self.input(),
-            graph: self.graph().clone(),
-            weights: self.weights().to_vec(),
+            graph: self.graph()?.clone(),
+            weights: self.weights()?.to_vec(),
             fingerprint: self.fingerprint().into(),
-        }
+        })
     }
 }

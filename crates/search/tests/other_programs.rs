@@ -34,8 +34,9 @@ fn weights_are_recognised_and_embed() {
     let device = Device::cpu(1);
     let (_folder, path) = written(&Weights::of(&network()).unwrap().encode());
     let model = Model::load(&path).unwrap();
-    assert_eq!(model.network().architecture, Architecture::ResNet18);
-    assert_eq!((model.network().width, model.network().features), (2, 16));
+    let found = model.network().unwrap();
+    assert_eq!(found.architecture, Architecture::ResNet18);
+    assert_eq!((found.width, found.features), (2, 16));
     assert_eq!((model.input().size, model.input().mean), (32, IMAGENET.0));
     let pixels: Vec<u8> = (0..32 * 32 * 3).map(|i| (i * 7 % 251) as u8).collect();
     let pictures = Pictures::new(32, 32, pixels.clone()).unwrap();

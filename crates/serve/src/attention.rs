@@ -36,7 +36,7 @@ pub(crate) struct Looker {
 impl Looker {
     /// The model on a device, with its memory.
     pub fn new(device: &Device, model: &Model, from: LookFrom) -> Result<Self, ServeError> {
-        let node = model.graph().find(LAYER)?;
+        let node = model.graph()?.find(LAYER)?;
         let network = model.network_on(device, 1, vec![node])?;
         let bank = MemoryBank::from_values(device, &from.memory, from.dim)?;
         Ok(Looker {

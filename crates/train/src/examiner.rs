@@ -114,6 +114,12 @@ impl Labelled {
         }
     }
 
+    /// How good vectors of unit length are that were made elsewhere, of the pictures to train on and to test on.
+    pub fn vectors(&self, train: Rows, test: Rows) -> Result<Accuracy, TrainError> {
+        let bank = self.device.hand_over(train.values)?;
+        self.knn(&bank, test)
+    }
+
     fn knn(&self, bank: &Buffer, test: Rows) -> Result<Accuracy, TrainError> {
         let options = self.options.knn();
         let result = self.pictures().vote(&self.device, &options, bank, test)?;

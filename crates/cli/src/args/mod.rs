@@ -173,7 +173,7 @@ Examples:
   anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
   anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
 pub struct EvaluateArgs {
-    /// A run's name or folder, a checkpoint file; with --network a file of another program's weights, or `untrained`.
+    /// A run's name or folder, a checkpoint file, an ONNX model; with --network a file of another program's weights, or `untrained`.
     pub run: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]

@@ -16,7 +16,7 @@ use crate::terminal::failure::Failure;
 /// Where a model is looked for.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// `base`, a run's name or folder, or a checkpoint or model file.
+    /// `base`, a run's name or folder, a checkpoint or model file, or another program's ONNX model.
     pub model: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
@@ -30,13 +30,16 @@ impl ModelArgs {
     }
 }
 
-/// Reads the model that a word means, and says where damage to it would go unnoticed.
+/// Reads the model that a word means, and says what was found out about it, or where damage to it would go unnoticed.
 pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
     if word == Model::BASE {
         return Ok(Model::base()?);
     }
     let model = Model::load(model_file(runs, word)?)?;
-    warn_unchecked(model.checked(), model.path());
+    match model.found_out() {
+        Some(about) => eprintln!("{}: {about}", model.path().display()),
+        None => warn_unchecked(model.checked(), model.path()),
+    }
     Ok(model)
 }
 

@@ -47,7 +47,7 @@ fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
     }
     let model = load_model(runs, from)?;
     let name = whereabouts(&model, from);
-    Ok(model.pretrained(name))
+    Ok(model.pretrained(name)?)
 }
 
 /// A file by its whole path, so that the run finds it from any folder; a name as it is.

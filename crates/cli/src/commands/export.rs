@@ -8,6 +8,7 @@ use anchorhood::export::{
 use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
+use anchorhood::train::NetworkConfig;
 use clap::Parser;
 
 use crate::args::model::{ModelArgs, check_output, check_outputs, io};
@@ -60,14 +61,14 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             )));
         }
     }
-    let export = Export::new(&model);
+    let export = Export::new(&model)?;
     if let Some(folder) = &args.timm {
         export.timm(folder, args.overwrite)?;
     }
     if let Some(path) = &args.onnx {
         let version = anchorhood::train::VERSION;
         let bytes = onnx_model(
-            model.graph(),
+            model.graph()?,
             &export.tensors,
             &export.form,
             version,
@@ -99,7 +100,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 struct Export<'a> {
-    model: &'a Model,
+    network: &'a NetworkConfig,
     tensors: Vec<NamedTensor<'a>>,
     form: Preprocessing,
     /// Values of the result.
@@ -110,22 +111,22 @@ struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    fn new(model: &'a Model) -> Self {
-        let (network, input) = (model.network(), model.input());
+    fn new(model: &'a Model) -> Result<Self, Failure> {
+        let (network, input) = (model.network()?, model.input());
         let named = |t: &'a anchorhood::train::Tensor| NamedTensor {
             name: &t.name,
             shape: &t.shape,
             values: &t.values,
         };
-        let graph = model.graph();
+        let (graph, weights) = (model.graph()?, model.weights()?);
         let features = graph.shape(graph.output_node()).len();
-        let has_fc = model.weights().iter().any(|t| t.name == "fc.weight");
+        let has_fc = weights.iter().any(|t| t.name == "fc.weight");
         let layer = graph.node(graph.node(graph.output_node()).inputs[0]);
-        Export {
-            model,
+        Ok(Export {
+            network,
             features,
             has_fc,
-            tensors: model.weights().iter().map(named).collect(),
+            tensors: weights.iter().map(named).collect(),
             form: Preprocessing {
                 size: input.size,
                 mean: input.mean,
@@ -144,11 +145,11 @@ impl<'a> Export<'a> {
                     ),
                 ),
             ],
-        }
+        })
     }
 
     fn timm(&self, folder: &std::path::Path, overwrite: bool) -> Result<(), Failure> {
-        let architecture = self.model.network().architecture.name();
+        let architecture = self.network.architecture.name();
         let config = timm_config(architecture, &self.tensors, &self.form)?;
         let bytes = torchvision_weights(&self.tensors, &self.form, &self.notes)?;
         let files = [
@@ -175,12 +176,12 @@ impl<'a> Export<'a> {
     }
 
     fn stem(&self) -> Form {
-        self.model.network().form(self.form.size)
+        self.network.form(self.form.size)
     }
 
     /// What to type in Python.
     fn how_to_load(&self, path: &str, library: &str) -> String {
-        let network = self.model.network();
+        let network = self.network;
         let name = network.architecture.name();
         if !name.starts_with("resnet") {
             return format!(

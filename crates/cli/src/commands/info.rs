@@ -3,6 +3,7 @@
 use anchorhood::data::{self, LoadOptions};
 use anchorhood::engine::{Device, Library, Precision};
 use anchorhood::models::Architecture;
+use anchorhood::onnx::Runtime;
 use anchorhood::train::VERSION;
 use serde_json::json;
 
@@ -17,6 +18,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let gpu = look_for_a_gpu();
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
+    let onnx = look_for_onnx_runtime();
     let cifar = ["cifar10", "cifar100"].map(|name| (name, look_for(name)));
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     if args.json {
@@ -36,6 +38,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             "gpu": gpu.as_ref().ok(),
             "libraries": libraries.iter().flatten().map(|l| l.place.as_str()).collect::<Vec<_>>(),
             "networks": networks,
+            "onnx": onnx.as_ref().ok(),
             "data": sets,
         });
         return output::line(&object.to_string());
@@ -53,6 +56,10 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
     output::line(&format!("cores     {threads}"))?;
     output::line(&format!("networks  {}", networks.join(", ")))?;
+    output::line(&match &onnx {
+        Ok(found) => format!("onnx      {found}"),
+        Err(why) => format!("onnx      no .onnx model can be used: {why}"),
+    })?;
     output::line("data      shapes: drawn by the program, always there")?;
     for (name, place) in &cifar {
         let text = match place {
@@ -62,6 +69,14 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         output::line(&format!("          {text}"))?;
     }
     output::line("          or any folder of JPEG, PNG, WebP, BMP, GIF or TIFF files")
+}
+
+/// Which ONNX Runtime runs models of other programs, or why none does.
+fn look_for_onnx_runtime() -> Result<String, String> {
+    let memory = data::host_memory().free / 2;
+    let found = Runtime::find(memory).map_err(|e| e.to_string())?;
+    let place = found.place().display();
+    Ok(format!("ONNX Runtime {}: {place}", found.version()))
 }
 
 /// The first GPU, or why there is none.

@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
+use anchorhood_files::{entries_beginning, python_packages};
+
 use crate::{Error, Result};
 
 /// A library the GPU needs.
@@ -162,35 +164,13 @@ fn folders() -> &'static [PathBuf] {
     })
 }
 
-/// The folders of pip's nvidia packages: `<prefix>/lib/python3.*/site-packages/nvidia/*/lib`, for the prefix of every
-/// Python on the PATH, of an active virtual environment and of the user.
+/// The folders of pip's nvidia packages: `nvidia/*/lib` among the packages of every Python there is.
 fn packaged() -> Vec<PathBuf> {
-    let environment = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let user = std::env::var_os("HOME").map(|h| Path::new(&h).join(".local"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let has_python = |bin: &PathBuf| bin.join("python3").exists();
-    let prefixes = std::env::split_paths(&path)
-        .filter(has_python)
-        .filter_map(|bin| bin.parent().map(Path::to_path_buf));
-    let all = environment.into_iter().chain(prefixes).chain(user);
-    let versions = all.flat_map(|prefix| entries(&prefix.join("lib"), "python3"));
-    let sites = versions.flat_map(|v| [v.join("site-packages"), v.join("dist-packages")]);
-    let packages = sites.flat_map(|site| entries(&site.join("nvidia"), ""));
+    let nvidia = python_packages()
+        .into_iter()
+        .map(|site| site.join("nvidia"));
+    let packages = nvidia.flat_map(|folder| entries_beginning(&folder, ""));
     packages.map(|package| package.join("lib")).collect()
-}
-
-/// A folder's entries whose names begin so, in order; nothing if there is no such folder.
-fn entries(folder: &Path, beginning: &str) -> Vec<PathBuf> {
-    let Ok(read) = std::fs::read_dir(folder) else {
-        return vec![];
-    };
-    let begins = |p: &PathBuf| {
-        p.file_name()
-            .is_some_and(|n| n.to_string_lossy().starts_with(beginning))
-    };
-    let mut found: Vec<PathBuf> = read.flatten().map(|e| e.path()).filter(begins).collect();
-    found.sort();
-    found
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod lists;
 mod mat;
 mod metrics;
 mod model;
+mod onnx;
 mod pack;
 mod pickle;
 mod pictures;
@@ -33,6 +34,7 @@ pub const ALL: &[Target] = &[
     checkpoint::TARGET,
     weights::TARGET,
     model::TARGET,
+    onnx::TARGET,
     index::TARGET,
     journal::TARGET,
     labels::TARGET,

@@ -19,7 +19,7 @@ use anchorhood_train::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{EngineModel, Model};
 use crate::SearchError;
 
 const FORMAT: &str = "anchorhood-model";
@@ -42,37 +42,39 @@ impl Model {
     /// The same on any disk.
     pub fn save_on(&self, disk: &dyn FileSystem, path: &Path) -> Result<(), SearchError> {
         // What only training needed is left out.
-        let count = self.graph.parameters().len();
-        let rounded: Vec<Tensor> = self.weights.iter().take(count).map(rounded).collect();
+        let model = self.engine()?;
+        let count = model.graph.parameters().len();
+        let rounded: Vec<Tensor> = model.weights.iter().take(count).map(rounded).collect();
         if let Some(tensor) = rounded.iter().find(|t| !is_finite(t)) {
             let name = &tensor.name;
             return Err(damaged(path)(format!("its {name} is beyond bf16")));
         }
         let container = Container {
-            metadata: self.fields(&rounded),
+            metadata: self.fields(model, &rounded),
             clock: String::new(),
             tensors: rounded.iter().map(written).collect(),
         };
         Ok(anchorhood_files::write(&container, path, disk)?)
     }
 
-    fn fields(&self, weights: &[Tensor]) -> BTreeMap<String, String> {
+    fn fields(&self, model: &EngineModel, weights: &[Tensor]) -> BTreeMap<String, String> {
+        let graph = &model.graph;
         let network = NetworkField {
-            network: self.network.clone(),
+            network: model.network.clone(),
             order: weights.iter().map(|t| t.name.clone()).collect(),
         };
         // The last layer gives the judged one's result unit length.
-        let judged = self.graph.node(self.graph.output_node()).inputs[0];
+        let judged = graph.node(graph.output_node()).inputs[0];
         let fields = [
             ("format", FORMAT.into()),
             ("program", VERSION.into()),
             ("network", json(&network)),
-            ("judged_layer", self.graph.node(judged).name.clone()),
+            ("judged_layer", graph.node(judged).name.clone()),
             ("preprocessing", json(&self.input)),
             ("dtype", DTYPE.into()),
             (
                 "fingerprint",
-                fingerprint(&self.network, &self.input, weights),
+                fingerprint(&model.network, &self.input, weights),
             ),
         ];
         fields.into_iter().map(|(k, v)| (k.into(), v)).collect()
@@ -266,10 +268,11 @@ mod tests {
         let bytes = saved(&model);
         let back = loaded(&bytes).unwrap();
         assert_eq!(saved(&back), bytes);
-        assert_eq!(back.network(), model.network());
+        assert_eq!(back.network().unwrap(), model.network().unwrap());
         assert_eq!(back.input(), model.input());
         let names = |m: &Model| {
             m.weights()
+                .unwrap()
                 .iter()
                 .map(|t| t.name.clone())
                 .collect::<Vec<_>>()
@@ -281,7 +284,7 @@ mod tests {
         model.save(&path).unwrap();
         let from_file = Model::load(&path).unwrap();
         assert_eq!(from_file.fingerprint(), back.fingerprint());
-        assert!(from_file.weights() == back.weights());
+        assert!(from_file.weights().unwrap() == back.weights().unwrap());
     }
 
     #[test]

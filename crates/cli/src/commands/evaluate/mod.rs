@@ -1,7 +1,11 @@
 //! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
 
 pub mod layers;
+mod onnx;
 
+use std::path::Path;
+
+use anchorhood::onnx::is_onnx;
 use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
 use serde_json::json;
 
@@ -15,6 +19,9 @@ use crate::terminal::output;
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
+    if is_onnx(Path::new(&args.run)) {
+        return onnx::run(args);
+    }
     let subject = encoder::resolve(args)?;
     let checkpoint = match &subject.source {
         EncoderSource::Checkpoint(checkpoint) if !layers::wanted(args, &subject) => checkpoint,

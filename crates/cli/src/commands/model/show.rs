@@ -1,9 +1,11 @@
 //! `anchorhood model show`: all that a file says of the model in it.
 
-use anchorhood::engine::Role;
+use std::path::Path;
+
+use anchorhood::engine::{Graph, Role};
 use anchorhood::files::Checked;
 use anchorhood::search::{KNOWN_MODELS, Model};
-use anchorhood::train::Checkpoint;
+use anchorhood::train::{Checkpoint, NetworkConfig};
 use serde_json::{Map, Value, json};
 
 use super::ShowArgs;
@@ -26,7 +28,28 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
 
 /// In the order in which they are read.
 fn facts(model: &Model) -> Vec<(&'static str, Value)> {
-    let (network, input, graph) = (model.network(), model.input(), model.graph());
+    match (model.network(), model.graph()) {
+        (Ok(network), Ok(graph)) => of_network(model, network, graph),
+        _ => of_onnx(model),
+    }
+}
+
+/// What is known of a model that another program's library runs.
+fn of_onnx(model: &Model) -> Vec<(&'static str, Value)> {
+    let input = model.input();
+    vec![
+        ("file", json!(model.path())),
+        ("source", json!("another program's ONNX file")),
+        ("found", json!(model.found_out())),
+        ("size", json!(input.size)),
+        ("mean", json!(input.mean.map(short))),
+        ("std", json!(input.std.map(short))),
+        ("fingerprint", json!(model.fingerprint())),
+    ]
+}
+
+fn of_network(model: &Model, network: &NetworkConfig, graph: &Graph) -> Vec<(&'static str, Value)> {
+    let input = model.input();
     let last = graph.node(graph.output_node());
     let judged = graph.node(last.inputs.first().copied().unwrap_or(graph.output_node()));
     let trained = graph.parameters().iter().filter(|p| p.role == Role::Weight);
@@ -93,6 +116,7 @@ fn source(model: &Model) -> String {
         .find(|k| name.is_some_and(|n| n == k.file));
     match known {
         Some(known) => format!("{} ({})", known.about, known.licence),
+        None if model.path() == Path::new(Model::BASE) => "the model inside this program".into(),
         None if Checkpoint::load(model.path()).is_ok() => "a checkpoint of this program".into(),
         None => "another program's weights".into(),
     }

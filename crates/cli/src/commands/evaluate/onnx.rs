@@ -1,0 +1,134 @@
+//! `anchorhood evaluate` on an ONNX model: its vectors vote, with raw pixels beside them.
+
+use anchorhood::data::{Dataset, Pictures};
+use anchorhood::engine::Device;
+use anchorhood::evaluate::Rows;
+use anchorhood::search::Model;
+use anchorhood::train::{
+    Accuracy, Examiner, FeatureSource, Labelled, MachineConfig, Preset, RunConfig, TrainError,
+};
+use serde_json::json;
+
+use crate::args::EvaluateArgs;
+use crate::args::device;
+use crate::args::model::load_model;
+use crate::args::run_data;
+use crate::terminal::draw;
+use crate::terminal::failure::Failure;
+use crate::terminal::output;
+
+/// Runs the command.
+pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
+    refuse_what_needs_layers(args)?;
+    let Some(set) = &args.data else {
+        return Err(Failure::usage(format!(
+            "{}: say which pictures to judge on with --data, for example --data cifar10",
+            args.run
+        )));
+    };
+    let model = load_model(&args.runs, &args.run)?;
+    let config = config(args, set, model.input().size)?;
+    let data = run_data::open(&config, Some(set))?;
+    let device = device::open(&config.machine)?;
+    let judged = judge(&device, &model, &config, &data)?;
+    if args.json {
+        let object = json!({
+            "subject": model.path().display().to_string(),
+            "fingerprint": model.fingerprint(),
+            "data": data.name,
+            "raw_pixels": judged.raw_pixels,
+            "model": judged.model,
+            "values": judged.values,
+            "training_pictures": data.train.pictures.len(),
+            "seed": config.seed,
+            "device": device.describe(),
+            "version": anchorhood::train::VERSION,
+        });
+        return output::line(&object.to_string());
+    }
+    let place = model.path().display();
+    output::line(&format!(
+        "{place}: vectors of {}; judged on {}",
+        judged.values, data.name
+    ))?;
+    output::line(&format!(
+        "raw pixels  {}",
+        draw::accuracy(&judged.raw_pixels)
+    ))?;
+    output::line(&format!("this model  {}", draw::accuracy(&judged.model)))
+}
+
+fn refuse_what_needs_layers(args: &EvaluateArgs) -> Result<(), Failure> {
+    let (layers, encoder) = (&args.layers, &args.encoder);
+    let given = [
+        ("--linear", layers.linear),
+        ("--layer", !layers.layer.is_empty()),
+        ("--network", encoder.network.is_some()),
+        ("--width", encoder.width.is_some()),
+        ("--size", encoder.size.is_some()),
+        ("--normalise", encoder.normalise.is_some()),
+        ("--features", args.features == Some(FeatureSource::Memory)),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::usage(format!(
+            "{flag}: an ONNX model has its own network and pixels, and gives vectors alone; leave {flag} out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn config(args: &EvaluateArgs, set: &str, size: usize) -> Result<RunConfig, Failure> {
+    let mut config = Preset::Paper.config(set);
+    let quick = Preset::Quick.config(set);
+    // What `train` would have drawn of shapes.
+    config.data.shapes_train = quick.data.shapes_train;
+    config.data.shapes_test = quick.data.shapes_test;
+    config.data.size = Some(size);
+    config.data.limit = args.encoder.limit;
+    config.data.test_limit = args.encoder.test_limit;
+    config.seed = args.encoder.seed.unwrap_or(config.seed);
+    config.machine = MachineConfig {
+        threads: args.threads,
+        device: args.device.unwrap_or(config.machine.device),
+        ..config.machine
+    };
+    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
+    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
+    config.check()?;
+    Ok(config)
+}
+
+/// How the votes went: of raw pixels, and of the model's vectors.
+struct Judged {
+    raw_pixels: Accuracy,
+    model: Accuracy,
+    /// Length of a vector.
+    values: usize,
+}
+
+fn judge(
+    device: &Device,
+    model: &Model,
+    config: &RunConfig,
+    data: &Dataset,
+) -> Result<Judged, Failure> {
+    let none = || TrainError::NoLabels {
+        data: data.name.clone(),
+    };
+    let mut examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
+    let test = data.test.as_ref().ok_or_else(none)?;
+    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
+        let vectors = model.embed(device, pictures)?;
+        Ok(Rows {
+            dim: vectors.dim(),
+            channels: vectors.dim(),
+            values: vectors.values().to_vec(),
+        })
+    };
+    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
+    Ok(Judged {
+        raw_pixels: examiner.raw_pixels()?.ok_or_else(none)?,
+        values: train.dim,
+        model: examiner.vectors(train, test)?,
+    })
+}

@@ -1,0 +1,47 @@
+//! ONNX files, as far as they are read by ourselves, and what lies beside them.
+
+use std::path::Path;
+
+use anchorhood_onnx::{Header, PictureInput, Preprocessing, VectorOutput, read_json};
+
+use super::fixture;
+use crate::{Target, repair};
+
+pub const TARGET: Target = Target {
+    name: "onnx",
+    read,
+    repair: repair::nothing,
+    seeds,
+};
+
+/// What is said about a picture makes sense, whoever says it.
+fn read(bytes: &[u8]) {
+    if let Some(told) = std::str::from_utf8(bytes).ok().and_then(read_json) {
+        assert!(told.size.is_none_or(|size| (1..=4096).contains(&size)));
+        let sensible = |(mean, std): ([f32; 3], [f32; 3])| {
+            mean.iter().all(|m| m.is_finite()) && std.iter().all(|s| s.is_finite() && *s > 0.0)
+        };
+        assert!(told.mean_and_std.is_none_or(sensible));
+    }
+    let Ok(header) = Header::read(bytes) else {
+        return;
+    };
+    let (input, output) = (PictureInput::of(&header), VectorOutput::choose(&header));
+    if let (Ok(input), Ok(output)) = (input, output) {
+        let path = Path::new("no/such/folder/a.onnx");
+        let found = Preprocessing::of(path, &header, &input, &output);
+        assert!((1..=4096).contains(&found.size));
+        assert!(found.std.iter().all(|s| s.is_finite() && *s > 0.0));
+        assert!(input.batch.is_none_or(|n| n > 0));
+    }
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    vec![
+        fixture!("onnx/tests/fixtures/encoder.onnx"),
+        fixture!("onnx/tests/fixtures/condition.onnx"),
+        fixture!("onnx/tests/fixtures/external.onnx"),
+        br#"{"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5],"size":{"shortest_edge":256},"crop_size":224,"rescale_factor":0.0039}"#.to_vec(),
+        br#"{"pretrained_cfg":{"input_size":[3,224,224],"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5]}}"#.to_vec(),
+    ]
+}
