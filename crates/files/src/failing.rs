@@ -218,6 +218,11 @@ impl FileSystem for Failing {
         self.disk.rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step(Operation::Make)?;
+        self.disk.link(from, to)
+    }
+
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.step(Operation::Sync)?;
         self.disk.sync_folder(folder)

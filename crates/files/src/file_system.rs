@@ -45,6 +45,9 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
     /// Gives a file or a folder another name in one step; a file that had that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name; [`io::ErrorKind::AlreadyExists`] where there is something of that name. Some disks know no
+    /// such thing: [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::PermissionDenied`].
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes renames and removals within a folder survive a power cut, where the system can.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Removes a file.

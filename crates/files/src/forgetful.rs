@@ -43,6 +43,8 @@ struct Contents {
     /// The first is the root.
     nodes: Vec<Node>,
     held: BTreeSet<usize>,
+    /// Whether a file may have two names.
+    links: bool,
 }
 
 impl Default for Contents {
@@ -50,6 +52,7 @@ impl Default for Contents {
         Contents {
             nodes: vec![Node::folder()],
             held: BTreeSet::new(),
+            links: true,
         }
     }
 }
@@ -81,6 +84,13 @@ impl Forgetful {
     /// An empty disk.
     pub fn new() -> Forgetful {
         Forgetful::default()
+    }
+
+    /// An empty disk on which no file has two names, as those of cameras are formatted.
+    pub fn without_links() -> Forgetful {
+        let disk = Forgetful::default();
+        disk.contents().links = false;
+        disk
     }
 
     /// The disk as programs are given it.
@@ -342,6 +352,21 @@ impl FileSystem for Forgetful {
         contents.beside(to)?;
         contents.take(from)?;
         let (names, name) = contents.beside(to)?;
+        names.insert(name, node);
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut contents = self.contents();
+        if !contents.links {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let node = contents.find(from)?;
+        contents.bytes(node)?;
+        let (names, name) = contents.beside(to)?;
+        if names.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         names.insert(name, node);
         Ok(())
     }
