@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use anchorhood_files::read_at_most;
+
 use super::named::name_of;
 
 /// A file of an archive.
@@ -133,6 +135,23 @@ pub fn about(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     Some((member.length, time))
 }
 
+/// The bytes of a picture's file, at most `most`, where it lies by itself or in an archive.
+pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
+    match path.metadata() {
+        Err(e) if e.kind() == ErrorKind::NotADirectory => {
+            let (archive, member) = find(path).ok_or(e)?;
+            read(&archive, &member, most)
+        }
+        _ => read_at_most(path, most),
+    }
+}
+
+/// Whether a picture lies in an archive: its path goes on after a file.
+pub fn is_member(path: &Path) -> bool {
+    let about = path.metadata();
+    about.is_err_and(|e| e.kind() == ErrorKind::NotADirectory) && find(path).is_some()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -177,6 +196,10 @@ pub(crate) mod tests {
         let (whole, start, length) = archived_picture(&path.join("b/2.jpg")).unwrap();
         let bytes = std::fs::read(whole).unwrap();
         assert_eq!(&bytes[start as usize..][..length as usize], b"two");
+        assert_eq!(super::bytes(&path.join("b/2.jpg"), 3).unwrap(), b"two");
+        assert!(super::bytes(&path.join("b/2.jpg"), 2).is_err());
+        assert!(is_member(&path.join("1.jpg")) && !is_member(&path));
+        assert_eq!(super::bytes(&path, 1 << 20).unwrap().len() % 512, 0);
         let (archive, member) = find(&path.join("1.jpg")).unwrap();
         assert!(read(&archive, &member, 3).is_err(), "more than may be");
     }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anchorhood_files::take_at_most;
+use anchorhood_files::{Checksum, checksum, take_at_most};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
@@ -125,6 +125,41 @@ impl Picture {
     #[cfg(test)]
     pub(crate) fn pixels(&self) -> (&[u8], [u32; 2]) {
         (self.rgb.as_raw(), [self.rgb.height(), self.rgb.width()])
+    }
+
+    /// A checksum of its pixels, the right way up, and their rows and columns. Two pictures that were read whole have the same one
+    /// where every pixel of them is the same.
+    pub fn checksum(&self) -> Checksum {
+        let [height, width] = self.height_and_width();
+        let upright = match self.orientation {
+            Orientation::NoTransforms => None,
+            _ => {
+                let mut turned = DynamicImage::ImageRgb8(self.rgb.clone());
+                turned.apply_orientation(self.orientation);
+                Some(turned)
+            }
+        };
+        let pixels = upright
+            .as_ref()
+            .map_or(self.rgb.as_raw().as_slice(), |t| t.as_bytes());
+        checksum(pixels) ^ (u128::from(height) << 32 | u128::from(width))
+    }
+
+    /// Whether all of its pixels were read, and not means of several ([`Picture::read_for`]).
+    pub fn is_whole(&self) -> bool {
+        self.shrunk_by == 1
+    }
+
+    /// The picture, the right way up, shrunk or grown so that its longer side has `side` pixels: rows, columns, RGB bytes. A shape
+    /// that whole pixels cannot have costs a part of a pixel at the edges; sides are at least an eighth of `side`.
+    pub fn within(&self, side: usize) -> Result<([usize; 2], Vec<u8>), String> {
+        let [height, width] = self.height_and_width().map(f64::from);
+        let scale = side as f64 / height.max(width);
+        let pixels = |length: f64| ((length * scale).round() as usize).max(side / 8).max(1);
+        let to = [pixels(height), pixels(width)];
+        let mut out = vec![0; to[0] * to[1] * 3];
+        self.shrunk(to, &mut out)?;
+        Ok((to, out))
     }
 
     /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a

@@ -19,7 +19,7 @@ mod webdataset;
 
 use std::path::{Path, PathBuf};
 
-pub use archive::{about as about_picture, archived_picture};
+pub use archive::{about as about_picture, archived_picture, bytes as picture_bytes, is_member};
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
 pub use kinds::PassedOver;

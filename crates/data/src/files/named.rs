@@ -17,7 +17,7 @@ pub fn picture_named(root: &Path, name: &str) -> PathBuf {
 
 const ESCAPE: &str = "\\x";
 
-/// How a file or folder is called.
+/// How a file, a folder or a path is called: [`picture_named`] leads back to it.
 pub fn name_of(file: &OsStr) -> String {
     match file.to_str() {
         Some(name) if !name.contains(ESCAPE) && !name.contains(unseen) => name.into(),
