@@ -56,6 +56,8 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Index(args) => index::run(&args),
         Command::Neighbours(args) => neighbours::run(&args),
         Command::Duplicates(args) => duplicates::run(&args),
+        Command::Select(args) => select::run(&args),
+        Command::Outliers(args) => outliers::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Export(args) => export::run(&args),

@@ -167,7 +167,14 @@ fn copies_are_found() {
     picture(8).save(folder.join("copy of 8.png")).unwrap();
     let index = ["index", "a", "pictures", "-o", "p.index"];
     sandbox.run(&index).succeeded();
-    let args = ["duplicates", "p.index", "--above", "0.99999", "--json"];
+    let args = [
+        "duplicates",
+        "p.index",
+        "--loose",
+        "--above",
+        "0.99999",
+        "--json",
+    ];
     let ran = sandbox
         .run(&[&args[..], &["--sheet", "pairs.png"]].concat())
         .succeeded();
@@ -183,7 +190,8 @@ fn copies_are_found() {
     );
     assert!(has("8.png", "copy of 8.png"));
     assert!(sandbox.path("pairs.png").exists());
-    let ran = sandbox.run(&["duplicates", "p.index", "--above", "0.99999", "--groups"]);
+    let loose = ["duplicates", "p.index", "--loose", "--above", "0.99999"];
+    let ran = sandbox.run(&[&loose[..], &["--groups"]].concat());
     let ran = ran.succeeded();
     let whole = |line: &str| {
         ["copy of 4.bmp", "again 4.png"]

@@ -56,7 +56,8 @@ pub use crops::CropsFrom;
 pub use encode::{encode_jpeg, encode_png};
 pub use error::DataError;
 pub use files::{
-    FolderReport, PassedOver, Picture, PictureFile, PictureFiles, about_picture, archived_picture, find_pictures, is_member, name_of, picture_bytes, picture_named, unseen,
+    FolderReport, PassedOver, Picture, PictureFile, PictureFiles, about_picture, archived_picture,
+    find_pictures, is_member, name_of, picture_bytes, picture_named, unseen,
 };
 pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, Feed, Loader};

@@ -4,10 +4,9 @@
 //! machine's chart another. This one brings its letters along, and leaves the rest to plotters' rasteriser.
 
 use std::convert::Infallible;
-use std::sync::LazyLock;
 
-use ab_glyph::{Font, FontRef, GlyphId, PxScale, PxScaleFont, ScaleFont, point};
 use anchorhood_data::encode_png;
+use anchorhood_lettering::{ink, width};
 use image::{RgbImage, imageops};
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{
@@ -23,10 +22,6 @@ const SMOOTH: u32 = 2;
 const SCALE: i32 = (SHARP * SMOOTH) as i32;
 /// plotters' sizes are of a line of text, a font's of an em; the SVG backend divides by the same.
 const LINE: f64 = 1.24;
-
-static FONT: LazyLock<FontRef> = LazyLock::new(|| {
-    FontRef::try_from_slice(include_bytes!("font/DejaVuSans-subset.ttf")).expect("a font, tested")
-});
 
 type Done = Result<(), DrawingErrorKind<Infallible>>;
 
@@ -209,39 +204,27 @@ impl DrawingBackend for Sheet<'_> {
     }
 
     fn draw_text<T: BackendTextStyle>(&mut self, text: &str, style: &T, at: BackendCoord) -> Done {
-        let font = font(style.size() * f64::from(SCALE));
-        let (glyphs, width) = lay_out(&font, text);
+        let em = (style.size() * f64::from(SCALE) / LINE) as f32;
+        let width = width(text, em);
         let left = match style.anchor().h_pos {
             HPos::Left => 0.0,
             HPos::Center => -width / 2.0,
             HPos::Right => -width,
         };
         // As the SVG backend places a line, in shares of an em.
-        let em = (style.size() * f64::from(SCALE) / LINE) as f32;
         let baseline = match style.anchor().v_pos {
             VPos::Top => 0.76 * em,
             VPos::Center => 0.27 * em,
             VPos::Bottom => -0.27 * em,
         };
         let (origin, turn, color) = (large(at), style.transform(), style.color());
-        for (glyph, x) in glyphs {
-            let glyph = glyph.with_scale_and_position(font.scale(), point(left + x, baseline));
-            let Some(outline) = font.outline_glyph(glyph) else {
-                continue; // a space
+        ink(text, em, [left, baseline], &mut |x, y, share| {
+            let (x, y) = turn.transform(x, y);
+            let ink = color.mix(f64::from(share));
+            let Ok(()) = self.pixels.draw_pixel((origin.0 + x, origin.1 + y), ink) else {
+                return;
             };
-            let bounds = outline.px_bounds();
-            outline.draw(|x, y, share| {
-                let place = (
-                    x as i32 + bounds.min.x as i32,
-                    y as i32 + bounds.min.y as i32,
-                );
-                let (x, y) = turn.transform(place.0, place.1);
-                let ink = color.mix(f64::from(share).clamp(0.0, 1.0));
-                let Ok(()) = self.pixels.draw_pixel((origin.0 + x, origin.1 + y), ink) else {
-                    return;
-                };
-            });
-        }
+        });
         Ok(())
     }
 
@@ -250,26 +233,9 @@ impl DrawingBackend for Sheet<'_> {
         text: &str,
         style: &T,
     ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        let (_, width) = lay_out(&font(style.size()), text);
+        let width = width(text, (style.size() / LINE) as f32);
         Ok((width.ceil() as u32, style.size().ceil() as u32))
     }
-}
-
-fn font(size: f64) -> PxScaleFont<&'static FontRef<'static>> {
-    let em = (size / LINE) as f32;
-    let units = FONT.units_per_em().unwrap_or(FONT.height_unscaled());
-    FONT.as_scaled(PxScale::from(em * FONT.height_unscaled() / units))
-}
-
-/// Each letter with its place on the line, and the line's length. A letter that the font lacks is a box.
-fn lay_out(font: &PxScaleFont<&FontRef>, text: &str) -> (Vec<(GlyphId, f32)>, f32) {
-    let (mut glyphs, mut x) = (vec![], 0.0);
-    for letter in text.chars() {
-        let glyph = font.glyph_id(letter);
-        glyphs.push((glyph, x));
-        x += font.h_advance(glyph);
-    }
-    (glyphs, x)
 }
 
 #[cfg(test)]
@@ -280,7 +246,7 @@ mod tests {
     fn every_letter_of_a_chart_is_in_the_font() {
         let used = "0123456789.,-%()eE kNN top-1 raw pixels untrained loss learning rate epochs round entropy τ…×";
         for letter in used.chars() {
-            assert_ne!(FONT.glyph_id(letter).0, 0, "{letter:?}");
+            assert!(anchorhood_lettering::has(letter), "{letter:?}");
         }
     }
 

@@ -55,6 +55,25 @@ pub fn classify(
     options: &VoteOptions,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Guess>, SearchError> {
+    let everybody: Vec<usize> = (0..labels.len()).collect();
+    let guess = |_: usize, votes: &[f64], nearest: f32| guess(votes, nearest);
+    votes_on(
+        device, vectors, dim, labels, &everybody, options, progress, &guess,
+    )
+}
+
+/// Asks the nearest labelled pictures about each of `asked`; `make` is given the number of the picture, each class's share of the votes,
+/// and the similarity to the nearest labelled picture.
+pub(crate) fn votes_on<T: Send>(
+    device: &Device,
+    vectors: &[f32],
+    dim: usize,
+    labels: &[Option<u32>],
+    asked: &[usize],
+    options: &VoteOptions,
+    progress: &(dyn Fn(usize) + Sync),
+    make: &(dyn Fn(usize, &[f64], f32) -> T + Sync),
+) -> Result<Vec<T>, SearchError> {
     let labelled: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_some()).collect();
     let classes = labels.iter().flatten().max().map_or(0, |c| *c as usize + 1);
     if labelled.len() < 2 {
@@ -70,42 +89,57 @@ pub fn classify(
             options.k, options.temperature
         )));
     }
-    let keys: Vec<f32> = labelled
-        .iter()
-        .flat_map(|i| vectors[i * dim..][..dim].iter().copied())
-        .collect();
+    let rows = |of: &[usize]| -> Vec<f32> {
+        let rows = of.iter().map(|i| &vectors[i * dim..][..dim]);
+        rows.flatten().copied().collect()
+    };
     let scan = Scan {
         dim,
         entropy_temperature: None,
         k: (options.k + 1).min(labelled.len()), // one more, for those that find themselves
         same: false,
     };
-    let (queries, keys) = (device.upload(vectors)?, device.upload(&keys)?);
+    let queries = match asked.len() == labels.len() {
+        true => device.upload(vectors)?,
+        false => device.upload(&rows(asked))?,
+    };
+    let keys = device.upload(&rows(&labelled))?;
     let found = device.scan(&queries, &keys, &scan, progress)?.neighbours;
-    let guess = |i: usize| {
-        let voters = found.of(i).iter().zip(found.similarities_of(i));
+    let ask = |at: usize| {
+        let i = asked[at];
+        let voters = found.of(at).iter().zip(found.similarities_of(at));
         let voters = voters.map(|(key, similarity)| (labelled[*key as usize], *similarity));
         let voters = voters.filter(|(voter, _)| *voter != i).take(options.k);
         let voters: Vec<(u32, f32)> = voters
             .filter_map(|(voter, similarity)| Some((labels[voter]?, similarity)))
             .collect();
-        vote(&voters, classes, options.temperature)
+        let nearest = voters.first().map_or(0.0, |v| v.1);
+        make(
+            i,
+            &shares(&voters, nearest, classes, options.temperature),
+            nearest,
+        )
     };
-    Ok((0..labels.len()).into_par_iter().map(guess).collect())
+    Ok((0..asked.len()).into_par_iter().map(ask).collect())
 }
 
-fn vote(voters: &[(u32, f32)], classes: usize, temperature: f32) -> Guess {
-    let nearest = voters.first().map_or(0.0, |v| v.1);
+/// Each class's share of the votes.
+fn shares(voters: &[(u32, f32)], nearest: f32, classes: usize, temperature: f32) -> Vec<f64> {
     let mut votes = vec![0.0_f64; classes];
     for (class, similarity) in voters {
         // Relative to the nearest: the shares are the same, and nothing overflows.
         votes[*class as usize] += f64::from((similarity - nearest) / temperature).exp();
     }
     let total: f64 = votes.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let mut order: Vec<usize> = (0..classes).collect();
-    order.sort_by(|a, b| votes[*b].total_cmp(&votes[*a]).then(a.cmp(b)));
-    let share = |class: usize| (votes[class] / total) as f32;
-    let second = order.get(1).filter(|c| votes[**c] > 0.0);
+    votes.iter_mut().for_each(|v| *v /= total);
+    votes
+}
+
+fn guess(shares: &[f64], nearest: f32) -> Guess {
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]).then(a.cmp(b)));
+    let share = |class: usize| shares[class] as f32;
+    let second = order.get(1).filter(|c| shares[**c] > 0.0);
     Guess {
         class: order[0] as u32,
         confidence: share(order[0]),

@@ -132,6 +132,14 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A record of moved pictures that cannot be used.
+    #[error("{}: {reason}", .path.display())]
+    BadUndo {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Something that cannot be asked for.
     #[error("{0}")]
     Impossible(String),
@@ -188,6 +196,7 @@ impl SearchError {
             | SearchError::OtherJob { .. }
             | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }
+            | SearchError::BadUndo { .. }
             | SearchError::Impossible(_)
             | SearchError::Engine(anchorhood_engine::Error::UnknownLayer { .. }) => true,
             _ => false,

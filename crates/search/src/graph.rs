@@ -57,6 +57,16 @@ impl Sets {
         self.0[a.max(b)] = a.min(b) as u32;
     }
 
+    pub fn are_joined(&self, a: usize, b: usize) -> bool {
+        let root = |mut i: usize| {
+            while self.0[i] as usize != i {
+                i = self.0[i] as usize;
+            }
+            i
+        };
+        root(a) == root(b)
+    }
+
     /// Sets of at least `least`, the largest first, of equal ones that with the lowest number.
     pub fn groups(mut self, least: usize) -> Vec<Vec<usize>> {
         let mut groups = vec![vec![]; self.0.len()];

@@ -3,7 +3,7 @@
 //! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
 //! [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of any size through it, and goes on where it was
 //! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
-//! [`nearest`](PictureIndex::nearest) to this one, which are [`duplicates`], which [clusters](anchorhood_discover::kmeans) or
+//! [`nearest`](PictureIndex::nearest) to this one, which are [the same](find_duplicates), which [clusters](anchorhood_discover::kmeans) or
 //! [groups](components) do they form, and, given [`GivenLabels`] for a few, what are the others ([`classify`]) and which should
 //! be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod appearance;
 mod classify;
 mod duplicates;
 mod embedder;
@@ -40,15 +41,25 @@ mod ivf;
 mod journal;
 mod known_models;
 mod labels;
+mod logistic;
+mod luma;
 mod model;
+mod outliers;
 mod prefetch;
 mod pretrained;
+mod select;
+mod set_aside;
 mod sheet;
 mod stream;
 mod vectors;
+mod wrong_labels;
 
+pub use appearance::Appearance;
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
-pub use duplicates::{Pair, duplicates, groups};
+pub use duplicates::{
+    Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates,
+    Look, Pair, Reason, find_duplicates, groups, similar_pairs,
+};
 pub use embedder::Embedder;
 pub use error::SearchError;
 pub use exact::{Hit, nearest};
@@ -60,7 +71,12 @@ pub use ivf::{Lists, Recall};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, models_folder};
 pub use labels::GivenLabels;
+pub use logistic::{LogisticOptions, classify_logistic};
 pub use model::Model;
-pub use sheet::{Sheet, Tile};
+pub use outliers::outlier_scores;
+pub use select::{Chosen, select};
+pub use set_aside::{PutBack, UNDO_FILE, set_aside, undo};
+pub use sheet::{Sheet, Shown, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};
 pub use vectors::Vectors;
+pub use wrong_labels::{WrongLabel, wrong_labels};

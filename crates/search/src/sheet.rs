@@ -1,9 +1,11 @@
-//! A contact sheet: many pictures as one, in rows, each with a bar below it that is as long as it is similar.
+//! A contact sheet: many pictures as one, in rows, each with a bar below it that is as long as it is similar, its number and its name;
+//! groups apart from each other.
 
 use std::path::Path;
 
-use anchorhood_data::{Picture, encode_png};
+use anchorhood_data::{Picture, encode_png, name_of};
 use anchorhood_files::AtomicFile;
+use anchorhood_lettering as lettering;
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
@@ -14,11 +16,20 @@ const MISSING: Rgb<u8> = Rgb([225, 225, 222]);
 const FRAME: Rgb<u8> = Rgb([214, 90, 49]);
 const TRACK: Rgb<u8> = Rgb([230, 230, 226]);
 const BAR: Rgb<u8> = Rgb([62, 126, 168]);
+const INK: Rgb<u8> = Rgb([40, 44, 48]);
 /// Pixels between pictures.
 const GAP: u32 = 10;
 /// Pixels of the bar below a picture, and above it.
 const BAR_HEIGHT: u32 = 4;
 const BAR_GAP: u32 = 3;
+/// Letters of captions, and pixels of a line of them.
+const EM: f32 = 10.0;
+const LINE: u32 = 13;
+/// Letters of a group's heading, and pixels of it with the space above.
+const HEADING_EM: f32 = 13.0;
+const HEADING: u32 = 34;
+/// Smaller pictures have no captions: nobody could read them.
+const LEAST_SIDE: u32 = 64;
 /// More pictures than this make a sheet nobody looks at, and a file nobody can open.
 const MOST_TILES: usize = 2000;
 
@@ -31,6 +42,23 @@ pub struct Tile {
     pub bar: Option<f32>,
     /// Whether it is framed: the picture that was asked about.
     pub framed: bool,
+    /// What is written after its number, where it is not the bar's length.
+    pub note: String,
+    /// Written below that; of one that is too long, the end.
+    pub name: String,
+}
+
+/// A picture of an index, as it is to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Which.
+    pub picture: usize,
+    /// See [`Tile::bar`].
+    pub bar: Option<f32>,
+    /// See [`Tile::framed`].
+    pub framed: bool,
+    /// See [`Tile::note`].
+    pub note: String,
 }
 
 /// Pictures in rows.
@@ -39,6 +67,8 @@ pub struct Sheet {
     side: usize,
     columns: Option<usize>,
     tiles: Vec<Tile>,
+    /// Headings, and the tile that each comes before.
+    groups: Vec<(usize, String)>,
 }
 
 impl Sheet {
@@ -48,6 +78,7 @@ impl Sheet {
             side,
             columns: None,
             tiles: vec![],
+            groups: vec![],
         }
     }
 
@@ -57,9 +88,21 @@ impl Sheet {
         self
     }
 
+    /// Pictures that are added after this stand apart from those before, below a heading.
+    pub fn begin_group(&mut self, heading: impl Into<String>) {
+        if self.tiles.len() < MOST_TILES {
+            self.groups.push((self.tiles.len(), heading.into()));
+        }
+    }
+
+    /// Whether nothing more is shown.
+    pub fn is_full(&self) -> bool {
+        self.tiles.len() >= MOST_TILES
+    }
+
     /// Adds a picture.
     pub fn push(&mut self, tile: Tile) {
-        if self.tiles.len() < MOST_TILES {
+        if !self.is_full() {
             self.tiles.push(tile);
         }
     }
@@ -72,6 +115,8 @@ impl Sheet {
             pixels,
             bar,
             framed,
+            name: name_of(path.file_name().unwrap_or_default()),
+            ..Tile::default()
         });
     }
 
@@ -82,59 +127,123 @@ impl Sheet {
         index: &PictureIndex,
         pictures: &[(usize, Option<f32>)],
     ) -> Vec<String> {
+        let shown = |(picture, bar): &(usize, Option<f32>)| Shown {
+            picture: *picture,
+            bar: *bar,
+            ..Shown::default()
+        };
+        let shown: Vec<Shown> = pictures.iter().map(shown).collect();
+        self.push_shown(index, &shown)
+    }
+
+    /// The same, each with its note and frame.
+    pub fn push_shown(&mut self, index: &PictureIndex, pictures: &[Shown]) -> Vec<String> {
         let side = self.side;
         let room = MOST_TILES.saturating_sub(self.tiles.len());
         let pictures = &pictures[..pictures.len().min(room)];
-        let tile = |(i, bar): &(usize, Option<f32>)| {
-            let file = Picture::read_for(index.picture(*i), side, |p| Ok(square(p, side)));
+        let tile = |shown: &Shown| {
+            let i = shown.picture;
+            let file = Picture::read_for(index.picture(i), side, |p| Ok(square(p, side)));
             let kept = || {
                 let thumbnails = index.parts().thumbnails.as_ref()?;
-                let picture = Picture::from_bytes(thumbnails.get(*i).ok()?).ok()?;
+                let picture = Picture::from_bytes(thumbnails.get(i).ok()?).ok()?;
                 square(&picture, side)
             };
             Tile {
                 pixels: file.ok().flatten().or_else(kept).unwrap_or_default(),
-                bar: *bar,
-                framed: false,
+                bar: shown.bar,
+                framed: shown.framed,
+                note: shown.note.clone(),
+                name: index.name(i).into(),
             }
         };
         let tiles: Vec<Tile> = pictures.par_iter().map(tile).collect();
-        let gone = pictures.iter().zip(&tiles);
-        let gone = gone.filter(|(_, tile)| tile.pixels.is_empty());
-        let gone = gone.map(|((i, _), _)| index.name(*i).to_string()).collect();
+        let gone = tiles.iter().filter(|tile| tile.pixels.is_empty());
+        let gone = gone.map(|tile| tile.name.clone()).collect();
         self.tiles.extend(tiles);
         gone
     }
 
     /// Draws it.
     pub fn draw(&self) -> RgbImage {
-        let count = self.tiles.len().max(1) as f64;
-        let columns = (count * 1.5).sqrt().ceil().min(count) as u32;
-        let columns = self.columns.map_or(columns, |c| c as u32);
-        let rows = (self.tiles.len() as u32).div_ceil(columns).max(1);
         let side = self.side as u32;
-        let (wide, high) = (side + GAP, side + GAP + BAR_GAP + BAR_HEIGHT);
-        let mut sheet = RgbImage::from_pixel(columns * wide + GAP, rows * high + GAP, PAPER);
-        for (number, tile) in self.tiles.iter().enumerate() {
-            let (column, row) = (number as u32 % columns, number as u32 / columns);
-            let (x, y) = (GAP + column * wide, GAP + row * high);
-            if tile.framed {
-                fill(&mut sheet, [x - 4, y - 4], [side + 8, side + 8], FRAME);
-            }
-            match RgbImage::from_raw(side, side, tile.pixels.clone()) {
-                Some(picture) => {
-                    image::imageops::replace(&mut sheet, &picture, x.into(), y.into());
-                }
-                None => fill(&mut sheet, [x, y], [side, side], MISSING),
-            }
-            if let Some(share) = tile.bar {
-                let y = y + side + BAR_GAP;
-                let long = (share.clamp(0.0, 1.0) * side as f32).round() as u32;
-                fill(&mut sheet, [x, y], [side, BAR_HEIGHT], TRACK);
-                fill(&mut sheet, [x, y], [long, BAR_HEIGHT], BAR);
+        let columns = self.columns();
+        let (places, end) = self.places(columns);
+        let mut sheet = RgbImage::from_pixel(columns * (side + GAP) + GAP, end, PAPER);
+        for (start, heading) in &self.groups {
+            if let Some([x, y]) = places.get(*start) {
+                let room = (sheet.width() - 2 * GAP) as f32;
+                let heading = lettering::shortened(heading, HEADING_EM, room);
+                lettering::draw(&mut sheet, &heading, HEADING_EM, [*x, y - GAP], INK);
             }
         }
+        for ((number, tile), place) in (1..).zip(&self.tiles).zip(places) {
+            self.draw_tile(&mut sheet, tile, number, place);
+        }
         sheet
+    }
+
+    fn columns(&self) -> u32 {
+        let count = self.tiles.len().max(1) as f64;
+        let columns = (count * 1.5).sqrt().ceil().min(count) as u32;
+        self.columns.map_or(columns, |c| c as u32)
+    }
+
+    /// Rows of captions.
+    fn lines(&self) -> u32 {
+        match self.side as u32 >= LEAST_SIDE {
+            true => 2,
+            false => 0,
+        }
+    }
+
+    /// The upper left corner of each tile, and where the sheet ends.
+    fn places(&self, columns: u32) -> (Vec<[u32; 2]>, u32) {
+        let side = self.side as u32;
+        let high = side + GAP + BAR_GAP + BAR_HEIGHT + self.lines() * LINE;
+        let (mut y, mut column) = (GAP, 0);
+        let mut places = vec![];
+        let mut groups = self.groups.iter().map(|(start, _)| *start).peekable();
+        for number in 0..self.tiles.len() {
+            let begins = groups.next_if_eq(&number).is_some();
+            while groups.next_if_eq(&number).is_some() {} // empty ones
+            if column == columns || (begins && column > 0) {
+                (column, y) = (0, y + high);
+            }
+            y += if begins { HEADING } else { 0 };
+            places.push([GAP + column * (side + GAP), y]);
+            column += 1;
+        }
+        (places, y + high)
+    }
+
+    fn draw_tile(&self, sheet: &mut RgbImage, tile: &Tile, number: usize, [x, y]: [u32; 2]) {
+        let side = self.side as u32;
+        if tile.framed {
+            fill(sheet, [x - 4, y - 4], [side + 8, side + 8], FRAME);
+        }
+        match RgbImage::from_raw(side, side, tile.pixels.clone()) {
+            Some(picture) => image::imageops::replace(sheet, &picture, x.into(), y.into()),
+            None => fill(sheet, [x, y], [side, side], MISSING),
+        }
+        let below = y + side + BAR_GAP;
+        if let Some(share) = tile.bar {
+            let long = (share.clamp(0.0, 1.0) * side as f32).round() as u32;
+            fill(sheet, [x, below], [side, BAR_HEIGHT], TRACK);
+            fill(sheet, [x, below], [long, BAR_HEIGHT], BAR);
+        }
+        if self.lines() > 0 {
+            let note = match (&tile.note, tile.bar) {
+                (note, Some(bar)) if note.is_empty() => format!("{bar:.3}"),
+                (note, _) => note.clone(),
+            };
+            let texts = [format!("{number}  {note}"), tile.name.clone()];
+            for (line, text) in (1..).zip(texts) {
+                let text = lettering::shortened(&text, EM, side as f32);
+                let baseline = below + BAR_HEIGHT + line * LINE - 2;
+                lettering::draw(sheet, &text, EM, [x, baseline], INK);
+            }
+        }
     }
 
     /// Draws it into a PNG file, whole or not at all.
@@ -165,19 +274,21 @@ fn fill(sheet: &mut RgbImage, [x, y]: [u32; 2], [width, height]: [u32; 2], colou
 mod tests {
     use super::*;
 
+    fn red(side: usize) -> Tile {
+        Tile {
+            pixels: [200, 0, 0].repeat(side * side),
+            framed: true,
+            ..Tile::default()
+        }
+    }
+
     #[test]
     fn tiles_frames_bars_and_empty_places() {
         let mut sheet = Sheet::new(8);
-        let red = [200, 0, 0].repeat(64);
+        sheet.push(red(8));
         sheet.push(Tile {
-            pixels: red,
-            bar: None,
-            framed: true,
-        });
-        sheet.push(Tile {
-            pixels: vec![],
             bar: Some(0.5),
-            framed: false,
+            ..Tile::default()
         });
         let picture = sheet.draw();
         assert_eq!(picture.dimensions(), (2 * 18 + 10, 25 + 10));
@@ -187,6 +298,30 @@ mod tests {
         assert_eq!(*picture.get_pixel(31, 22), BAR);
         assert_eq!(*picture.get_pixel(32, 22), TRACK);
         Sheet::new(8).draw();
+    }
+
+    #[test]
+    fn groups_stand_apart_and_begin_rows() {
+        let mut sheet = Sheet::new(64).with_columns(3);
+        sheet.begin_group("1: two");
+        sheet.push(red(64));
+        sheet.push(red(64));
+        sheet.begin_group("nothing in it");
+        sheet.begin_group("2: four");
+        (0..4).for_each(|_| sheet.push(red(64)));
+        let row = 64 + GAP + BAR_GAP + BAR_HEIGHT + 2 * LINE;
+        let (places, end) = sheet.places(3);
+        let (first, second) = (GAP + HEADING, GAP + 2 * HEADING + row);
+        let tops: Vec<u32> = places.iter().map(|p| p[1]).collect();
+        assert_eq!(tops, [first, first, second, second, second, second + row]);
+        assert_eq!(places[5], [GAP, second + row]);
+        assert_eq!(end, second + 2 * row);
+        let picture = sheet.draw();
+        let dark = |from: u32, to: u32| {
+            (from..to).any(|y| (0..150).any(|x| picture.get_pixel(x, y).0 < [90, 90, 90]))
+        };
+        assert!(dark(GAP, first - 4), "the heading");
+        assert!(dark(first + 64 + 8, first + row - GAP), "a caption");
     }
 
     #[test]

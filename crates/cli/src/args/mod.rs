@@ -60,8 +60,12 @@ pub enum Command {
     Index(Box<crate::commands::index::IndexArgs>),
     /// Which pictures are like this one?
     Neighbours(Box<crate::commands::neighbours::NeighboursArgs>),
-    /// Which pictures are nearly the same?
+    /// Which pictures are the same, and which to keep?
     Duplicates(Box<crate::commands::duplicates::DuplicatesArgs>),
+    /// Which few pictures show what all there is?
+    Select(crate::commands::select::SelectArgs),
+    /// Which pictures are unlike all others, or blurry, dark, bright, flat?
+    Outliers(Box<crate::commands::outliers::OutliersArgs>),
     /// Which groups do the pictures form?
     Cluster(Box<crate::commands::cluster::ClusterArgs>),
     /// Carry a few labels to a whole folder.

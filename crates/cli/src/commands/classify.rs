@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
 use anchorhood::search::{
-    GivenLabels, Guess, PictureIndex, Sheet, VoteOptions, classify, label_next, leave_one_out,
+    GivenLabels, Guess, LogisticOptions, PictureIndex, Sheet, Shown, VoteOptions, WrongLabel,
+    classify, classify_logistic, label_next, leave_one_out, wrong_labels,
 };
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use serde_json::json;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_outputs, io};
@@ -19,17 +22,23 @@ use crate::commands::neighbours::warn_of_gone;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
+/// Likely wrong labels on a sheet.
+const SHOWN: usize = 100;
+
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
   anchorhood classify ~/pictures --labels labels.csv -o classes.csv
   anchorhood classify pictures.index --labels labels.csv -o classes.csv
   anchorhood classify ~/pictures --model mine --labels labels.csv --next 30 --next-to next.csv
+  anchorhood classify pictures.index --labels labels.csv --check --check-sheet wrong.png
+  anchorhood classify ~/pictures --check                 the labels are the sub-folders
 
 labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
 label. The result has, for every picture, the label that the nearest labelled ones vote for, its
 share of the votes, the runner-up, and the similarity to the nearest labelled picture. From an
-index, no picture is read again. Fill in the labels in next.csv, append its lines to labels.csv,
+index, no picture is read again. --check names labels that are likely wrong instead: those that the
+nearest labelled pictures contradict. Fill in the labels in next.csv, append its lines to labels.csv,
 and run again.")]
 pub struct ClassifyArgs {
     /// Folders of pictures, or an index made by `anchorhood index`.
@@ -37,9 +46,25 @@ pub struct ClassifyArgs {
     pub pictures: Vec<PathBuf>,
     #[command(flatten)]
     pub model: ModelFlag,
-    /// The labelled pictures: a CSV file of paths and labels.
-    #[arg(long, value_name = "FILE.csv")]
-    pub labels: PathBuf,
+    /// The labelled pictures: a CSV file of paths and labels. With --check, the sub-folders where it is left out.
+    #[arg(long, value_name = "FILE.csv", required_unless_present = "check")]
+    pub labels: Option<PathBuf>,
+    /// How classes are told: a vote of the nearest labelled pictures, or a logistic regression on all of them.
+    #[arg(long, value_enum, default_value_t = By::Knn)]
+    pub by: By,
+    /// C of the logistic regression: higher fits the labels closer.
+    #[arg(short, default_value_t = LogisticOptions::default().c, value_name = "C")]
+    pub c: f64,
+    /// Name the labels that are likely wrong, the likeliest first: a line is the share of the votes for another label, that for the
+    /// given one, the path, and both labels.
+    #[arg(long, conflicts_with_all = ["output", "next_to", "next_sheet"])]
+    pub check: bool,
+    /// With --check, a JSON object a line.
+    #[arg(long, requires = "check")]
+    pub json: bool,
+    /// With --check, also draw them as a contact sheet.
+    #[arg(long, requires = "check", value_name = "FILE.png")]
+    pub check_sheet: Option<PathBuf>,
     /// Where the result goes [default: stdout].
     #[arg(long, short, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
@@ -67,13 +92,34 @@ pub struct ClassifyArgs {
     pub machine: MachineArgs,
 }
 
+/// How classes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// The nearest labelled pictures vote.
+    Knn,
+    /// A logistic regression.
+    Logistic,
+}
+
 /// Runs the command.
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
-    let files = [&args.output, &args.next_to, &args.next_sheet];
+    let files = [
+        &args.output,
+        &args.next_to,
+        &args.next_sheet,
+        &args.check_sheet,
+    ];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
-    let labels = GivenLabels::read(&args.labels)?;
-    let index = open(args)?;
-    let vote = vote(args, &labels, index)?;
+    let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
+    let voting = Voting {
+        args,
+        labels: labels.as_ref(),
+    };
+    let device = device::open(&args.machine.machine()?)?;
+    if args.check {
+        return voting.check(&device);
+    }
+    let vote = voting.on(&device)?;
     write_result(args, &vote)?;
     sum_up(args, &vote);
     tell_next(args, &vote)
@@ -105,22 +151,91 @@ fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
     Ok(index)
 }
 
-fn vote(args: &ClassifyArgs, labels: &GivenLabels, index: PictureIndex) -> Result<Vote, Failure> {
-    let named = labels.of(&index.parts().names, &index.folders())?;
-    let (classes, given) = numbered(&named);
-    let options = VoteOptions {
-        k: args.k as usize,
-        temperature: args.tau,
-    };
-    let device = device::open(&args.machine.machine()?)?;
-    let (vectors, dim) = (index.vectors()?, index.parts().dim);
-    let guesses = classify(&device, vectors, dim, &given, &options, &|_| {})?;
-    Ok(Vote {
-        index,
-        classes,
-        given,
-        guesses,
-    })
+/// Pictures of which some have a class.
+struct Labelled {
+    index: PictureIndex,
+    classes: Vec<String>,
+    given: Vec<Option<u32>>,
+}
+
+struct Voting<'a> {
+    args: &'a ClassifyArgs,
+    labels: Option<&'a GivenLabels>,
+}
+
+impl Voting<'_> {
+    /// The pictures, the classes by number, and the class of each picture that has one.
+    fn labelled(&self) -> Result<Labelled, Failure> {
+        let index = open(self.args)?;
+        let parts = index.parts();
+        let named = match self.labels {
+            Some(labels) => labels.of(&parts.names, &index.folders())?,
+            None => parts.classes.clone(),
+        };
+        if named.iter().all(Option::is_none) {
+            return Err(Failure::usage(format!(
+                "{}: its sub-folders are no classes; give the labels with --labels",
+                index.path().display()
+            )));
+        }
+        let (classes, given) = numbered(&named);
+        Ok(Labelled {
+            index,
+            classes,
+            given,
+        })
+    }
+
+    fn options(&self) -> VoteOptions {
+        VoteOptions {
+            k: self.args.k as usize,
+            temperature: self.args.tau,
+        }
+    }
+
+    fn on(&self, device: &Device) -> Result<Vote, Failure> {
+        let Labelled {
+            index,
+            classes,
+            given,
+        } = self.labelled()?;
+        let (vectors, dim) = (index.vectors()?, index.parts().dim);
+        let votes = classify(device, vectors, dim, &given, &self.options(), &|_| {})?;
+        let guesses = match self.args.by {
+            By::Knn => votes,
+            By::Logistic => {
+                let options = LogisticOptions { c: self.args.c };
+                classify_logistic(vectors, dim, &given, &options, &votes)?
+            }
+        };
+        Ok(Vote {
+            index,
+            classes,
+            given,
+            guesses,
+        })
+    }
+
+    fn check(&self, device: &Device) -> Result<(), Failure> {
+        let Labelled {
+            index,
+            classes,
+            given,
+        } = self.labelled()?;
+        let (vectors, dim) = (index.vectors()?, index.parts().dim);
+        let found = wrong_labels(device, vectors, dim, &given, &self.options(), &|_| {})?;
+        tell_wrong(self.args, &index, &classes, &found)?;
+        if !self.args.job.quiet {
+            let confident = found.iter().filter(|w| w.confident).count();
+            eprintln!(
+                "{} of {} labels are contradicted by the pictures most like theirs, {} of them confidently",
+                grouped(found.len()),
+                grouped(given.iter().flatten().count()),
+                grouped(confident)
+            );
+        }
+        Ok(())
+    }
 }
 
 fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
@@ -131,6 +246,44 @@ fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
     let number = |name: &Option<String>| name.as_ref().map(|n| numbers[n]);
     let given = named.iter().map(number).collect();
     (numbers.into_keys().cloned().collect(), given)
+}
+
+fn tell_wrong(
+    args: &ClassifyArgs,
+    index: &PictureIndex,
+    classes: &[String],
+    found: &[WrongLabel],
+) -> Result<(), Failure> {
+    let class = |number: u32| classes[number as usize].as_str();
+    for wrong in found {
+        let (path, given, likely) = (
+            index.name(wrong.picture),
+            class(wrong.given),
+            class(wrong.likely),
+        );
+        let (other, own) = (wrong.likely_share, wrong.given_share);
+        output::line(&match args.json {
+            true => json!({
+                "path": path, "given": given, "likely": likely,
+                "likely_share": other, "given_share": own, "confident": wrong.confident,
+            })
+            .to_string(),
+            false => format!("{other:.2} {own:.2}  {path}  {given} → {likely}"),
+        })?;
+    }
+    if let Some(path) = &args.check_sheet {
+        let shown = |w: &WrongLabel| Shown {
+            picture: w.picture,
+            bar: Some(w.likely_share),
+            note: format!("{} → {}", class(w.given), class(w.likely)),
+            framed: false,
+        };
+        let shown: Vec<Shown> = found.iter().take(SHOWN).map(shown).collect();
+        let mut sheet = Sheet::new(128);
+        warn_of_gone(&sheet.push_shown(index, &shown));
+        sheet.save(path)?;
+    }
+    Ok(())
 }
 
 fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {

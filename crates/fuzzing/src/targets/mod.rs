@@ -23,6 +23,7 @@ mod pictures;
 mod protobuf;
 mod seen;
 mod tensorboard;
+mod undo;
 mod unpack;
 mod weights;
 
@@ -38,6 +39,7 @@ pub const ALL: &[Target] = &[
     index::TARGET,
     journal::TARGET,
     labels::TARGET,
+    undo::TARGET,
     lists::TARGET,
     pack::TARGET,
     cifar::TARGET,

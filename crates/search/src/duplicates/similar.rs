@@ -1,4 +1,4 @@
-//! Pictures that are nearly the same: every pair above a similarity.
+//! What vectors alone say: every pair of pictures above a similarity.
 //!
 //! Each picture's nearest are asked for, and of those that are all above the similarity more, until one is not: no pair is
 //! missed, and the matrix of all pairs never exists.
@@ -11,7 +11,7 @@ use crate::graph::Sets;
 /// Neighbours asked for at first: few pictures have more copies.
 const FIRST: usize = 8;
 
-/// Two pictures that are nearly the same.
+/// Two pictures whose vectors are nearly the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The picture with the lower index.
@@ -24,7 +24,7 @@ pub struct Pair {
 
 /// Every pair of vectors of unit length whose similarity is at least `above`, the most similar first. `progress` is told how
 /// many vectors have been looked at.
-pub fn duplicates(
+pub fn similar_pairs(
     device: &Device,
     vectors: &[f32],
     dim: usize,
@@ -132,7 +132,7 @@ mod tests {
             rows[100 + i] = unit(near.map(|(a, b)| a + 0.03 * b).collect());
         }
         let vectors: Vec<f32> = rows.concat();
-        let found = duplicates(&Device::cpu(1), &vectors, dim, 0.98, &|_| {}).unwrap();
+        let found = similar_pairs(&Device::cpu(1), &vectors, dim, 0.98, &|_| {}).unwrap();
         let mut expected = 0;
         for i in 0..300 {
             for j in i + 1..300 {
@@ -151,10 +151,10 @@ mod tests {
     fn one_picture_has_no_duplicate_and_two_may() {
         let device = Device::cpu(1);
         assert_eq!(
-            duplicates(&device, &[1.0, 0.0], 2, 0.9, &|_| {}).unwrap(),
+            similar_pairs(&device, &[1.0, 0.0], 2, 0.9, &|_| {}).unwrap(),
             []
         );
-        let both = duplicates(&device, &[1.0, 0.0, 1.0, 0.0], 2, 0.9, &|_| {}).unwrap();
+        let both = similar_pairs(&device, &[1.0, 0.0, 1.0, 0.0], 2, 0.9, &|_| {}).unwrap();
         assert_eq!(both.len(), 1);
         assert!(groups(&[]).is_empty());
     }

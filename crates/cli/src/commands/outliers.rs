@@ -1,0 +1,200 @@
+//! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright and flat ones.
+
+use std::path::{Path, PathBuf};
+
+use anchorhood::search::{Appearance, PictureIndex, Sheet, Shown, outlier_scores};
+use clap::{Parser, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::args::device;
+use crate::args::model::{MachineArgs, check_output};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
+use crate::commands::neighbours::warn_of_gone;
+use crate::terminal::bar::Bar;
+use crate::terminal::failure::Failure;
+use crate::terminal::output::{self, grouped};
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood outliers ~/pictures --sheet odd.png
+  anchorhood outliers pictures.index -n 20 --by blurry
+  anchorhood outliers pictures.index --by dark --json
+
+A line is a score and a path, the oddest first. By `unlike` the score is 1 less the mean similarity to
+the k nearest, told by the vectors alone; the others read the pictures, all of them at 256 pixels along
+the longer side: sharpness is the standard deviation of the Laplacian, brightness is from 0 to 1,
+contrast its standard deviation.")]
+pub struct OutliersArgs {
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
+    /// What makes a picture odd.
+    #[arg(long, value_enum, default_value_t = By::Unlike)]
+    pub by: By,
+    /// How many to name.
+    #[arg(short, default_value_t = 30, value_name = "N")]
+    pub n: usize,
+    /// Neighbours that a picture is compared with.
+    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: u32,
+    /// A JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Also draw them as a contact sheet.
+    #[arg(long, value_name = "FILE.png")]
+    pub sheet: Option<PathBuf>,
+    /// Replace the sheet if there is one.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
+    #[arg(long)]
+    pub folder: Vec<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// What makes a picture odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// It is unlike all others.
+    Unlike,
+    /// Its edges are soft.
+    Blurry,
+    /// It is dark.
+    Dark,
+    /// It is bright.
+    Bright,
+    /// It has little contrast.
+    Flat,
+}
+
+/// A picture, how odd it is (more is odder), and what is shown of that.
+struct Odd {
+    picture: usize,
+    oddness: f32,
+    shown: f32,
+    appearance: Option<Appearance>,
+}
+
+/// Runs the command.
+pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
+    if let Some(sheet) = &args.sheet {
+        check_output(sheet, args.overwrite)?;
+    }
+    let words = args.model.words(&args.pictures, 1)?;
+    let job = JobArgs::default();
+    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
+    let mut odd = match args.by {
+        By::Unlike => unlike(args, &index)?,
+        By::Blurry | By::Dark | By::Bright | By::Flat => looking(args.by, &index),
+    };
+    odd.sort_by(|a, b| {
+        b.oddness
+            .total_cmp(&a.oddness)
+            .then(a.picture.cmp(&b.picture))
+    });
+    odd.truncate(args.n);
+    if let Some(path) = &args.sheet {
+        draw(path, &index, &odd)?;
+    }
+    for one in &odd {
+        let name = index.name(one.picture);
+        output::line(&match args.json {
+            true => as_json(args.by, name, one).to_string(),
+            false => format!("{:.4}  {name}", one.shown),
+        })?;
+    }
+    Ok(())
+}
+
+fn unlike(args: &OutliersArgs, index: &PictureIndex) -> Result<Vec<Odd>, Failure> {
+    let device = device::open(&args.machine.machine()?)?;
+    let bar = Bar::new("comparing", false);
+    let tell = |done| bar.at(done, index.len());
+    let scores = outlier_scores(
+        &device,
+        index.vectors()?,
+        index.parts().dim,
+        args.k as usize,
+        &tell,
+    );
+    drop(bar);
+    let odd = |(picture, score): (usize, f32)| Odd {
+        picture,
+        oddness: score,
+        shown: score,
+        appearance: None,
+    };
+    Ok(scores?.into_iter().enumerate().map(odd).collect())
+}
+
+fn looking(by: By, index: &PictureIndex) -> Vec<Odd> {
+    let paths: Vec<PathBuf> = (0..index.len()).map(|i| index.picture(i)).collect();
+    let bar = Bar::new("reading", false);
+    let seen = Appearance::of_files(&paths, &|done| bar.at(done, paths.len()));
+    drop(bar);
+    let (mut odd, mut unread) = (vec![], vec![]);
+    for (picture, seen) in seen.into_iter().enumerate() {
+        match seen {
+            Ok(seen) => {
+                let (oddness, shown) = judged(by, &seen);
+                odd.push(Odd {
+                    picture,
+                    oddness,
+                    shown,
+                    appearance: Some(seen),
+                });
+            }
+            Err(why) => unread.push((picture, why)),
+        }
+    }
+    if let Some((first, why)) = unread.first() {
+        eprintln!(
+            "warning: {} pictures cannot be read; the first is {} ({why})",
+            grouped(unread.len()),
+            index.name(*first)
+        );
+    }
+    odd
+}
+
+/// How odd a picture looks, and the number that says so.
+fn judged(by: By, seen: &Appearance) -> (f32, f32) {
+    match by {
+        By::Blurry => (-seen.sharpness, seen.sharpness),
+        By::Dark => (-seen.brightness, seen.brightness),
+        By::Bright => (seen.brightness, seen.brightness),
+        By::Flat => (-seen.contrast, seen.contrast),
+        By::Unlike => (0.0, 0.0), // told by vectors
+    }
+}
+
+fn as_json(by: By, name: &str, one: &Odd) -> Value {
+    match one.appearance {
+        Some(seen) => json!({
+            "path": name,
+            "sharpness": seen.sharpness,
+            "brightness": seen.brightness,
+            "contrast": seen.contrast,
+            "by": format!("{by:?}").to_lowercase(),
+        }),
+        None => json!({ "path": name, "score": one.shown, "by": "unlike" }),
+    }
+}
+
+fn draw(path: &Path, index: &PictureIndex, odd: &[Odd]) -> Result<(), Failure> {
+    let shown = |one: &Odd| Shown {
+        picture: one.picture,
+        note: format!("{:.3}", one.shown),
+        ..Shown::default()
+    };
+    let shown: Vec<Shown> = odd.iter().map(shown).collect();
+    let mut sheet = Sheet::new(112);
+    warn_of_gone(&sheet.push_shown(index, &shown));
+    Ok(sheet.save(path)?)
+}

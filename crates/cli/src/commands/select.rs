@@ -1,0 +1,167 @@
+//! `anchorhood select`: diverse pictures of an index, to be labelled first.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anchorhood::files::read_text_at_most;
+use anchorhood::search::{Chosen, PictureIndex, Sheet, Shown, select};
+use clap::Parser;
+use serde_json::json;
+
+use crate::args::model::{MachineArgs, check_output, io};
+use crate::args::pictures::ModelFlag;
+use crate::commands::folder_job::JobArgs;
+use crate::commands::living_index::open_or_make;
+use crate::commands::neighbours::warn_of_gone;
+use crate::terminal::bar::Bar;
+use crate::terminal::failure::Failure;
+use crate::terminal::output::{self, grouped};
+
+/// More than a line for each of ten million pictures.
+const MOST_BYTES: u64 = 1 << 30;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood select ~/pictures 100 > to-label.txt
+  anchorhood select pictures.index 50 --already labelled.txt --sheet next.png
+  anchorhood select pictures.index 20 --json
+
+The first is the picture most like all others, each next one that farthest from those chosen (greedy
+k-centre): few pictures that show what all there is. A line is a path. The same index gives the same
+choice. Outliers are chosen early, since nothing else is like them: `anchorhood outliers` shows them.")]
+pub struct SelectArgs {
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
+    /// How many.
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+    /// Pictures that are labelled already, a path a line (of a CSV file the first column): they count as chosen.
+    #[arg(long, value_name = "LIST")]
+    pub already: Option<PathBuf>,
+    /// A JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Also draw them as a contact sheet.
+    #[arg(long, value_name = "FILE.png")]
+    pub sheet: Option<PathBuf>,
+    /// Replace the sheet if there is one.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
+    #[arg(long)]
+    pub folder: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &SelectArgs) -> Result<(), Failure> {
+    if let Some(sheet) = &args.sheet {
+        check_output(sheet, args.overwrite)?;
+    }
+    let words = args.model.words(&args.pictures, 1)?;
+    let job = JobArgs::default();
+    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
+    let already = match &args.already {
+        Some(list) => chosen_already(list, &index)?,
+        None => vec![],
+    };
+    let count = args.count as usize;
+    let bar = Bar::new("choosing", false);
+    let mut tell = |done| bar.at(done, count);
+    let chosen = select(
+        index.vectors()?,
+        index.parts().dim,
+        count,
+        &already,
+        &mut tell,
+    );
+    drop(bar);
+    if let Some(path) = &args.sheet {
+        draw(path, &index, &chosen)?;
+    }
+    for one in &chosen {
+        let name = index.name(one.index);
+        output::line(&match args.json {
+            true => json!({ "path": name, "similarity": one.similarity }).to_string(),
+            false => name.to_string(),
+        })?;
+    }
+    sum_up(&index, &chosen, already.len(), count);
+    Ok(())
+}
+
+/// The pictures that a list names.
+fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failure> {
+    let text = read_text_at_most(list, MOST_BYTES).map_err(io(list))?;
+    let numbers: HashMap<&str, usize> = index
+        .parts()
+        .names
+        .iter()
+        .map(String::as_str)
+        .zip(0..)
+        .collect();
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let (mut found, mut unknown) = (vec![], vec![]);
+    for (line, record) in reader.records().enumerate() {
+        let record = record.map_err(|e| Failure::usage(format!("{}: {e}", list.display())))?;
+        let name = record.get(0).unwrap_or_default();
+        let plain = name.trim().trim_start_matches("./");
+        match numbers.get(name).or_else(|| numbers.get(plain)) {
+            Some(i) => found.push(*i),
+            None if plain.is_empty() || (line == 0 && plain == "path") => {}
+            None => unknown.push(plain.to_string()),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(found);
+    }
+    Err(Failure::usage(format!(
+        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as `anchorhood select` prints them",
+        list.display(),
+        unknown.len(),
+        index.path().display(),
+        unknown[0]
+    )))
+}
+
+fn draw(path: &Path, index: &PictureIndex, chosen: &[Chosen]) -> Result<(), Failure> {
+    let shown = |one: &Chosen| Shown {
+        picture: one.index,
+        bar: one.similarity,
+        ..Shown::default()
+    };
+    let shown: Vec<Shown> = chosen.iter().map(shown).collect();
+    let mut sheet = Sheet::new(112);
+    warn_of_gone(&sheet.push_shown(index, &shown));
+    Ok(sheet.save(path)?)
+}
+
+fn sum_up(index: &PictureIndex, chosen: &[Chosen], already: usize, asked: usize) {
+    if chosen.len() < asked {
+        let all = grouped(index.len());
+        eprintln!(
+            "warning: {asked} pictures were asked for, and the index has {all}; these are all that are left"
+        );
+    }
+    let last = chosen.last().and_then(|one| one.similarity);
+    let reach =
+        last.map(|s| format!("; every other picture is at least {s:.2} similar to one of them"));
+    let before = match already {
+        0 => String::new(),
+        already => format!(" beside {} that were", grouped(already)),
+    };
+    eprintln!(
+        "{} of {} pictures chosen{before}{}",
+        grouped(chosen.len()),
+        grouped(index.len()),
+        reach.unwrap_or_default()
+    );
+}
