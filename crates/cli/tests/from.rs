@@ -155,3 +155,17 @@ fn what_does_not_fit_is_refused() {
     let ran = sandbox.run(&compare);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
+
+/// The model inside the program, whose size and width nobody has to know.
+#[test]
+fn base_is_a_model_to_begin_from() {
+    let sandbox = Sandbox::new();
+    let mut args = args_without(&["--from", "base", "--name", "b", "--quiet"], "--size");
+    let width = args.iter().position(|a| a == "--width").unwrap();
+    args.drain(width..width + 2);
+    let ran = sandbox.run(&args).succeeded();
+    assert!(ran.stdout.contains("\nbefore"), "{ran:?}");
+    let config = RunDir::config_of(&sandbox.path("runs/b")).unwrap();
+    assert_eq!(config.training.from.as_deref(), Some("base"));
+    sandbox.run(&["train", "--resume", "b"]).succeeded();
+}

@@ -166,6 +166,13 @@ fn a_fetched_model_is_listed_shown_and_used_by_name() {
     assert_eq!(json["models"].as_array().unwrap().len(), 6);
     assert!(json["models"][1]["file"].is_null());
 
+    assert!(
+        list.lines()
+            .any(|l| l.starts_with("base ") && l.ends_with("yes"))
+    );
+    let base = with_cache(&sandbox, &["model", "show", "base"]).succeeded();
+    assert!(base.stdout.contains("inside this program"), "{base:?}");
+
     let shown = with_cache(&sandbox, &["model", "show", name, "--json"]).succeeded();
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     for (fact, value) in [

@@ -3,9 +3,9 @@
 //! torchvision's file names carry the first eight digits of their SHA-256 (PyTorch's own loader checks these): a file that has
 //! others is not the published one.
 
-use std::env::var_os;
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::cache_folder;
 use anchorhood_models::Architecture;
 
 /// A published model.
@@ -124,13 +124,9 @@ impl KnownModel {
     }
 }
 
-/// The folder of fetched models: `models` under ANCHORHOOD_CACHE, else under `anchorhood` in XDG_CACHE_HOME, else in ~/.cache; none
-/// where the machine says nothing of the kind.
+/// The folder of fetched models, in the user's [cache](cache_folder); none where there is no home.
 pub fn models_folder() -> Option<PathBuf> {
-    let given = |name| var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let caches = || given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
-    let own = given("ANCHORHOOD_CACHE").or_else(|| Some(caches()?.join("anchorhood")));
-    Some(own?.join("models"))
+    Some(cache_folder()?.join("models"))
 }
 
 /// The fetched file that a name means, if it is in the folder: a published model's, or a file's own name, with or without its

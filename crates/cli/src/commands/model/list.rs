@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::report::aligned;
-use anchorhood::search::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models};
+use anchorhood::search::{KNOWN_MODELS, KnownModel, Model, fetched_model, fetched_models};
 use serde_json::{Value, json};
 
 use super::{ListArgs, folder};
@@ -16,15 +16,18 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     let others = fetched_by_address(&folder);
     if args.json {
         let known: Vec<Value> = KNOWN_MODELS.iter().map(|k| object(k, &folder)).collect();
-        let all = json!({ "folder": folder, "models": known, "others": others });
+        let base = json!({ "name": Model::BASE, "network": base()?, "licence": OWN_LICENCE });
+        let all = json!({ "folder": folder, "base": base, "models": known, "others": others });
         return output::line(&all.to_string());
     }
     let header = ["", "network", "MB", "SHA-256", "licence", "here"];
     let mut rows = vec![header.map(String::from).to_vec()];
+    let inside = [Model::BASE, &base()?, "–", "–", OWN_LICENCE, "yes"];
+    rows.push(inside.map(String::from).to_vec());
     rows.extend(KNOWN_MODELS.iter().map(|known| row(known, &folder)));
     output::line(&aligned(&rows))?;
     output::line(&format!(
-        "\nThe licence is that of torchvision's code. Its weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
+        "\n`base` is inside this program. BSD-3-Clause is the licence of torchvision's code. Its weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
          may matter for what you do with them. They are published at {};\n\
          `anchorhood model fetch NAME` keeps one in {}.",
         KNOWN_MODELS[0].url.trim_end_matches(KNOWN_MODELS[0].file),
@@ -35,6 +38,14 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => output::line(&format!("Fetched by address: {}.", names.join(", "))),
     }
+}
+
+/// The terms of this program, and of the model inside it.
+const OWN_LICENCE: &str = "MIT OR Apache-2.0";
+
+/// Which network the model inside the program is.
+fn base() -> Result<String, Failure> {
+    Ok(Model::base()?.network().architecture.to_string())
 }
 
 /// Files that were fetched and have no published name.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood::engine::{Graph, Role};
-use anchorhood::files::Checked;
+use anchorhood::files::{Checked, OpenContainer};
 use anchorhood::search::{KNOWN_MODELS, Model};
 use anchorhood::train::{Checkpoint, NetworkConfig};
 use serde_json::{Map, Value, json};
@@ -110,14 +110,17 @@ fn of_run(checkpoint: &Checkpoint) -> Vec<(&'static str, Value)> {
 
 /// Whose weights they are.
 fn source(model: &Model) -> String {
+    if model.path() == Path::new(Model::BASE) {
+        return "inside this program, learnt without labels (docs/base.md)".into();
+    }
     let name = model.path().file_name();
     let known = KNOWN_MODELS
         .iter()
         .find(|k| name.is_some_and(|n| n == k.file));
     match known {
         Some(known) => format!("{} ({})", known.about, known.licence),
-        None if model.path() == Path::new(Model::BASE) => "the model inside this program".into(),
         None if Checkpoint::load(model.path()).is_ok() => "a checkpoint of this program".into(),
+        None if OpenContainer::is_ours(model.path()) => "a model file of this program".into(),
         None => "another program's weights".into(),
     }
 }
