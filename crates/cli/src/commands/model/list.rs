@@ -45,7 +45,7 @@ const OWN_LICENCE: &str = "MIT OR Apache-2.0";
 
 /// Which network the model inside the program is.
 fn base() -> Result<String, Failure> {
-    Ok(Model::base()?.network().architecture.to_string())
+    Ok(Model::base()?.network()?.architecture.to_string())
 }
 
 /// Files that were fetched and have no published name.
