@@ -208,15 +208,15 @@ impl Tensor {
             return Err("it gives no result".into());
         }
         // SAFETY: the value is alive, and the pointer has room for a number.
-        self.runtime
-            .check(unsafe { (api.is_tensor)(self.value, &mut is_tensor) })?;
+        let told = unsafe { (api.is_tensor)(self.value, &mut is_tensor) };
+        self.runtime.check(told)?;
         if is_tensor == 0 {
             return Err("its result is no tensor".into());
         }
         let mut info = ptr::null_mut();
         // SAFETY: the value is alive and a tensor; what is made is released below, whatever comes.
-        self.runtime
-            .check(unsafe { (api.type_and_shape)(self.value, &mut info) })?;
+        let made = unsafe { (api.type_and_shape)(self.value, &mut info) };
+        self.runtime.check(made)?;
         let shape = self.shape_of(info);
         // SAFETY: made above, and released here alone.
         unsafe { (api.release_type_and_shape)(info) };
