@@ -1,5 +1,4 @@
-//! What a few labels are worth, by a vote and by logistic regression, and how many swapped labels `wrong_labels` finds: the tables of
-//! docs/duplicates.md.
+//! What a few labels are worth, by a vote and by logistic regression, and how many swapped labels `wrong_labels` finds.
 //!
 //! `cargo run --release -p anchorhood-search --example few_labels -- pictures.index` for an index of pictures in class folders.
 

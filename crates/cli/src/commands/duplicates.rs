@@ -51,7 +51,7 @@ pub struct DuplicatesArgs {
     pub pictures: Vec<PathBuf>,
     #[command(flatten)]
     pub model: ModelFlag,
-    /// How alike two pictures must be that are one: the correlation of their detail [default: 0.7]; with --loose, the similarity of
+    /// How alike two pictures must be that are one: the correlation of their detail [default: 0.8]; with --loose, the similarity of
     /// their vectors [default: 0.98].
     #[arg(long, value_name = "LEAST")]
     pub above: Option<f32>,

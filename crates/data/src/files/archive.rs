@@ -193,6 +193,10 @@ pub(crate) mod tests {
         assert_eq!(bytes(&long).unwrap(), b"long");
         assert!(bytes("3.jpg").is_none() && bytes(".hidden.jpg").is_none());
         assert_eq!(about(&path.join("b/2.jpg")).unwrap().0, 3);
+        assert_eq!(super::bytes(&path.join("b/2.jpg"), 3).unwrap(), b"two");
+        assert!(super::bytes(&path.join("b/2.jpg"), 2).is_err());
+        assert!(is_member(&path.join("1.jpg")) && !is_member(&path));
+        assert_eq!(super::bytes(&path, 1 << 20).unwrap().len() % 512, 0);
         let (whole, start, length) = archived_picture(&path.join("b/2.jpg")).unwrap();
         let bytes = std::fs::read(whole).unwrap();
         assert_eq!(&bytes[start as usize..][..length as usize], b"two");

@@ -49,7 +49,7 @@ impl Default for DuplicateOptions {
     /// As measured in docs/duplicates.md.
     fn default() -> Self {
         DuplicateOptions {
-            above: 0.7,
+            above: 0.8,
             nearest: 20,
         }
     }
