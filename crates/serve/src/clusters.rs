@@ -14,14 +14,14 @@ use crate::api::{Answer, MOST_LISTED, Shared, blocking};
 use crate::asked::{Asked, Written};
 use crate::error::Refusal;
 use crate::filter::Filter;
-use crate::nearby::{Portion, evenly};
+use crate::nearby::{Portion, evenly, rows_of};
 use crate::once::once;
 use crate::site::{Contents, Site, threads};
 
 /// Numbers of clusters that can be had; each division is made once and kept.
 pub(crate) const DIVISIONS: [usize; 6] = [6, 12, 24, 48, 96, 192];
-/// Numbers that are read in a round of k-means, at most: a million pictures with vectors of 128. Of more, some are taken evenly.
-const MOST_VALUES: usize = 128_000_000;
+/// Numbers that are read in a round of k-means, at most: 200,000 pictures with vectors of 128. Of more, some are taken evenly.
+const MOST_VALUES: usize = 25_600_000;
 /// Typical pictures of a cluster in the list of all.
 const MOST_TYPICAL: usize = 24;
 
@@ -42,10 +42,7 @@ impl Division {
         let dim = index.parts().dim;
         let vectors = index.vectors().map_err(|e| failed(&e))?;
         let chosen = evenly(index.len(), MOST_VALUES / dim.max(1));
-        let rows: Vec<f32> = chosen
-            .iter()
-            .flat_map(|i| vectors[i * dim..][..dim].iter().copied())
-            .collect();
+        let rows = rows_of(vectors, dim, &chosen);
         if chosen.is_empty() {
             return Err(Refusal::missing("there are no pictures to divide"));
         }

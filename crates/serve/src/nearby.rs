@@ -2,6 +2,7 @@
 //!
 //! All are compared with all, up to a number of products that takes seconds; of more pictures some are taken, evenly.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anchorhood_engine::{Device, Neighbours, Scan};
@@ -42,10 +43,8 @@ impl Nearby {
         let vectors = index.vectors().map_err(|e| failed(&e))?;
         let chosen = evenly(index.len(), most_compared(dim));
         let device = Device::cpu(threads());
-        let rows = chosen
-            .iter()
-            .flat_map(|i| vectors[i * dim..][..dim].iter().copied());
-        let rows = device.hand_over(rows.collect()).map_err(|e| failed(&e))?;
+        let rows = device.upload(&rows_of(vectors, dim, &chosen));
+        let rows = rows.map_err(|e| failed(&e))?;
         let scan = Scan {
             dim,
             entropy_temperature: None,
@@ -107,6 +106,24 @@ fn most_compared(dim: usize) -> usize {
 pub(crate) fn evenly(n: usize, most: usize) -> Vec<usize> {
     let count = n.min(most);
     (0..count).map(|i| i * n / count).collect()
+}
+
+/// The vectors of some pictures: where they lie, where it is all of them.
+pub(crate) fn rows_of<'a>(vectors: &'a [f32], dim: usize, chosen: &[usize]) -> Cow<'a, [f32]> {
+    if chosen.len() * dim == vectors.len() {
+        return Cow::Borrowed(vectors);
+    }
+    let rows = chosen.iter().flat_map(|i| &vectors[i * dim..][..dim]);
+    rows.copied().collect()
+}
+
+/// Why so many pictures are not looked through for copies: among some of them there would be a few by chance.
+fn too_many(pictures: usize, dim: usize) -> Option<Refusal> {
+    let most = most_compared(dim);
+    let sentence = format!(
+        "{pictures} pictures are too many to be compared with each other while a page waits, which goes up to {most}; the command `anchorhood duplicates` compares any number"
+    );
+    (pictures > most).then_some(Refusal(StatusCode::UNPROCESSABLE_ENTITY, sentence))
 }
 
 fn lonely(chosen: &[usize], found: &Neighbours) -> Vec<(usize, f32)> {
@@ -184,16 +201,8 @@ pub(crate) async fn duplicates(
     Asked(filter): Asked<Filter>,
 ) -> Answer {
     let now = site.now();
-    let most = most_compared(now.shelf.index.parts().dim);
-    if now.shelf.len() > most {
-        // Copies among some of the pictures would be a few by chance.
-        return Err(Refusal(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            format!(
-                "{} pictures are too many to be compared with each other while a page waits, which goes up to {most}; the command `anchorhood duplicates` compares any number",
-                now.shelf.len()
-            ),
-        ));
+    if let Some(refusal) = too_many(now.shelf.len(), now.shelf.index.parts().dim) {
+        return Err(refusal);
     }
     // What is no number is taken for the default, and groups of what is hardly alike would be one.
     let above = match above.is_finite() {
@@ -283,5 +292,11 @@ mod tests {
         assert_eq!(evenly(3, 5), [0, 1, 2]);
         assert_eq!(evenly(10, 4), [0, 2, 5, 7]);
         assert!(evenly(0, 4).is_empty());
+        let vectors = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(*rows_of(&vectors, 1, &evenly(4, 2)), [1.0, 3.0]);
+        assert!(matches!(rows_of(&vectors, 2, &[0, 1]), Cow::Borrowed(_)));
+        assert!(too_many(62_500, 128).is_none());
+        let Refusal(code, why) = too_many(1_281_167, 2048).unwrap();
+        assert!(code == 422 && why.contains("up to 15625"), "{why}");
     }
 }
