@@ -46,6 +46,10 @@ fn training_leaves_a_page_that_holds_everything() {
     assert_eq!(ran.stdout.trim(), "runs/a/report.html");
     let again = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
     assert_eq!(page, again, "made again from what lies on disk");
+    let aside = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
+    let report = sandbox.path("runs/a/report.html");
+    let args = [report.as_path(), &aside];
+    let _skipped_or_done = clients::python("report.py", &["playwright"], &args);
 }
 
 #[test]
