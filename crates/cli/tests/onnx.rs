@@ -47,8 +47,9 @@ impl Models {
     }
 
     fn vectors(&self, model: &str, more: &[&str]) -> Vec<Vec<f64>> {
-        let args = ["embed", model, "pictures", "-o", "v.jsonl", "--overwrite"];
-        self.run(&[&args, more].concat()).succeeded();
+        let model = ["embed", "--model", model];
+        let args = [&model[..], &["pictures", "-o", "v.jsonl", "--overwrite"]].concat();
+        self.run(&[&args[..], more].concat()).succeeded();
         let text = fs::read_to_string(self.sandbox.path("v.jsonl")).unwrap();
         let row = |line: &str| {
             let row: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -79,34 +80,27 @@ fn a_model_read_again_makes_the_runs_vectors() {
 fn every_command_takes_it() {
     let Some(models) = Models::new() else { return };
     let run = |args: &[&str]| models.run(args).succeeded();
-    let ran = run(&["index", "m.onnx", "pictures", "-o", "p.index"]);
+    let ran = run(&["index", "pictures", "--model", "m.onnx", "-o", "p.index"]);
     assert!(ran.stdout.contains("30 pictures"), "{}", ran.stdout);
-    let said = ran.says(&[
+    ran.says(&[
         "16×16 pixels",
         "as the file says",
         "vectors of 8",
         "ONNX Runtime 1.",
     ]);
-    drop(said);
-    let found = run(&[
-        "neighbours",
-        "m.onnx",
-        "p.index",
-        "pictures/x/7.png",
-        "-k",
-        "3",
-    ]);
+    let query = ["p.index", "pictures/x/7.png", "--model"];
+    let find = |model| [&["neighbours"], &query[..], &[model]].concat();
+    let found = run(&find("m.onnx"));
     assert!(found.stdout.contains("1.0000  x/7.png"), "{}", found.stdout);
-    let other = models.run(&["neighbours", "a", "p.index", "pictures/x/7.png"]);
-    other.failed(2, &["another model"]);
+    models.run(&find("a")).failed(2, &["another model"]);
     run(&["duplicates", "p.index"]);
-    run(&["cluster", "p.index", "-k", "2"]);
-    fs::write(
-        models.sandbox.path("labels.csv"),
-        "path,label\nx/1.png,x\ny/1.png,y\n",
-    )
-    .unwrap();
-    run(&["classify", "m.onnx", "pictures", "--labels", "labels.csv"]);
+    run(&["cluster", "p.index", "-k", "2", "-o", "two"]);
+    let labels = "path,label\nx/1.png,x\ny/1.png,y\n";
+    fs::write(models.sandbox.path("labels.csv"), labels).unwrap();
+    let classify = ["classify", "m.onnx", "pictures", "--labels", "labels.csv"];
+    run(&[&classify[..], &["-o", "classes.csv"]].concat());
+    let shown = run(&["model", "show", "m.onnx"]);
+    assert!(shown.stdout.contains("fingerprint"), "{}", shown.stdout);
     let judged = run(&["evaluate", "m.onnx", "--data", "pictures", "--json"]);
     let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
     let top1 = judged["model"]["top1"].as_f64().unwrap();
@@ -128,6 +122,8 @@ fn what_only_a_network_of_ours_can_do_is_refused() {
     models
         .run(&linear)
         .failed(2, &["--linear", "vectors alone"]);
+    let from = ["train", "pictures", "--from", "m.onnx"];
+    models.run(&from).failed(2, &["--from m.onnx", "ONNX"]);
     let nowhere = ["evaluate", "m.onnx"];
     models.run(&nowhere).failed(2, &["m.onnx", "--data"]);
 }

@@ -1,6 +1,8 @@
 //! An ONNX file that makes vectors of pictures, read, judged and ready to run.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anchorhood_files::read_at_most;
@@ -12,8 +14,8 @@ use crate::{Header, Kind, OnnxError, PictureInput, Preprocessing, Runtime, Vecto
 
 /// What a file of Protocol Buffers can have.
 const MOST_BYTES: u64 = i32::MAX as u64;
-/// Bytes of a file of weights that belongs to one, at most.
-const MOST_EXTERNAL_BYTES: u64 = 64 << 30;
+/// Values of all pictures that a file insists on getting at a time, at most: 256 MiB.
+const MOST_VALUES: usize = 1 << 26;
 
 /// Whether a file is meant to be an ONNX model, by its name.
 pub fn is_onnx(path: &Path) -> bool {
@@ -53,6 +55,7 @@ impl Encoder {
         let input = PictureInput::of(&header).map_err(no_encoder)?;
         let output = VectorOutput::choose(&header).map_err(no_encoder)?;
         let preprocessing = Preprocessing::of(path, &header, &input, &output);
+        check_room(&input, preprocessing.size).map_err(no_encoder)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let weights = weight_files(folder, &header.external).map_err(damaged)?;
         let fingerprint = fingerprint(&bytes, &weights, &preprocessing, &output)?;
@@ -154,6 +157,17 @@ impl fmt::Debug for Encoder {
     }
 }
 
+fn check_room(input: &PictureInput, size: usize) -> Result<(), String> {
+    let count = input.batch.unwrap_or(1);
+    let values = input.shape(count, size).iter().product::<usize>();
+    match values <= MOST_VALUES {
+        true => Ok(()),
+        false => Err(format!(
+            "it takes {count} pictures of {size}×{size} pixels at a time, which is too much"
+        )),
+    }
+}
+
 /// What it gives for pictures of zeros.
 fn trial(session: &Session, input: &PictureInput, size: usize) -> Result<Values, String> {
     let shape = input.shape(input.batch.unwrap_or(1), size);
@@ -203,11 +217,10 @@ fn fingerprint(
     let mut hasher = XxHash3_128::new();
     hasher.write(bytes);
     for file in weights {
-        let bytes = read_at_most(file, MOST_EXTERNAL_BYTES).map_err(|e| OnnxError::Read {
+        hash_file(file, &mut hasher).map_err(|e| OnnxError::Read {
             path: file.clone(),
             why: e.to_string(),
         })?;
-        hasher.write(&bytes);
     }
     hasher.write(output.as_bytes());
     hasher.write(&(preprocessing.size as u64).to_le_bytes());
@@ -217,9 +230,36 @@ fn fingerprint(
     Ok(format!("{:032x}", hasher.finish_128()))
 }
 
+/// Weights may be larger than memory has room for twice.
+fn hash_file(path: &Path, hasher: &mut XxHash3_128) -> std::io::Result<()> {
+    let (mut file, mut part) = (File::open(path)?, vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(()),
+            length => hasher.write(&part[..length]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_take_all_memory_is_refused() {
+        let input = |batch| PictureInput {
+            name: "x".into(),
+            layout: crate::Layout::Nchw,
+            size: None,
+            batch,
+        };
+        assert!(check_room(&input(None), 4096).is_ok());
+        assert!(
+            check_room(&input(Some(1024)), 4096)
+                .unwrap_err()
+                .contains("1024 pictures")
+        );
+    }
 
     #[test]
     fn weights_lie_beside_the_file() {

@@ -10,6 +10,7 @@ use anchorhood_files::protobuf::{Message, Wire, fields};
 use anchorhood_files::{protobuf, read_varint};
 
 use crate::functions::Calls;
+use crate::plain::plain;
 
 /// Graphs within graphs (the branches of a condition), at most.
 const DEEPEST: usize = 8;
@@ -28,7 +29,7 @@ pub enum Dimension {
 /// What goes in or comes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Its name.
+    /// Its name, as it may be shown.
     pub name: String,
     /// `TensorProto.DataType`: 1 is 32-bit floats; 0 where it is no tensor.
     pub element: i32,
@@ -118,7 +119,7 @@ impl From<ValueInfo> for Value {
         };
         let shape = tensor.as_ref().and_then(|t| t.shape.as_ref());
         Value {
-            name: info.name,
+            name: plain(&info.name),
             element: tensor.as_ref().map_or(0, |t| t.element),
             shape: shape.map(|s| s.dim.iter().map(dimension).collect()),
         }
@@ -228,7 +229,7 @@ impl Walk {
                         values = values.saturating_mul(n);
                     }
                 }
-                (8, value) => name = String::from_utf8_lossy(part(value)?).into_owned(),
+                (8, value) => name = plain(&String::from_utf8_lossy(part(value)?)),
                 (13, value) => {
                     let entry: Entry = whole(value)?;
                     if entry.key == "location" {

@@ -15,14 +15,15 @@ mod functions;
 mod header;
 mod inputs;
 mod outputs;
+mod plain;
 mod preprocessing;
 mod runtime;
 mod session;
 
 pub use encoder::{Encoder, is_onnx};
 pub use error::OnnxError;
-pub use header::{Dimension, Header, Value};
+pub use header::{Dimension, External, Header, Value};
 pub use inputs::{Layout, PictureInput};
 pub use outputs::{Kind, VectorOutput};
-pub use preprocessing::{CLIP, IMAGENET, Preprocessing, Source, read_json};
+pub use preprocessing::{CLIP, IMAGENET, MeanAndStd, Preprocessing, Source, Told, read_json};
 pub use runtime::Runtime;

@@ -11,6 +11,7 @@ use libloading::Library;
 
 use crate::OnnxError;
 use crate::api::{ARENA, Api, ApiBase, DEFAULT_MEMORY, LOG_NOTHING, Opaque, Status, VERSION};
+use crate::plain::plain;
 
 /// The variable that names the library, or the folder it is in.
 const VARIABLE: &str = "ANCHORHOOD_ONNXRUNTIME";
@@ -89,7 +90,7 @@ unsafe fn text(from: *const c_char) -> String {
     }
     // SAFETY: the caller's promise; it is not null.
     let text = unsafe { CStr::from_ptr(from) };
-    text.to_string_lossy().into_owned()
+    plain(&text.to_string_lossy())
 }
 
 fn search(most_bytes: u64) -> Result<Runtime, OnnxError> {
