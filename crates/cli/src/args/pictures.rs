@@ -17,8 +17,8 @@ use crate::terminal::failure::Failure;
 /// Which model.
 #[derive(Debug, Args)]
 pub struct ModelFlag {
-    /// The model: `base` (inside the program), a run's name or folder, or a checkpoint or model file [default: base; of an index, the one
-    /// that made it].
+    /// The model: `base` (inside the program), a run's name or folder, a checkpoint or model file, or an ONNX model [default: base; of an
+    /// index, the one that made it].
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Where runs are kept.
