@@ -136,7 +136,7 @@ mod tests {
         for file in &found.files {
             assert_eq!(place(&found.folders, &file.name).1, file.path);
         }
-        let alone = find(&[a.clone()], LabelChoice::None).unwrap();
+        let alone = find(std::slice::from_ref(&a), LabelChoice::None).unwrap();
         assert_eq!(alone.files[0].name, "same.png");
         assert_eq!(alone.folders[0].label, "");
         assert_eq!(place(&alone.folders, "same.png").1, a.join("same.png"));

@@ -87,7 +87,12 @@ pub fn cached(
 pub fn place(model: &Model, folders: &[PathBuf], layer: Option<&str>) -> Result<PathBuf, Failure> {
     let cache = cache_folder().unwrap_or_else(|| std::env::temp_dir().join("anchorhood"));
     let cache = cache.join("indices");
-    Disk.create_folders(&cache).map_err(io(&cache))?;
+    Disk.create_folders(&cache).map_err(|e| {
+        Failure::failed(format!(
+            "{}: the index of these pictures would be kept here: {e}; name another place by ANCHORHOOD_CACHE",
+            cache.display()
+        ))
+    })?;
     let mut hasher = DefaultHasher::new();
     (model.fingerprint(), layer).hash(&mut hasher);
     for folder in folders {
