@@ -67,7 +67,7 @@ impl Pictures {
     }
 
     /// Read from files under this folder.
-    pub(crate) fn from_folder(mut self, folder: &Path) -> Self {
+    pub(crate) fn with_folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.into());
         self
     }

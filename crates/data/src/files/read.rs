@@ -227,7 +227,7 @@ impl Reader<'_> {
         let (part, sums) = part.without(results, skipped);
         let pictures = Pictures::new(self.size, self.size, pixels)?;
         let crops = self.crops.then_some(Crops::Slots(slots));
-        let pictures = pictures.with_crops(crops).from_folder(self.root);
+        let pictures = pictures.with_crops(crops).with_folder(self.root);
         Ok((part.split(pictures), sums))
     }
 
@@ -253,7 +253,7 @@ impl Reader<'_> {
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         let crops = self.crops.then_some(Crops::OnDemand);
-        let pictures = pictures.with_crops(crops).from_folder(self.root);
+        let pictures = pictures.with_crops(crops).with_folder(self.root);
         (part.split(pictures), sums)
     }
 

@@ -446,7 +446,7 @@ fn promising(on: &Coarse, part: &Ready) -> Vec<Window> {
             }
         }
     }
-    found.sort_by(|a, b| b.0.cmp(&a.0));
+    found.sort_by_key(|found| std::cmp::Reverse(found.0));
     let mut windows: Vec<Window> = vec![];
     for (_, window) in found {
         let near = |other: &Window| {
