@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn heaps_are_clusters_the_largest_first() {
-        let angles = (0..30).map(|i| f32::from(!(i as u8).is_multiple_of(3)) * 2.0 + i as f32 * 1e-3);
+        let angles =
+            (0..30).map(|i| f32::from(!(i as u8).is_multiple_of(3)) * 2.0 + i as f32 * 1e-3);
         let parts = IndexParts {
             names: (0..30).map(|i| format!("{i}.png")).collect(),
             classes: vec![None; 30],
