@@ -6,7 +6,7 @@
 //! many as the [`Curriculum`] says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood
 //! and every other picture towards itself.
 //!
-//! [`kmeans`] divides pictures into clusters instead, each picture in one.
+//! [`Whitening`] has all directions of features count alike. [`kmeans`] divides pictures into clusters instead, each picture in one.
 //!
 //! ```
 //! use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
@@ -33,10 +33,12 @@
 
 mod curriculum;
 mod dot;
+mod eigen;
 mod kmeans;
 mod loss;
 mod memory_bank;
 mod neighbourhoods;
+mod whitening;
 
 pub use curriculum::{Curriculum, lowest_entropy};
 pub use dot::{dot, dot_products, to_unit_length};
@@ -44,3 +46,4 @@ pub use kmeans::{Clusters, KmeansError, kmeans};
 pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;
 pub use neighbourhoods::{Neighbourhoods, PartsError};
+pub use whitening::Whitening;

@@ -2,7 +2,7 @@
 //! kept, and decide nothing.
 
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
-use anchorhood_discover::{MemoryBank, Neighbourhoods};
+use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
 use anchorhood_engine::{Buffer, Device, Network, Op};
 use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
 
@@ -20,11 +20,12 @@ pub trait Examiner {
     fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError>;
 
     /// How good the network's features are. A bank of `None` asks for features of the training pictures computed now,
-    /// as for a network that was never trained, whose memory holds noise.
+    /// as for a network that was never trained, whose memory holds noise. Features are seen through `whitening`, if any.
     fn network(
         &mut self,
         network: &mut Network,
         bank: Option<&MemoryBank>,
+        whitening: Option<&Whitening>,
     ) -> Result<Option<Accuracy>, TrainError>;
 
     /// How often neighbours carry the anchor's label.
@@ -48,6 +49,7 @@ impl Examiner for Unlabelled {
         &mut self,
         _: &mut Network,
         _: Option<&MemoryBank>,
+        _: Option<&Whitening>,
     ) -> Result<Option<Accuracy>, TrainError> {
         Ok(None)
     }
@@ -132,13 +134,22 @@ impl Labelled {
         })
     }
 
-    fn extract(&self, network: &mut Network, of: &Pictures) -> Result<Rows, TrainError> {
+    fn extract(
+        &self,
+        network: &mut Network,
+        of: &Pictures,
+        whitening: Option<&Whitening>,
+    ) -> Result<Rows, TrainError> {
         let [mean, std] = self.seen;
         let dim = network.features();
+        let features = extract(network, of, mean, std, &|_| {})?;
         let mut rows = Rows {
             dim,
             channels: dim,
-            values: extract(network, of, mean, std, &|_| {})?,
+            values: match whitening {
+                Some(whitening) => whitening.apply(&features),
+                None => features,
+            },
         };
         // Neighbours are compared by cosines.
         let graph = network.graph();
@@ -166,13 +177,14 @@ impl Examiner for Labelled {
         &mut self,
         network: &mut Network,
         bank: Option<&MemoryBank>,
+        whitening: Option<&Whitening>,
     ) -> Result<Option<Accuracy>, TrainError> {
-        let test = self.extract(network, &self.test)?;
+        let test = self.extract(network, &self.test, whitening)?;
         let bank = bank.filter(|_| self.options.features == FeatureSource::Memory);
         let accuracy = match bank {
             Some(bank) => self.knn(bank.buffer(), test),
             None => {
-                let train = self.extract(network, &self.train)?;
+                let train = self.extract(network, &self.train, whitening)?;
                 self.knn(&self.device.hand_over(train.values)?, test)
             }
         };

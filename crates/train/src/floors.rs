@@ -17,7 +17,7 @@ pub(crate) fn all(
         Some(model) => (Subject::Before, model),
         None => (Subject::Untrained, trainer.network()),
     };
-    let network = timed(subject, || examiner.network(network, None))?;
+    let network = timed(subject, || examiner.network(network, None, None))?;
     Ok(raw_pixels.into_iter().chain(network).collect())
 }
 

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_discover::MemoryBank;
-use anchorhood_engine::{Device, NetworkOptions};
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
 
 use crate::{
     Accuracy, Checkpoint, CheckpointError, Examiner, FeatureSource, Labelled, RunConfig,
-    TrainError, TrainingSet, check_room, check_weights,
+    TrainError, TrainingSet, check_room, check_weights, embedding_graph,
 };
 
 /// A checkpoint's figure, and the floors under it.
@@ -55,18 +55,26 @@ pub fn judge(
     let batch = config.training.batch.min(n).max(1);
     let graph = checkpoint.graph(set.pictures.height())?;
     check_weights(&graph, &checkpoint.weights, path)?;
-    let options = NetworkOptions::new(batch);
-    check_room(device, &graph, &options, 0)?;
-    let mut network = device.network(&graph, &options)?;
-    network.initialise(config.seed);
+    let network = |graph: &Graph| -> Result<Network, TrainError> {
+        let options = NetworkOptions::new(batch);
+        check_room(device, graph, &options, 0)?;
+        Ok(device.network(graph, &options)?)
+    };
     let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
-    let untrained = examiner.network(&mut network, None)?.ok_or_else(none)?;
+    let untrained = {
+        // As its run judged it: what learns, at the layer that is judged.
+        let mut network = network(&embedding_graph(&checkpoint.config, set.pictures.height())?)?;
+        network.initialise(config.seed);
+        let judged = examiner.network(&mut network, None, None)?;
+        judged.ok_or_else(none)?
+    };
+    let mut network = network(&graph)?;
     checkpoint.restore(&mut network, false, path)?;
     let bank = match checkpoint.memory().filter(|_| memory) {
         Some((rows, dim)) => Some(MemoryBank::from_values(device, rows, dim)?),
         None => None,
     };
-    let trained = examiner.network(&mut network, bank.as_ref())?;
+    let trained = examiner.network(&mut network, bank.as_ref(), None)?;
     Ok(Judgement {
         raw_pixels,
         untrained,

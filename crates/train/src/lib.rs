@@ -39,6 +39,7 @@ mod seen_pictures;
 mod trainer;
 mod training_set;
 mod verdict;
+mod whitened;
 
 pub use anchorhood_files::Checked;
 pub use batch_source::Placement;

@@ -191,15 +191,19 @@ impl Stopwatch<'_> {
         floors: &[Evaluated],
         examiner: &mut dyn Examiner,
     ) -> Result<f64, TrainError> {
-        match floors.last() {
-            None => Ok(0.0),
-            Some(untrained) if self.first_counts => Ok(untrained.seconds),
+        let clock = Instant::now();
+        self.trainer.whiten()?;
+        let whitening = seconds(clock);
+        let judging = match floors.last() {
+            None => 0.0,
+            Some(untrained) if self.first_counts => untrained.seconds,
             Some(_) => {
                 let clock = Instant::now();
                 self.trainer.judge(examiner)?;
-                Ok(seconds(clock))
+                seconds(clock)
             }
-        }
+        };
+        Ok(whitening + judging)
     }
 
     /// Seconds until a checkpoint is safe.

@@ -420,7 +420,10 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {
-        let judged = floors::timed(trained(at), || self.trainer.judge(self.examiner))?;
+        let judged = floors::timed(trained(at), || {
+            self.trainer.whiten()?;
+            self.trainer.judge(self.examiner)
+        })?;
         let Some(Evaluated { accuracy, .. }) = judged else {
             return Ok(());
         };

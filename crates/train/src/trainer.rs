@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anchorhood_data::{Augmentation, Feed, Views};
+use anchorhood_discover::Whitening;
 use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_files::Checked;
@@ -14,7 +15,7 @@ use crate::batch_source::{PictureBatches, Placement};
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
 use crate::{
     Accuracy, Examiner, Position, Pretrained, RunConfig, Standing, TrainError, TrainingSet,
-    VERSION, build_unlabelled, pretrained,
+    VERSION, build_unlabelled, pretrained, whitened,
 };
 
 /// A method, its stream and its batches.
@@ -32,6 +33,8 @@ pub struct Trainer {
     /// The epoch whose order the stream has, and the batch it goes on with.
     at: Option<(usize, usize)>,
     losses: Vec<f64>,
+    /// The map that features are judged and used through, since it was last found.
+    whitening: Option<Whitening>,
 }
 
 impl Trainer {
@@ -57,6 +60,7 @@ impl Trainer {
             source: None,
             at: None,
             losses: vec![],
+            whitening: None,
             set,
             method,
         })
@@ -96,7 +100,15 @@ impl Trainer {
     /// How good the features are, in an examiner's eyes.
     pub fn judge(&mut self, examiner: &mut dyn Examiner) -> Result<Option<Accuracy>, TrainError> {
         let (network, memory) = self.method.encoder();
-        examiner.network(network, memory)
+        examiner.network(network, memory, self.whitening.as_ref())
+    }
+
+    /// Finds the map anew that features are judged and used through, where there is to be one.
+    pub fn whiten(&mut self) -> Result<(), TrainError> {
+        let (network, _) = self.method.encoder();
+        let seen = [self.seen.0, self.seen.1];
+        self.whitening = whitened::whitening(&self.config, network, &self.set.pictures, seen)?;
+        Ok(())
     }
 
     /// What can be said of the features without labels.
@@ -272,14 +284,18 @@ impl Trainer {
         for (namespace, network) in self.method.networks() {
             networks.push((namespace, tensors_of(network)?));
         }
-        let (_, (weights, slots)) = networks.remove(0);
+        let (_, (mut weights, slots)) = networks.remove(0);
         let head = |(namespace, (weights, slots)): (&str, _)| Head {
             namespace: namespace.into(),
             weights,
             slots,
         };
         let graph = self.method.encoder().0.graph();
-        let judged_layer = graph.node(graph.output_node()).name.clone();
+        let mut judged_layer = graph.node(graph.output_node()).name.clone();
+        if let Some(whitening) = &self.whitening {
+            weights.extend(whitened::tensors(whitening));
+            judged_layer = whitened::LAYER.into();
+        }
         Ok(Checkpoint {
             config: self.config.clone(),
             standing: Standing {
@@ -333,6 +349,8 @@ impl Trainer {
                 head => checkpoint.restore_head(head, network, path)?,
             }
         }
+        let learns = self.network().graph().parameters().len();
+        self.whitening = checkpoint.weights.get(learns..).and_then(whitened::kept);
         let restored = self.method.restore(&self.device, &checkpoint.state);
         restored.map_err(|e| wrong(e.to_string()))?;
         Ok(())

@@ -56,7 +56,8 @@ fn open(config: &RunConfig) -> Dataset {
     anchorhood_data::open(&config.data.set, &options).unwrap()
 }
 
-/// The loss falls, and features get better where that shows soon; the checkpoint has the method's heads and no last layer.
+/// The loss falls, and features get better where that shows soon; the checkpoint has the method's heads, and as its last layer the
+/// map that features are seen through.
 fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
     let config = small(method);
     let (losses, [before, after], saved) = whole_run(device, &config);
@@ -73,9 +74,11 @@ fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
     assert_eq!(saved.method, method.name());
     let namespaces = saved.heads.iter().map(|h| h.namespace.as_str());
     assert_eq!(namespaces.collect::<Vec<_>>(), heads);
-    assert_eq!(saved.judged_layer, "avgpool");
+    assert_eq!(saved.judged_layer, "normalise");
     assert_eq!(saved.config.network.features, 64);
-    assert!(saved.weights.iter().all(|t| !t.name.starts_with("fc")));
+    let last = &saved.weights[saved.weights.len() - 2..];
+    let names: Vec<&str> = last.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["fc.weight", "fc.bias"]);
 }
 
 #[test]

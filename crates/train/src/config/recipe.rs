@@ -37,7 +37,7 @@ const ANCHORHOOD: Recipe = &[
 ];
 
 /// Pictures of 64 pixels cost what those of 32 do.
-const STRONG_VIEWS: Recipe = &[("network.stem", "fast")];
+const STRONG_VIEWS: Recipe = &[("network.stem", "fast"), ("method.whiten", "0.5")];
 
 /// Ten rounds of 50 epochs: 500 epochs of two views.
 const STRONG_ANCHORHOOD: Recipe = &[("training.epochs", "50"), ("evaluation.every", "25")];
@@ -86,6 +86,7 @@ const NNCLR: Recipe = &[
 /// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
 const QUICK_VIEWS: Recipe = &[
     ("network.stem", "fast"),
+    ("method.whiten", "0.5"),
     ("training.batch", "64"),
     ("training.learning_rate", "0.06"),
     ("training.warm_up", "0"),

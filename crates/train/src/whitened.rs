@@ -1,0 +1,64 @@
+//! The last layer that a method's features are given: a map under which all their directions count alike
+//! ([`Whitening`]), found from some of the pictures the network learns from.
+//!
+//! It is no part of what learns. A checkpoint carries it as the layer `fc` that its architecture ends with, so that whoever uses the
+//! network, here or elsewhere, has it.
+
+use anchorhood_data::Pictures;
+use anchorhood_discover::Whitening;
+use anchorhood_engine::{Network, Op};
+use anchorhood_evaluate::extract;
+
+use crate::checkpoint::Tensor;
+use crate::{RunConfig, TrainError};
+
+/// Pictures that it is found from, at most: more change it little.
+const MOST: usize = 4096;
+
+const NAMES: [&str; 2] = ["fc.weight", "fc.bias"];
+/// The layer above it, which is judged.
+pub(crate) const LAYER: &str = "normalise";
+
+/// What a network's features ask for, where its configuration wants it and its last layer is no result already.
+pub(crate) fn whitening(
+    config: &RunConfig,
+    network: &mut Network,
+    pictures: &Pictures,
+    [mean, std]: [[f32; 3]; 2],
+) -> Result<Option<Whitening>, TrainError> {
+    let graph = network.graph();
+    let open = graph.node(graph.output_node()).op != Op::L2Normalise;
+    let (dim, power) = (network.features(), config.method.whiten);
+    if power == 0.0 || !config.method.name.compares_views() || !open || dim > Whitening::MOST {
+        return Ok(None);
+    }
+    let n = pictures.len();
+    let count = n.min(MOST);
+    let numbers: Vec<usize> = (0..count).map(|i| i * n / count).collect();
+    let features = extract(network, &pictures.subset(&numbers), mean, std, &|_| {})?;
+    Ok(Whitening::of(&features, dim, power))
+}
+
+/// As a network's last tensors.
+pub(crate) fn tensors(whitening: &Whitening) -> [Tensor; 2] {
+    let dim = whitening.dim();
+    let of = |name: usize, shape: &[usize], values: &[f32]| Tensor {
+        name: NAMES[name].into(),
+        shape: shape.into(),
+        values: values.into(),
+    };
+    [
+        of(0, &[dim, dim], &whitening.weight),
+        of(1, &[dim], &whitening.bias),
+    ]
+}
+
+/// What a checkpoint has of it, beyond the tensors of the network that learns.
+pub(crate) fn kept(beyond: &[Tensor]) -> Option<Whitening> {
+    let [weight, bias] = beyond else { return None };
+    let found = [&weight.name[..], &bias.name[..]] == NAMES;
+    (found && weight.values.len() == bias.values.len().pow(2)).then(|| Whitening {
+        weight: weight.values.clone(),
+        bias: bias.values.clone(),
+    })
+}

@@ -1,0 +1,105 @@
+//! Features are judged and used through a map that has their directions count alike; what learns knows nothing of it.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::Device;
+use anchorhood_train::{
+    Checkpoint, Event, MethodChoice, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet,
+    build_method, judge, train,
+};
+
+fn config(whiten: f64) -> RunConfig {
+    let mut config = Preset::Quick.config_for("shapes", MethodChoice::SimClr);
+    config.data.shapes_train = 240;
+    config.data.shapes_test = 200;
+    config.data.size = Some(16);
+    config.network.width = 4;
+    config.training.batch = 30;
+    config.training.epochs = 3;
+    config.evaluation.k = 9;
+    config.method.whiten = whiten;
+    config
+}
+
+fn data(config: &RunConfig) -> Dataset {
+    let options = config.data.load_options(config.seed);
+    anchorhood_data::open(&config.data.set, &options).unwrap()
+}
+
+fn run(data: &Dataset, config: &RunConfig) -> (Checkpoint, Option<f64>) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config.fitted(data).unwrap();
+    let mut dir = RunDir::create(folder.path(), "run", &config).unwrap();
+    let mut told = None;
+    let mut observer = |event: &Event| {
+        if let Event::RunEnded(ended) = event {
+            told = ended.last.map(|a| a.top1);
+        }
+    };
+    let stop = AtomicBool::new(false);
+    train(&Device::cpu(1), &mut dir, data, &mut observer, &stop).unwrap();
+    (Checkpoint::load(&dir.checkpoint("last")).unwrap(), told)
+}
+
+#[test]
+fn the_checkpoint_is_judged_as_its_run_was_and_learns_the_same_without() {
+    let with = config(0.5);
+    let data = data(&with);
+    let (whitened, told) = run(&data, &with);
+    let (plain, told_plain) = run(&data, &config(0.0));
+    let learnt = plain.weights.len();
+    assert_eq!(whitened.weights[..learnt], plain.weights[..]);
+    assert_eq!(whitened.weights.len(), learnt + 2);
+    assert_eq!(
+        (&whitened.heads, &whitened.state),
+        (&plain.heads, &plain.state)
+    );
+    for (checkpoint, told, layer) in [
+        (&whitened, told, "normalise"),
+        (&plain, told_plain, "avgpool"),
+    ] {
+        assert_eq!(checkpoint.judged_layer, layer);
+        let of = &checkpoint.config;
+        let judged = judge(&Device::cpu(1), checkpoint, Path::new("last"), of, &data).unwrap();
+        // A network sums in another order than the examiner.
+        let apart = (judged.trained.top1 - told.unwrap()).abs();
+        assert!(apart <= 0.011, "{layer}: {judged:?} and {told:?}");
+    }
+    assert_ne!(told, told_plain);
+}
+
+/// Without labels nothing is judged, and features are whitened all the same.
+#[test]
+fn pictures_without_labels_are_whitened_too() {
+    let config = config(0.5);
+    let labelled = data(&config);
+    let mut blind = labelled.clone();
+    blind.train.labels = None;
+    blind.test = None;
+    let (with, without) = (run(&labelled, &config).0, run(&blind, &config).0);
+    assert!(with.weights == without.weights);
+}
+
+#[test]
+fn it_is_kept_where_a_run_goes_on() {
+    let config = config(0.5);
+    let data = data(&config);
+    let config = config.fitted(&data).unwrap();
+    let fresh = || {
+        let device = Device::cpu(1);
+        let method = build_method(&device, &config, &data).unwrap();
+        Trainer::with(&device, &config, TrainingSet::of(&data), method).unwrap()
+    };
+    let mut first = fresh();
+    let before = first.checkpoint(Standing::default()).unwrap();
+    assert_eq!(before.judged_layer, "avgpool");
+    first.whiten().unwrap();
+    let saved = first.checkpoint(Standing::default()).unwrap();
+    let mut second = fresh();
+    second.restore(saved.clone(), Path::new("last")).unwrap();
+    assert!(second.checkpoint(Standing::default()).unwrap() == saved);
+    second.restore(before.clone(), Path::new("last")).unwrap();
+    assert!(second.checkpoint(Standing::default()).unwrap() == before);
+}
