@@ -10,6 +10,8 @@
 //! Statistics are taken per task in two passes (mean, then squared deviations) and merged in the order of the tasks with
 //! Chan's formula in f64.
 
+mod column_sums;
+
 use pulp::Arch;
 use rayon::prelude::*;
 
@@ -24,26 +26,14 @@ pub(super) fn task_len(channels: usize) -> usize {
     (VALUES_PER_TASK / channels).max(1) * channels
 }
 
-vectorised! {
-    /// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
-    pub(super) fn task_statistics<'a>(rows: &'a [f32], out: &'a mut [f32]) {
-        let channels = out.len() / 2;
-        let (mean, squares) = out.split_at_mut(channels);
-        mean.fill(0.0);
-        squares.fill(0.0);
-        for row in rows.chunks_exact(channels) {
-            for (m, x) in mean.iter_mut().zip(row) {
-                *m += x;
-            }
-        }
-        let inverse = channels as f32 / rows.len() as f32;
-        mean.iter_mut().for_each(|m| *m *= inverse);
-        for row in rows.chunks_exact(channels) {
-            for ((s, x), m) in squares.iter_mut().zip(row).zip(&*mean) {
-                *s += (x - m) * (x - m);
-            }
-        }
-    }
+/// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
+pub(super) fn task_statistics(arch: Arch, rows: &[f32], out: &mut [f32]) {
+    let channels = out.len() / 2;
+    let (mean, squares) = out.split_at_mut(channels);
+    column_sums::sum(arch, rows, mean);
+    let inverse = channels as f32 / rows.len() as f32;
+    mean.iter_mut().for_each(|m| *m *= inverse);
+    column_sums::squared_deviations(arch, rows, mean, squares);
 }
 
 /// Statistics of rows that lie in memory already, task by task into `partials`.
@@ -221,7 +211,8 @@ pub(super) fn backward_sums(
         .enumerate()
         .for_each(|(task, ((dy, c), out))| {
             let y = saved.y.map(|y| &y[task * len..][..dy.len()]);
-            task_sums(arch, dy, c, y, saved.mean, out);
+            let (sum, product) = out.split_at_mut(channels);
+            column_sums::gradient(arch, dy, c, y, saved.mean, sum, product);
         });
     for ch in 0..channels {
         let (mut b, mut g) = (0.0_f64, 0.0_f64);
@@ -231,44 +222,6 @@ pub(super) fn backward_sums(
         }
         dbeta[ch] = b as f32;
         dgamma[ch] = (g * f64::from(saved.inverse_std[ch])) as f32;
-    }
-}
-
-vectorised! {
-    /// Σ dz and Σ dz · (c − mean) of one task.
-    fn task_sums<'a>(
-        dy: &'a [f32],
-        c: &'a [f32],
-        y: Option<&'a [f32]>,
-        mean: &'a [f32],
-        out: &'a mut [f32],
-    ) {
-        let channels = mean.len();
-        let (sum, product) = out.split_at_mut(channels);
-        sum.fill(0.0);
-        product.fill(0.0);
-        let rows = dy.chunks_exact(channels).zip(c.chunks_exact(channels));
-        match y {
-            None => {
-                for (dy, c) in rows {
-                    let sums = sum.iter_mut().zip(product.iter_mut());
-                    for (((dz, c), m), (s, p)) in dy.iter().zip(c).zip(mean).zip(sums) {
-                        *s += dz;
-                        *p += dz * (c - m);
-                    }
-                }
-            }
-            Some(y) => {
-                for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
-                    let sums = sum.iter_mut().zip(product.iter_mut());
-                    for ((((dy, c), y), m), (s, p)) in dy.iter().zip(c).zip(y).zip(mean).zip(sums) {
-                        let dz = if *y > 0.0 { *dy } else { 0.0 };
-                        *s += dz;
-                        *p += dz * (c - m);
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -45,6 +45,16 @@ impl SimdLevel {
         SimdLevel::of(Arch::new())
     }
 
+    /// What `ANCHORHOOD_SIMD` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SimdLevel::Avx512 => "avx512",
+            SimdLevel::Avx2 => "avx2",
+            SimdLevel::Neon => "neon",
+            SimdLevel::Plain => "plain",
+        }
+    }
+
     /// All this machine has, best first.
     pub fn available() -> Vec<Self> {
         use SimdLevel::{Avx2, Avx512, Neon, Plain};

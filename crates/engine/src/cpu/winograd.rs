@@ -118,6 +118,12 @@ impl Tiles {
         self.tiles.len()
     }
 
+    /// Asserts that `values` holds the pictures of this shape that `used` tiles from tile `start` on lie in.
+    fn assert_whole(&self, shape: Shape, values: &[f32], start: usize, used: usize) {
+        let pictures = (start + used).div_ceil(self.count());
+        assert!(values.len() >= pictures * shape.len() && shape.channels.is_multiple_of(LANES));
+    }
+
     /// Tiles from tile `start` of the batch on, each with its picture.
     #[inline(always)]
     fn tiles_from(&self, start: usize) -> impl Iterator<Item = (usize, &Tile)> {

@@ -3,7 +3,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{OUT, SIDE, Tiles, stride};
+use super::{LANES, OUT, PLACES, SIDE, Tiles, stride};
 
 /// Bᵀ along one line.
 #[inline(always)]
@@ -52,24 +52,56 @@ fn gradient_line<S: Simd>(simd: S, y: [S::f32s; OUT]) -> [S::f32s; SIDE] {
     ]
 }
 
+/// The vector at `from`.
+///
+/// # Safety
+/// A whole vector lies there.
 #[inline(always)]
-fn load<S: Simd>(_: S, from: &[f32], at: usize) -> S::f32s {
-    let from = &from[at..at + S::F32_LANES];
-    // SAFETY: one whole vector, sliced just above.
-    unsafe { from.as_ptr().cast::<S::f32s>().read_unaligned() }
+unsafe fn load<S: Simd>(_: S, from: *const f32) -> S::f32s {
+    // SAFETY: as the caller promises.
+    unsafe { from.cast::<S::f32s>().read_unaligned() }
 }
 
+/// Writes a vector.
+///
+/// # Safety
+/// There is room for it at `to`.
 #[inline(always)]
-fn save<S: Simd>(_: S, to: &mut [f32], at: usize, value: S::f32s) {
-    let to = &mut to[at..at + S::F32_LANES];
-    // SAFETY: one whole vector, sliced just above.
-    unsafe { to.as_mut_ptr().cast::<S::f32s>().write_unaligned(value) }
+unsafe fn save<S: Simd>(_: S, to: *mut f32, value: S::f32s) {
+    // SAFETY: as the caller promises.
+    unsafe { to.cast::<S::f32s>().write_unaligned(value) }
+}
+
+/// What is read beyond a picture's edge: a vector of zeros.
+static BEYOND: [f32; LANES] = [0.0; LANES];
+
+/// The vector at an offset of a picture, or zeros where the offset is negative. Which is decided by the address, not by a
+/// branch: tiles at the edges would have it guessed wrong.
+///
+/// # Safety
+/// Offsets that are not negative have a whole vector behind them; all are such if `INSIDE`.
+#[inline(always)]
+unsafe fn load_at<S: Simd, const INSIDE: bool>(s: S, picture: *const f32, at: i32) -> S::f32s {
+    let inside = picture.wrapping_add(at as usize);
+    let from = if INSIDE || at >= 0 {
+        inside
+    } else {
+        BEYOND.as_ptr()
+    };
+    // SAFETY: as the caller promises; no vector is longer than `BEYOND`.
+    unsafe { load(s, from) }
 }
 
 /// The six lines of a tile. Filled one by one in a loop, the array would first be cleared, by a call to memset.
 #[inline(always)]
 fn six<T>(line: impl Fn(usize) -> T) -> [T; SIDE] {
     [line(0), line(1), line(2), line(3), line(4), line(5)]
+}
+
+/// The four lines of a tile of the output.
+#[inline(always)]
+fn four<T>(line: impl Fn(usize) -> T) -> [T; OUT] {
+    [line(0), line(1), line(2), line(3)]
 }
 
 /// Column x of a tile held by lines.
@@ -96,31 +128,55 @@ impl WithSimd for InputTransform<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let channels = self.tiles.from.channels;
-        let stride = stride(self.used, channels);
+        let from = self.tiles.from;
+        let stride = stride(self.used, from.channels);
+        self.tiles.assert_whole(from, self.x, self.start, self.used);
+        assert!(self.v.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
-            let x = &self.x[picture * self.tiles.from.len()..][..self.tiles.from.len()];
-            for c in (0..channels).step_by(S::F32_LANES) {
-                let half = six(
-                    #[inline(always)]
-                    |y| {
-                        let mut line = [simd.splat_f32s(0.0); SIDE];
-                        for (d, at) in line.iter_mut().zip(&tile.input[y * SIDE..]) {
-                            if tile.inside || *at >= 0 {
-                                *d = load(simd, x, *at as usize + c);
-                            }
-                        }
-                        input_line(simd, line)
-                    },
-                );
-                for x in 0..SIDE {
-                    let column = input_line(simd, column(&half, x));
-                    for (y, value) in column.into_iter().enumerate() {
-                        let at = (y * SIDE + x) * stride + i * channels + c;
-                        save(simd, self.v, at, value);
+            for c in (0..from.channels).step_by(S::F32_LANES) {
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and channels are whole vectors;
+                // V has a vector for each place of tile i, as asserted.
+                unsafe {
+                    let x = self.x.as_ptr().add(picture * from.len() + c);
+                    let v = self.v.as_mut_ptr().add(i * from.channels + c);
+                    match tile.inside {
+                        true => input_tile::<S, true>(simd, x, &tile.input, v, stride),
+                        false => input_tile::<S, false>(simd, x, &tile.input, v, stride),
                     }
                 }
             }
+        }
+    }
+}
+
+/// V = Bᵀ d B of one tile's vector of channels; places are `stride` apart in `v`.
+///
+/// # Safety
+/// There is a vector at every offset of `x` that is not negative (none is, if `INSIDE`), and at every place of `v`.
+#[inline(always)]
+unsafe fn input_tile<S: Simd, const INSIDE: bool>(
+    simd: S,
+    x: *const f32,
+    at: &[i32; PLACES],
+    v: *mut f32,
+    stride: usize,
+) {
+    let half = six(
+        #[inline(always)]
+        |y| {
+            // SAFETY: as the caller promises.
+            let d = six(
+                #[inline(always)]
+                |column| unsafe { load_at::<S, INSIDE>(simd, x, at[y * SIDE + column]) },
+            );
+            input_line(simd, d)
+        },
+    );
+    for x in 0..SIDE {
+        let column = input_line(simd, column(&half, x));
+        for (y, value) in column.into_iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { save(simd, v.add((y * SIDE + x) * stride), value) };
         }
     }
 }
@@ -142,37 +198,64 @@ impl WithSimd for OutputTransform<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let stride = stride(self.used, self.columns);
+        let (to, stride) = (self.tiles.to, stride(self.used, self.columns));
+        self.tiles.assert_whole(to, self.y, self.start, self.used);
+        assert!(self.n0 + self.columns <= to.channels && self.m.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
-            let base = picture * self.tiles.to.len() + self.n0;
             for c in (0..self.columns).step_by(S::F32_LANES) {
-                let half = six(
-                    #[inline(always)]
-                    |y| {
-                        let mut line = [simd.splat_f32s(0.0); SIDE];
-                        for (x, m) in line.iter_mut().enumerate() {
-                            let at = (y * SIDE + x) * stride + i * self.columns + c;
-                            *m = load(simd, self.m, at);
-                        }
-                        output_line(simd, line)
-                    },
-                );
-                for x in 0..OUT {
-                    let values = output_line(simd, column(&half, x));
-                    for (y, value) in values.into_iter().enumerate() {
-                        let at = tile.output[y * OUT + x];
-                        if at < 0 {
-                            continue;
-                        }
-                        let at = base + at as usize + c;
-                        let value = if self.accumulate {
-                            simd.add_f32s(value, load(simd, self.y, at))
-                        } else {
-                            value
-                        };
-                        save(simd, self.y, at, value);
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and columns are whole vectors;
+                // M has a vector for each place of tile i, as asserted.
+                unsafe {
+                    let m = self.m.as_ptr().add(i * self.columns + c);
+                    let y = self.y.as_mut_ptr();
+                    let y = y.add(picture * to.len() + self.n0 + c);
+                    match self.accumulate {
+                        true => output_tile::<S, true>(simd, m, stride, &tile.output, y),
+                        false => output_tile::<S, false>(simd, m, stride, &tile.output, y),
                     }
                 }
+            }
+        }
+    }
+}
+
+/// y (+)= Aᵀ M A of one tile's vector of channels; places are `stride` apart in `m`.
+///
+/// # Safety
+/// There is a vector at every place of `m` and at every offset of `y` that is not negative.
+#[inline(always)]
+unsafe fn output_tile<S: Simd, const ACCUMULATE: bool>(
+    simd: S,
+    m: *const f32,
+    stride: usize,
+    at: &[i32; OUT * OUT],
+    out: *mut f32,
+) {
+    let half = six(
+        #[inline(always)]
+        |y| {
+            // SAFETY: as the caller promises.
+            let line = six(
+                #[inline(always)]
+                |x| unsafe { load(simd, m.add((y * SIDE + x) * stride)) },
+            );
+            output_line(simd, line)
+        },
+    );
+    for x in 0..OUT {
+        let values = output_line(simd, column(&half, x));
+        for (y, mut value) in values.into_iter().enumerate() {
+            let at = at[y * OUT + x];
+            if at < 0 {
+                continue;
+            }
+            // SAFETY: as the caller promises.
+            unsafe {
+                let out = out.add(at as usize);
+                if ACCUMULATE {
+                    value = simd.add_f32s(value, load(simd, out));
+                }
+                save(simd, out, value);
             }
         }
     }
@@ -192,29 +275,52 @@ impl WithSimd for GradientTransform<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let channels = self.tiles.to.channels;
-        let stride = stride(self.used, channels);
+        let to = self.tiles.to;
+        let stride = stride(self.used, to.channels);
+        self.tiles.assert_whole(to, self.dy, self.start, self.used);
+        assert!(self.out.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
-            let dy = &self.dy[picture * self.tiles.to.len()..][..self.tiles.to.len()];
-            for c in (0..channels).step_by(S::F32_LANES) {
-                let mut half = [[simd.splat_f32s(0.0); SIDE]; OUT];
-                for (half, at) in half.iter_mut().zip(tile.output.chunks_exact(OUT)) {
-                    let mut line = [simd.splat_f32s(0.0); OUT];
-                    for (d, at) in line.iter_mut().zip(at) {
-                        if *at >= 0 {
-                            *d = load(simd, dy, *at as usize + c);
-                        }
-                    }
-                    *half = gradient_line(simd, line);
-                }
-                for x in 0..SIDE {
-                    let values = gradient_line(simd, column(&half, x));
-                    for (y, value) in values.into_iter().enumerate() {
-                        let at = (y * SIDE + x) * stride + i * channels + c;
-                        save(simd, self.out, at, value);
-                    }
+            for c in (0..to.channels).step_by(S::F32_LANES) {
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and channels are whole vectors;
+                // there is a vector for each place of tile i, as asserted.
+                unsafe {
+                    let dy = self.dy.as_ptr().add(picture * to.len() + c);
+                    let out = self.out.as_mut_ptr().add(i * to.channels + c);
+                    gradient_tile(simd, dy, &tile.output, out, stride);
                 }
             }
+        }
+    }
+}
+
+/// A dy Aᵀ of one tile's vector of channels; places are `stride` apart in `out`.
+///
+/// # Safety
+/// There is a vector at every offset of `dy` that is not negative, and at every place of `out`.
+#[inline(always)]
+unsafe fn gradient_tile<S: Simd>(
+    simd: S,
+    dy: *const f32,
+    at: &[i32; OUT * OUT],
+    out: *mut f32,
+    stride: usize,
+) {
+    let half = four(
+        #[inline(always)]
+        |y| {
+            // SAFETY: as the caller promises.
+            let line = four(
+                #[inline(always)]
+                |x| unsafe { load_at::<S, false>(simd, dy, at[y * OUT + x]) },
+            );
+            gradient_line(simd, line)
+        },
+    );
+    for x in 0..SIDE {
+        let values = gradient_line(simd, column(&half, x));
+        for (y, value) in values.into_iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { save(simd, out.add((y * SIDE + x) * stride), value) };
         }
     }
 }
