@@ -42,9 +42,11 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// So many threads (0: one for each core) and the best vector instructions there are.
+    /// So many threads (0: one for each core) and the vector instructions that [`SimdLevel::wanted`] gives, or else the best
+    /// there are.
     pub fn new(threads: usize) -> Self {
-        Cpu::with_level(threads, SimdLevel::detect()).expect("the detected level is there")
+        let level = SimdLevel::wanted().unwrap_or_else(|_| SimdLevel::detect());
+        Cpu::with_level(threads, level).expect("the detected level is there")
     }
 
     /// The same at a chosen level; nothing if the machine does not have it.

@@ -2,6 +2,8 @@
 
 use pulp::Arch;
 
+use crate::{Error, Result};
+
 /// Defines a function of plain loops that is compiled once for each level of vector instructions, and takes the level to
 /// run at as its first argument. Borrowed arguments are written with the lifetime 'a.
 ///
@@ -40,12 +42,43 @@ pub enum SimdLevel {
 }
 
 impl SimdLevel {
+    /// The environment variable that names the level to use, by [`SimdLevel::name`].
+    pub const VARIABLE: &'static str = "ANCHORHOOD_SIMD";
+
     /// The best this machine has.
     pub fn detect() -> Self {
         SimdLevel::of(Arch::new())
     }
 
-    /// What `ANCHORHOOD_SIMD` calls it.
+    /// The level that [`SimdLevel::VARIABLE`] names, or else the best.
+    ///
+    /// # Errors
+    /// Where it names none that this machine has.
+    pub fn wanted() -> Result<Self> {
+        let name = std::env::var_os(SimdLevel::VARIABLE).filter(|name| !name.is_empty());
+        match name {
+            Some(name) => SimdLevel::named(&name.to_string_lossy()),
+            None => Ok(SimdLevel::detect()),
+        }
+    }
+
+    /// The level of this name.
+    ///
+    /// # Errors
+    /// Where this machine has none.
+    fn named(name: &str) -> Result<Self> {
+        let levels = SimdLevel::available();
+        let found = levels.iter().find(|level| level.name() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
+            let (variable, known) = (SimdLevel::VARIABLE, names.join(", "));
+            Error::Device(format!(
+                "{variable}={name}: this machine has no such vector instructions; it has {known}"
+            ))
+        })
+    }
+
+    /// What [`SimdLevel::VARIABLE`] calls it.
     pub fn name(self) -> &'static str {
         match self {
             SimdLevel::Avx512 => "avx512",
@@ -98,5 +131,20 @@ impl std::fmt::Display for SimdLevel {
             SimdLevel::Neon => "NEON",
             SimdLevel::Plain => "plain",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SimdLevel;
+
+    #[test]
+    fn levels_are_found_by_name() {
+        for level in SimdLevel::available() {
+            assert_eq!(SimdLevel::named(level.name()).unwrap(), level);
+        }
+        let error = SimdLevel::named("avx3").unwrap_err().to_string();
+        assert!(error.starts_with("ANCHORHOOD_SIMD=avx3: "), "{error}");
+        assert!(error.ends_with("plain"), "{error}");
     }
 }

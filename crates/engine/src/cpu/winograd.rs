@@ -20,7 +20,7 @@ use std::cell::RefCell;
 
 use pulp::Arch;
 
-use super::gemm::{self, Gather, Row};
+use super::gemm::{self, Products};
 use crate::Shape;
 pub(super) use kernels::{pack, packed_len};
 use transforms::{InputTransform, OutputTransform};
@@ -166,27 +166,17 @@ impl Tiles {
                 });
                 for n0 in (0..n).step_by(width) {
                     let columns = width.min(n - n0);
-                    for e in 0..PLACES {
-                        let panel = (n0 / width * PLACES + e) * c * width;
-                        let op = Gather {
-                            a: place_of(v, e, used, c),
-                            table: &[0],
-                            zeros: &v[..c],
-                            taps: &[0],
-                            depth: c,
-                            b: &packed[panel..][..c * width],
-                            b_taps: 1,
-                            n: columns,
-                            accumulate: false,
-                        };
-                        let row = |i: usize| Row {
-                            base: i * c,
-                            table: 0,
-                            c: i * columns,
-                        };
-                        let m = &mut m[e * stride(used, columns)..][..used * columns];
-                        gemm::gather(arch, op, used, row, m);
-                    }
+                    let op = Products {
+                        count: PLACES,
+                        rows: used,
+                        depth: c,
+                        columns,
+                        a: v,
+                        a_stride: stride(used, c),
+                        b: &packed[n0 * PLACES * c..][..PLACES * c * width],
+                        c_stride: stride(used, columns),
+                    };
+                    gemm::products(arch, op, m);
                     arch.dispatch(OutputTransform {
                         tiles: self,
                         m,

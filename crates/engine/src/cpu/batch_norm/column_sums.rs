@@ -5,10 +5,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows that all strips are summed over before the next rows: few enough to be in cache for the second strip.
-const ROWS: usize = 64;
+/// Values of the rows that all strips are summed over before the next rows: so few that memory is read nearly in order.
+const VALUES: usize = 256;
 
-/// What a row adds to its channels' N sums, for a vector of channels that begins at channel `at` of row `row`.
+/// What a row adds to its channels' N sums.
 trait Addend<const N: usize>: Copy {
     fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip, sums: &mut [S::f32s; N]);
 }
@@ -33,6 +33,22 @@ fn load<S: Simd, const TAIL: bool>(s: S, values: &[f32], at: usize, used: usize)
     let values = &values[at..at + S::F32_LANES];
     // SAFETY: one whole vector, sliced just above.
     unsafe { values.as_ptr().cast::<S::f32s>().read_unaligned() }
+}
+
+/// Writes the vector to `values`, which in a tail are fewer than lanes.
+#[inline(always)]
+fn store<S: Simd, const TAIL: bool>(s: S, values: &mut [f32], vector: S::f32s) {
+    if TAIL {
+        return s.partial_store_f32s(values, vector);
+    }
+    let values = &mut values[..S::F32_LANES];
+    // SAFETY: one whole vector, sliced just above.
+    unsafe {
+        values
+            .as_mut_ptr()
+            .cast::<S::f32s>()
+            .write_unaligned(vector)
+    }
 }
 
 /// Σ x.
@@ -158,8 +174,8 @@ impl<'a, A: Addend<N>, const N: usize> Call<'a, A, N> {
         }
         for (v, sums) in sums.iter().enumerate() {
             for (sum, values) in sums.iter().zip(&mut self.sums) {
-                let values = &mut values[channel + v * S::F32_LANES..][..used];
-                s.partial_store_f32s(values, *sum);
+                let values = &mut values[channel + v * S::F32_LANES..];
+                store::<S, TAIL>(s, &mut values[..used], *sum);
             }
         }
     }
@@ -172,8 +188,9 @@ impl<A: Addend<N>, const N: usize> WithSimd for Call<'_, A, N> {
     fn with_simd<S: Simd>(mut self, s: S) {
         let (channels, lanes) = (self.sums[0].len(), S::F32_LANES);
         self.sums.iter_mut().for_each(|sums| sums.fill(0.0));
-        for from in (0..self.len).step_by(ROWS * channels) {
-            let to = self.len.min(from + ROWS * channels);
+        let block = (VALUES / channels).max(1) * channels;
+        for from in (0..self.len).step_by(block) {
+            let to = self.len.min(from + block);
             let mut channel = 0;
             while channel + 2 * lanes <= channels {
                 self.strip::<S, 2, false>(s, from, to, channel);

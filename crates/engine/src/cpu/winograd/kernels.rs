@@ -1,10 +1,11 @@
 //! Kernels in and out of the transformed domain: U = G g Gᵀ, and the gradient dg = Gᵀ dU G. Kernels lie along the lanes.
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::super::gemm;
 use super::super::simd::vectorised;
+use super::transforms::{load, save};
 use super::{PLACES, SIDE};
 
 /// Length of a layer's transformed and packed kernels, [panel][place][in][width].
@@ -26,23 +27,25 @@ pub(in crate::cpu) fn pack(
     let (depth, columns) = if turn { (n, c) } else { (c, n) };
     let panels = packed[..packed_len(depth, columns, width)].par_chunks_mut(PLACES * depth * width);
     panels.enumerate().for_each(|(panel, out)| {
-        let n0 = panel * width;
-        let (mut g, mut u) = ([[0.0; STRIP]; 9], [[0.0; STRIP]; PLACES]);
-        for k in 0..depth {
-            for (t, g) in g.iter_mut().enumerate() {
-                for (j, g) in g[..width.min(columns - n0)].iter_mut().enumerate() {
-                    let (tap, ci, co) = if turn {
-                        (8 - t, n0 + j, k)
-                    } else {
-                        (t, k, n0 + j)
-                    };
-                    *g = weights[(tap * c + ci) * n + co];
+        let first = panel * width;
+        let used = width.min(columns - first);
+        let mut taps = [[0.0; BLOCK * STRIP]; 9];
+        for k in (0..depth).step_by(BLOCK) {
+            for (t, kernels) in taps.iter_mut().enumerate() {
+                if turn {
+                    let from = &weights[((8 - t) * c + first) * n + k..];
+                    fetch_turned(from, n, used, kernels);
+                } else {
+                    let from = &weights[(t * c + k) * n + first..];
+                    fetch(from, n, used, kernels);
                 }
             }
-            kernel_transform(arch, &g, &mut u);
-            for (e, u) in u.iter().enumerate() {
-                out[(e * depth + k) * width..][..width].copy_from_slice(&u[..width]);
-            }
+            arch.dispatch(KernelTransform {
+                taps: &taps,
+                depth,
+                width,
+                out: &mut out[k * width..],
+            });
         }
     });
 }
@@ -50,17 +53,83 @@ pub(in crate::cpu) fn pack(
 /// Kernels transformed together, one in each lane; no panel is wider.
 pub(super) const STRIP: usize = 32;
 
+/// Input channels fetched together: a cache line of the weights, where they lie along it. Depths are multiples of it.
+const BLOCK: usize = super::LANES;
+
+/// kernels[k][j] = from[k][j], for rows `n` apart.
+fn fetch(from: &[f32], n: usize, used: usize, kernels: &mut [f32; BLOCK * STRIP]) {
+    for (from, to) in from.chunks(n).zip(kernels.chunks_exact_mut(STRIP)) {
+        to[..used].copy_from_slice(&from[..used]);
+    }
+}
+
+/// kernels[k][j] = from[j][k], for rows `n` apart.
+fn fetch_turned(from: &[f32], n: usize, used: usize, kernels: &mut [f32; BLOCK * STRIP]) {
+    for (j, from) in from.chunks(n).take(used).enumerate() {
+        for (k, value) in from[..BLOCK].iter().enumerate() {
+            kernels[k * STRIP + j % STRIP] = *value;
+        }
+    }
+}
+
+/// U = G g Gᵀ of kernels by tap, [input channel][lane], into a panel [place][input channel][lane].
+struct KernelTransform<'a> {
+    taps: &'a [[f32; BLOCK * STRIP]; 9],
+    depth: usize,
+    width: usize,
+    out: &'a mut [f32],
+}
+
+impl WithSimd for KernelTransform<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        assert!(self.out.len() >= ((PLACES - 1) * self.depth + BLOCK) * self.width);
+        assert!(self.width <= STRIP && self.width.is_multiple_of(S::F32_LANES));
+        for k in 0..BLOCK {
+            for j in (0..self.width).step_by(S::F32_LANES) {
+                let mut g = [simd.splat_f32s(0.0); 9];
+                for (g, kernels) in g.iter_mut().zip(self.taps) {
+                    // SAFETY: k < BLOCK, and the lanes from j on are below STRIP, as asserted.
+                    *g = unsafe { load(simd, kernels.as_ptr().add(k * STRIP + j)) };
+                }
+                let half = [
+                    kernel_line(simd, [g[0], g[3], g[6]]),
+                    kernel_line(simd, [g[1], g[4], g[7]]),
+                    kernel_line(simd, [g[2], g[5], g[8]]),
+                ];
+                for y in 0..SIDE {
+                    let line = kernel_line(simd, [half[0][y], half[1][y], half[2][y]]);
+                    for (x, value) in line.into_iter().enumerate() {
+                        let at = ((y * SIDE + x) * self.depth + k) * self.width + j;
+                        // SAFETY: `out` reaches to the last place's channel BLOCK − 1, as asserted.
+                        unsafe { save(simd, self.out.as_mut_ptr().add(at), value) };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// x / divisor.
+#[inline(always)]
+fn over<S: Simd>(s: S, x: S::f32s, divisor: f32) -> S::f32s {
+    s.div_f32s(x, s.splat_f32s(divisor))
+}
+
 /// G along one line.
 #[inline(always)]
-fn kernel_line([a, b, c]: [f32; 3]) -> [f32; SIDE] {
-    let (outer, middle) = (a + c, b);
-    let (even, odd) = (a / 24.0 + c / 6.0, b / 12.0);
+fn kernel_line<S: Simd>(s: S, [a, b, c]: [S::f32s; 3]) -> [S::f32s; SIDE] {
+    let outer = s.add_f32s(a, c);
+    let even = s.add_f32s(over(s, a, 24.0), over(s, c, 6.0));
+    let odd = over(s, b, 12.0);
     [
-        a / 4.0,
-        (outer + middle) / -6.0,
-        (outer - middle) / -6.0,
-        even + odd,
-        even - odd,
+        s.mul_f32s(a, s.splat_f32s(0.25)),
+        over(s, s.add_f32s(outer, b), -6.0),
+        over(s, s.sub_f32s(outer, b), -6.0),
+        s.add_f32s(even, odd),
+        s.sub_f32s(even, odd),
         c,
     ]
 }
@@ -74,24 +143,6 @@ fn kernel_gradient_line(u: [f32; SIDE]) -> [f32; 3] {
         (u[2] - u[1]) / 6.0 + (u[3] - u[4]) / 12.0,
         (far - near) / 6.0 + u[5],
     ]
-}
-
-vectorised! {
-    /// U = G g Gᵀ of a strip of 3×3 kernels.
-    fn kernel_transform<'a>(g: &'a [[f32; STRIP]; 9], u: &'a mut [[f32; STRIP]; PLACES]) {
-        for j in 0..STRIP {
-            let mut half = [[0.0; SIDE]; 3];
-            for (x, half) in half.iter_mut().enumerate() {
-                *half = kernel_line([g[x][j], g[3 + x][j], g[6 + x][j]]);
-            }
-            for y in 0..SIDE {
-                let line = kernel_line([half[0][y], half[1][y], half[2][y]]);
-                for (x, value) in line.into_iter().enumerate() {
-                    u[y * SIDE + x][j] = value;
-                }
-            }
-        }
-    }
 }
 
 vectorised! {

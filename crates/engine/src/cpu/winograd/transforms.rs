@@ -57,7 +57,7 @@ fn gradient_line<S: Simd>(simd: S, y: [S::f32s; OUT]) -> [S::f32s; SIDE] {
 /// # Safety
 /// A whole vector lies there.
 #[inline(always)]
-unsafe fn load<S: Simd>(_: S, from: *const f32) -> S::f32s {
+pub(super) unsafe fn load<S: Simd>(_: S, from: *const f32) -> S::f32s {
     // SAFETY: as the caller promises.
     unsafe { from.cast::<S::f32s>().read_unaligned() }
 }
@@ -67,7 +67,7 @@ unsafe fn load<S: Simd>(_: S, from: *const f32) -> S::f32s {
 /// # Safety
 /// There is room for it at `to`.
 #[inline(always)]
-unsafe fn save<S: Simd>(_: S, to: *mut f32, value: S::f32s) {
+pub(super) unsafe fn save<S: Simd>(_: S, to: *mut f32, value: S::f32s) {
     // SAFETY: as the caller promises.
     unsafe { to.cast::<S::f32s>().write_unaligned(value) }
 }
