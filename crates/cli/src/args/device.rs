@@ -1,6 +1,6 @@
 //! Which device does a configuration mean?
 
-use anchorhood::engine::{Cuda, Device};
+use anchorhood::engine::{Cuda, Device, SimdLevel};
 use anchorhood::train::{DeviceChoice, MachineConfig};
 
 use crate::terminal::failure::Failure;
@@ -23,14 +23,21 @@ pub fn largest_pictures(machine: &MachineConfig) -> usize {
 
 /// The device that `machine` names. `auto` takes a GPU when one works.
 pub fn open(machine: &MachineConfig) -> Result<Device, Failure> {
-    let cpu = || Device::cpu(machine.thread_count());
     let gpu = |number| Device::cuda(number, machine.precision.into());
     Ok(match machine.device {
         DeviceChoice::Cuda(number) => gpu(number)?,
-        DeviceChoice::Auto if Cuda::available() => gpu(0).unwrap_or_else(|why| {
-            eprintln!("warning: no GPU is used: {why}");
-            cpu()
-        }),
-        DeviceChoice::Auto | DeviceChoice::Cpu => cpu(),
+        DeviceChoice::Auto if Cuda::available() => match gpu(0) {
+            Ok(gpu) => gpu,
+            Err(why) => {
+                eprintln!("warning: no GPU is used: {why}");
+                cpu(machine)?
+            }
+        },
+        DeviceChoice::Auto | DeviceChoice::Cpu => cpu(machine)?,
     })
+}
+
+fn cpu(machine: &MachineConfig) -> Result<Device, Failure> {
+    SimdLevel::wanted().map_err(|why| Failure::usage(why.to_string()))?;
+    Ok(Device::cpu(machine.thread_count()))
 }
