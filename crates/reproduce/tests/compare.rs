@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anchorhood_data::encode_png;
 use anchorhood_engine::Device;
 use anchorhood_reproduce::{Allowance, Comparison, ReproduceError, Standings, Told};
-use anchorhood_train::{Event, FeatureSource, MethodChoice, Preset, RunConfig};
+use anchorhood_train::{Event, FeatureSource, MethodChoice, Preset, RunConfig, RunDir};
 
 fn config(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
@@ -42,6 +43,7 @@ fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, Repr
         .map(config)
         .into(),
         evaluations: Some(2),
+        largest: None,
     };
     comparison.carry_out(&Device::cpu(2), &mut tell, &stop)
 }
@@ -77,4 +79,46 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
     };
     assert!(calls > 3, "it was stopped: {calls}");
     assert_eq!(figures(&found), figures(&expected));
+}
+
+/// Photographs are as large as the machine of the first run lets them be, for all that join it later, on whatever machine.
+#[test]
+fn photographs_are_of_one_size() {
+    let [place, photos] = [(); 2].map(|_| tempfile::tempdir().unwrap());
+    for (class, grey) in [("cats", 30_u8), ("dogs", 200)] {
+        let folder = photos.path().join(class);
+        std::fs::create_dir(&folder).unwrap();
+        for i in 0..10 {
+            let pixels: Vec<u8> = (0..100 * 100 * 3)
+                .map(|p| grey ^ ((p / 7 + i) as u8))
+                .collect();
+            let png = encode_png(100, 100, &pixels).unwrap();
+            std::fs::write(folder.join(format!("{i}.png")), png).unwrap();
+        }
+    }
+    let size_of = |methods: &[MethodChoice], largest: usize| {
+        let of = |method: &MethodChoice| {
+            let mut config = config(*method);
+            config.data.size = None;
+            config.data.set = photos.path().display().to_string();
+            config.training.batch = 8;
+            config
+        };
+        let comparison = Comparison {
+            folder: place.path().into(),
+            allowance: Allowance::ViewEpochs(1),
+            configs: methods.iter().map(of).collect(),
+            evaluations: Some(1),
+            largest: Some(largest),
+        };
+        let never = AtomicBool::new(false);
+        let device = Device::cpu(1);
+        comparison.carry_out(&device, &mut |_| {}, &never).unwrap();
+        let last = methods.last().unwrap().to_string();
+        let config = RunDir::config_of(&place.path().join(last)).unwrap();
+        config.data.size
+    };
+    let (first, second) = (MethodChoice::Instance, MethodChoice::SimSiam);
+    assert_eq!(size_of(&[first], 64), Some(64));
+    assert_eq!(size_of(&[first, second], 96), Some(64));
 }

@@ -17,10 +17,10 @@ impl TrainingConfig {
         self.freeze_epochs = self.freeze_epochs.min(whole_run - 1);
     }
 
-    /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's first step.
+    /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's middle, since a warm-up begins at 0.
     pub fn rate_at(&self, at: Position) -> f64 {
         let (epoch, epochs) = self.place(at);
-        self.rate_in(epoch as f64, epochs)
+        self.rate_in(epoch as f64 + 0.5, epochs)
     }
 
     /// The learning rate of every step of a position's epoch.
@@ -118,6 +118,7 @@ mod tests {
         assert!((all[24] - 0.015).abs() < 1e-8, "half way down");
         assert!(all[..8].is_sorted() && all[8..].is_sorted_by(|a, b| a >= b));
         assert!(all[39] > 0.0 && all[39] < 1e-4);
+        assert_eq!(training.rate_at(at(0)) as f32, all[2], "what is told");
     }
 
     #[test]

@@ -130,6 +130,7 @@ fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
             (Some(minutes), _) => Allowance::Minutes(minutes),
             (None, views) => Allowance::ViewEpochs(views.unwrap_or(1) as usize),
         },
+        largest: Some(device::largest_pictures(&configs[0].machine)),
         configs,
         evaluations: (!typed).then_some(EVALUATIONS),
     })

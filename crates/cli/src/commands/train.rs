@@ -39,12 +39,11 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         config.training.epochs = enough_epochs(config, &data);
     }
     if let Plan::New(config) = &mut plan {
-        if data.report.labels.is_some() && config.data.size.is_none() {
-            let size = data.train.pictures.height();
-            drawer.note(&format!("pictures of {size}×{size} (--size for another)"));
-            config.data.size = Some(size); // whatever machine goes on with it
-        }
+        let open = config.data.size.is_none();
         **config = config.fitted(&data)?;
+        if let (true, Some(size)) = (open, config.data.size) {
+            drawer.note(&format!("pictures of {size}×{size} (--size for another)"));
+        }
         if let Some(model) = &model {
             drawer.note(&begins_from(model, config));
         }

@@ -45,6 +45,8 @@ pub struct Comparison {
     pub configs: Vec<RunConfig>,
     /// About how often each run is judged; as configured, if nothing is said.
     pub evaluations: Option<usize>,
+    /// Pixels a side that a folder's photographs may have where nobody says how many; see [`LoadOptions::largest`].
+    pub largest: Option<usize>,
 }
 
 /// What a comparison was begun with: runs with other allowances are not compared.
@@ -74,7 +76,7 @@ impl Comparison {
                 Some(contestant) => contestant,
                 None if stop.load(Ordering::Relaxed) => return Err(ReproduceError::Stopped),
                 None => {
-                    let data = opened(&mut open, config, tell)?;
+                    let data = opened(&mut open, config, self.pictures(config)?, tell)?;
                     self.train(&name, config, device, &data, tell, stop)?;
                     self.finished(&name, config)?
                         .ok_or(ReproduceError::Stopped)?
@@ -123,11 +125,30 @@ impl Comparison {
         Ok(Contestant::of(name, &theirs, &events.events))
     }
 
+    /// What of the pictures: as large as the first run had them, whatever machine it began on.
+    fn pictures(&self, config: &RunConfig) -> Result<LoadOptions, ReproduceError> {
+        let folders = self.configs.iter().map(|c| self.folder.join(name_of(c)));
+        let begun = folders.filter(|run| run.join("config.toml").is_file());
+        let begun = begun.map(|run| RunDir::config_of(&run)).next();
+        let options = config.data.load_options(config.seed);
+        Ok(match begun.transpose()? {
+            Some(first) => LoadOptions {
+                size: options.size.or(first.data.size),
+                ..options
+            },
+            None => LoadOptions {
+                largest: self.largest,
+                ..options
+            },
+        })
+    }
+
     /// What is asked for, with the epochs that were found out when the run began.
     fn as_begun(&self, config: &RunConfig, theirs: &RunConfig) -> RunConfig {
         let mut config = self.with_epochs(config, theirs.training.epochs);
         // What the pictures decided: supervision's classes, the width of a layer below heads.
         config.network.features = theirs.network.features;
+        config.data.size = config.data.size.or(theirs.data.size);
         config
     }
 
@@ -219,9 +240,10 @@ fn name_of(config: &RunConfig) -> String {
 fn opened(
     open: &mut Option<Opened>,
     config: &RunConfig,
+    options: LoadOptions,
     tell: &mut (dyn FnMut(Told) + Send),
 ) -> Result<Arc<Dataset>, ReproduceError> {
-    let (place, options) = (config.data.place(), config.data.load_options(config.seed));
+    let place = config.data.place();
     if let Some((at, with, data)) = open
         && (&*at, &*with) == (&place, &options)
     {

@@ -27,6 +27,10 @@ impl RunConfig {
                 }
             },
         };
+        if data.report.labels.is_some() && config.data.size.is_none() {
+            // As this machine chose it, whatever machine goes on.
+            config.data.size = Some(data.train.pictures.height());
+        }
         if config.method.name.compares_views() {
             let graph = embedding_graph(&config, data.train.pictures.height())?;
             config.network.features = graph.shape(graph.output_node()).len();
