@@ -18,7 +18,7 @@ use crate::recognise::FoundSet;
 use crate::resize::to_square;
 use crate::sets::{cub, dogs, imagenet};
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, LabelChoice, Progress, Split, folder};
+use crate::{DataError, Dataset, LabelChoice, Progress, Split, crops, folder};
 
 /// Pixels decoded before they are written.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -34,6 +34,8 @@ pub struct Packed {
     pub size: usize,
     /// Length of the file.
     pub bytes: u64,
+    /// Pictures so large that training on their files would cut crops from more than the squares that are packed.
+    pub cut: usize,
     /// Files that could not be read, each with the reason.
     pub skipped: Vec<(String, String)>,
     /// Whether the file was there already, of the same pictures.
@@ -96,11 +98,17 @@ fn summary(
 ) -> Result<Packed, DataError> {
     let entries = || index.parts.iter().flat_map(|part| &part.entries);
     let skipped = entries().filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
+    let is_cut = |e: &&Entry| crops::shape(e.height_and_width, index.size).is_some();
     Ok(Packed {
         name: index.name.clone(),
         pictures: index.parts.iter().map(PartIndex::readable).sum(),
         size: index.size,
         bytes: disk.length(to).map_err(|e| DataError::io(to, e))?,
+        // Of a published set squares are what training takes anyway.
+        cut: match index.set.is_empty() {
+            true => entries().filter(is_cut).count(),
+            false => 0,
+        },
         skipped: skipped.collect(),
         unchanged,
     })

@@ -21,11 +21,18 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     for (file, why) in &packed.skipped {
         eprintln!("warning: {file}: left out: {why}");
     }
+    if packed.cut > 0 {
+        eprintln!(
+            "note: a pack holds squares alone. Training on {} itself cuts crops from all of a picture, of {} pictures here from more than the square; training on the pack does as with --crops square",
+            args.data,
+            grouped(packed.cut)
+        );
+    }
     let seconds = clock.elapsed().as_secs_f64();
     if args.json {
         let object = json!({
             "file": args.output, "data": packed.name, "pictures": packed.pictures, "size": packed.size,
-            "bytes": packed.bytes, "skipped": packed.skipped.len(), "unchanged": packed.unchanged, "seconds": seconds,
+            "bytes": packed.bytes, "skipped": packed.skipped.len(), "cut": packed.cut, "unchanged": packed.unchanged, "seconds": seconds,
         });
         return output::line(&object.to_string());
     }
