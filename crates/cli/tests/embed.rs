@@ -92,7 +92,7 @@ fn what_cannot_be_asked_for() {
     embed("a", "pictures", "v.xlsx").failed(2, &["v.xlsx", ".parquet, .npy, .csv, .jsonl"]);
     embed("a", "pictures", "no/v.npy").failed(2, &["no folder no"]);
     embed("b", "pictures", "v.npy").failed(2, &["no run called `b`", "runs has a"]);
-    embed("pictures/0.png", "pictures", "v.npy").failed(1, &["0.png", "not a whole checkpoint"]);
+    embed("pictures/0.png", "pictures", "v.npy").failed(2, &["0.png", "is no model"]);
     assert!(!sandbox.path("v.npy").exists());
     fs::write(sandbox.path("v.npy"), "mine").unwrap();
     embed("a", "pictures", "v.npy").failed(2, &["v.npy", "exists already", "--overwrite"]);

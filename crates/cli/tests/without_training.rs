@@ -57,6 +57,11 @@ fn a_folder_is_all_that_is_needed() {
     assert!(sandbox.path("clusters/clusters.csv").exists());
     fs::write(sandbox.path("l.csv"), "1.png,x\n2.png,y\n").unwrap();
     run(&["classify", "pictures", "--labels", "l.csv", "-o", "c.csv"]);
+    for class in ["cats", "dogs"] {
+        fill(&sandbox.path("classes").join(class), 10);
+    }
+    let judged = run(&["evaluate", "base", "--data", "classes"]);
+    assert!(judged.stdout.contains("this model  kNN"), "{judged:?}");
     assert_eq!(written_into(&sandbox.path("pictures")), 0);
     assert_eq!(names(&sandbox.path("cache/indices")).len(), 1);
 }

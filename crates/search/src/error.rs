@@ -54,6 +54,16 @@ pub enum SearchError {
         /// Why the data set cannot be opened.
         reason: String,
     },
+    /// A file of something else.
+    #[error(
+        "{}: is no model: neither a checkpoint or a model file of this program, nor weights of a ResNet (.safetensors, .pth), nor \
+         an ONNX file (.onnx)",
+        .path.display()
+    )]
+    NoModel {
+        /// The file.
+        path: PathBuf,
+    },
     /// The bytes are no model alone, or not a whole one.
     #[error("{}: not a whole model: {reason}", .path.display())]
     DamagedModel {
@@ -193,6 +203,7 @@ impl SearchError {
             SearchError::Data(e) => e.is_usage(),
             SearchError::OtherModel { .. }
             | SearchError::OnlyVectors { .. }
+            | SearchError::NoModel { .. }
             | SearchError::OtherJob { .. }
             | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }

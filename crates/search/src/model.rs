@@ -4,6 +4,8 @@
 mod base;
 mod model_file;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +51,20 @@ struct EngineModel {
     weights: Vec<Tensor>,
 }
 
+/// Whether a file is one by its name, or by what follows the length of its header, however much of it is left.
+fn begins_as_safetensors(path: &Path) -> bool {
+    let mut first = [0; 9];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    let named = path.extension().is_some_and(|e| e == "safetensors");
+    named || (read.is_ok() && first[8] == b'{')
+}
+
 impl Model {
+    /// Whether a file holds a model alone, as [`Model::save`] writes it.
+    pub fn is_alone(path: &Path) -> bool {
+        model_file::open(path).is_some()
+    }
+
     /// Reads a checkpoint, or of a run's folder the one that is its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
     /// which are recognised by their tensors; or a file that [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of
     /// pictures. A checkpoint that does not say what its network is given (as the first ones did
@@ -93,7 +108,11 @@ impl Model {
                     SearchError::Weights {
                         source: WeightsError::NotSafetensors { .. },
                         ..
-                    } => error.into(),
+                    } if begins_as_safetensors(path) => error.into(),
+                    SearchError::Weights {
+                        source: WeightsError::NotSafetensors { .. },
+                        ..
+                    } => SearchError::NoModel { path: path.into() },
                     other => other,
                 });
             }

@@ -65,20 +65,7 @@ pub fn resolve(args: &EvaluateArgs) -> Result<Encoder, Failure> {
         (file, Some(network)) => imported(args, Path::new(file), network)?,
         (_, None) => checkpoint(args)?,
     };
-    let given = &args.encoder;
-    config.seed = given.seed.unwrap_or(config.seed);
-    config.data.size = given.size.or(config.data.size);
-    config.data.limit = given.limit.or(config.data.limit);
-    config.data.test_limit = given.test_limit.or(config.data.test_limit);
-    config.machine = MachineConfig {
-        threads: args.threads,
-        device: args.device.unwrap_or(config.machine.device),
-        ..config.machine
-    };
-    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
-    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
-    config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
-    config.check()?;
+    overlay(args, &mut config)?;
     let usual = match source {
         EncoderSource::Weights(..) => Normalisation::ImageNet,
         _ => Normalisation::Data,
@@ -87,8 +74,36 @@ pub fn resolve(args: &EvaluateArgs) -> Result<Encoder, Failure> {
         source,
         path,
         config,
-        normalisation: given.normalise.unwrap_or(usual),
+        normalisation: args.encoder.normalise.unwrap_or(usual),
     })
+}
+
+/// What flags say in place of a configuration.
+pub fn overlay(args: &EvaluateArgs, config: &mut RunConfig) -> Result<(), Failure> {
+    let given = &args.encoder;
+    config.seed = given.seed.unwrap_or(config.seed);
+    config.data.size = given.size.or(config.data.size);
+    config.data.limit = given.limit.or(config.data.limit);
+    config.data.test_limit = given.test_limit.or(config.data.test_limit);
+    config.machine = MachineConfig {
+        threads: args.threads,
+        device: args.device.unwrap_or(config.machine.device),
+        ..config.machine.clone()
+    };
+    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
+    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
+    config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
+    Ok(config.check()?)
+}
+
+/// The paper's settings on a data set; of shapes there are as many as `train` would have drawn.
+pub fn paper_settings(set: &str) -> RunConfig {
+    let mut config = Preset::Paper.config(set);
+    let quick = Preset::Quick.config(set);
+    config.data.shapes_train = quick.data.shapes_train;
+    config.data.shapes_test = quick.data.shapes_test;
+    config.evaluation.features = FeatureSource::Recomputed;
+    config
 }
 
 type Resolved = (EncoderSource, PathBuf, RunConfig);
@@ -176,13 +191,8 @@ fn without_run(
             "--features memory: only a run has a memory; leave it out",
         ));
     }
-    let mut config = Preset::Paper.config(set);
+    let mut config = paper_settings(set);
     config.network.architecture = network;
     config.network.width = width;
-    config.evaluation.features = FeatureSource::Recomputed;
-    // What `train` would have drawn of shapes.
-    let quick = Preset::Quick.config(set);
-    config.data.shapes_train = quick.data.shapes_train;
-    config.data.shapes_test = quick.data.shapes_test;
     Ok(config)
 }

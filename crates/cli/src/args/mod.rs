@@ -174,10 +174,12 @@ Examples:
   anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json
   anchorhood evaluate shapes-1 --linear                a linear classifier on conv5
   anchorhood evaluate shapes-1 --linear --layer all --seeds 3
+  anchorhood evaluate base --data photos               the model inside the program, on a folder of classes
   anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
   anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
 pub struct EvaluateArgs {
-    /// A run's name or folder, a checkpoint file, an ONNX model; with --network a file of another program's weights, or `untrained`.
+    /// A run's name or folder, a checkpoint file, `base`, a model file, an ONNX model; with --network a file of another program's weights,
+    /// or `untrained`.
     pub run: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]

@@ -1,11 +1,12 @@
 //! `anchorhood evaluate`: a checkpoint judged again, its floors beside it.
 
 pub mod layers;
-mod onnx;
+mod vectors;
 
 use std::path::Path;
 
 use anchorhood::onnx::is_onnx;
+use anchorhood::search::Model;
 use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
 use serde_json::json;
 
@@ -19,8 +20,9 @@ use crate::terminal::output;
 
 /// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
-    if is_onnx(Path::new(&args.run)) {
-        return onnx::run(args);
+    let file = Path::new(&args.run);
+    if args.run == Model::BASE || is_onnx(file) || Model::is_alone(file) {
+        return vectors::run(args);
     }
     let subject = encoder::resolve(args)?;
     let checkpoint = match &subject.source {

@@ -1,16 +1,15 @@
-//! `anchorhood evaluate` on an ONNX model: its vectors vote, with raw pixels beside them.
+//! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors vote, with raw pixels beside them.
 
 use anchorhood::data::{Dataset, Pictures};
 use anchorhood::engine::Device;
 use anchorhood::evaluate::Rows;
 use anchorhood::search::Model;
-use anchorhood::train::{
-    Accuracy, Examiner, FeatureSource, Labelled, MachineConfig, Preset, RunConfig, TrainError,
-};
+use anchorhood::train::{Accuracy, Examiner, FeatureSource, Labelled, RunConfig, TrainError};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
+use crate::args::encoder;
 use crate::args::model::load_model;
 use crate::args::run_data;
 use crate::terminal::draw;
@@ -27,7 +26,9 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         )));
     };
     let model = load_model(&args.runs, &args.run)?;
-    let config = config(args, set, model.input().size)?;
+    let mut config = encoder::paper_settings(set);
+    config.data.size = Some(model.input().size);
+    encoder::overlay(args, &mut config)?;
     let data = run_data::open(&config, Some(set))?;
     let device = device::open(&config.machine)?;
     let judged = judge(&device, &model, &config, &data)?;
@@ -71,31 +72,10 @@ fn refuse_what_needs_layers(args: &EvaluateArgs) -> Result<(), Failure> {
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::usage(format!(
-            "{flag}: an ONNX model has its own network and pixels, and gives vectors alone; leave {flag} out"
+            "{flag}: a model without a run has its own network and pixels, and is judged by its vectors; leave {flag} out"
         ))),
         None => Ok(()),
     }
-}
-
-fn config(args: &EvaluateArgs, set: &str, size: usize) -> Result<RunConfig, Failure> {
-    let mut config = Preset::Paper.config(set);
-    let quick = Preset::Quick.config(set);
-    // What `train` would have drawn of shapes.
-    config.data.shapes_train = quick.data.shapes_train;
-    config.data.shapes_test = quick.data.shapes_test;
-    config.data.size = Some(size);
-    config.data.limit = args.encoder.limit;
-    config.data.test_limit = args.encoder.test_limit;
-    config.seed = args.encoder.seed.unwrap_or(config.seed);
-    config.machine = MachineConfig {
-        threads: args.threads,
-        device: args.device.unwrap_or(config.machine.device),
-        ..config.machine
-    };
-    config.evaluation.k = args.k.unwrap_or(config.evaluation.k);
-    config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
-    config.check()?;
-    Ok(config)
 }
 
 /// How the votes went: of raw pixels, and of the model's vectors.
