@@ -23,27 +23,68 @@ mod commands;
 mod terminal;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
+use anchorhood::data::Dataset;
+use anchorhood::train::Outcome;
 use clap::Parser;
 
 use args::{Args, Command};
-use terminal::failure::Failure;
 
-/// Runs a command line, whose first word is the program's name, and says how it ended.
-pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub use args::device::open as open_device;
+pub use args::model::load_model;
+pub use commands::train::{Trained, Viewer};
+pub use terminal::failure::Failure;
+
+/// Runs a command line, whose first word is the program's name, and gives its exit code.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     anchorhood::files::explain_bus_errors();
-    let args = Args::try_parse_from(words).unwrap_or_else(|e| e.exit());
+    let args = match Args::try_parse_from(words) {
+        Ok(args) => args,
+        Err(said) => {
+            let _ = said.print(); // nobody is there to be told
+            return said.exit_code() as u8;
+        }
+    };
     match command(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             if let Some(message) = &failure.message {
                 // So that no line of a message, or of a name in it, looks like one of the program's.
                 eprintln!("error: {}", message.replace('\n', "\n  "));
             }
-            ExitCode::from(failure.code)
+            failure.code
         }
     }
+}
+
+/// Trains as `anchorhood train` does with these words, for another program: on pictures of its own where it has some, and with nothing
+/// drawn on a terminal. A run that comes to its end gets its curve and its report.
+pub fn train(
+    words: impl IntoIterator<Item = OsString>,
+    own: Option<Dataset>,
+    viewer: &mut dyn Viewer,
+    stop: &AtomicBool,
+) -> Result<Trained, Failure> {
+    let began = Instant::now();
+    let train = ["anchorhood", "train"].map(OsString::from);
+    let args = Args::try_parse_from(train.into_iter().chain(words));
+    let Command::Train(args) = args.map_err(refused)?.command else {
+        unreachable!("the second word is `train`")
+    };
+    let trained = commands::train::learn(&args, began, own, viewer, stop)?;
+    if let Outcome::Finished(_) = trained.outcome {
+        trained.draw(args.tensorboard)?;
+    }
+    Ok(trained)
+}
+
+/// What was typed and cannot be: the sentence alone.
+fn refused(error: clap::Error) -> Failure {
+    let said = error.to_string();
+    let sentence = said.lines().next().unwrap_or_default();
+    Failure::usage(sentence.trim_start_matches("error: "))
 }
 
 fn command(command: Command) -> Result<(), Failure> {

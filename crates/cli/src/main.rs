@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    anchorhood_cli::run(std::env::args_os())
+    ExitCode::from(anchorhood_cli::run(std::env::args_os()))
 }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::files::choose::Offer;
 use crate::store::{Made, Store};
 use crate::{
-    DataError, Dataset, FolderReport, Labels, Picture, Pictures, Split, resize, statistics,
+    DataError, Dataset, FolderReport, Labels, LoadOptions, Picture, Pictures, Split, resize,
+    statistics,
 };
 
 impl Pictures {
@@ -181,6 +183,38 @@ impl Dataset {
         self.test = Some(test);
         Ok(self)
     }
+
+    /// Pictures of one's own with what options ask of any set: a share of labelled ones held out where there are none to test on,
+    /// limits, a size, a part to validate on. Mean and deviation are those of what remains to train on.
+    pub fn with_options(self, options: &LoadOptions) -> Result<Self, DataError> {
+        let offer = Offer {
+            train: self.train.pictures.len(),
+            test: self.test.as_ref().map(|test| test.pictures.len()),
+            holds_out: self.train.labels.is_some(),
+            shuffled: false,
+        };
+        let choice = offer.choose(options);
+        let at_size = |split: Split| match options.size {
+            Some(size) => resize::split(split, size),
+            None => Ok(split),
+        };
+        let tested_from = match choice.held_out {
+            true => Some(&self.train),
+            false => self.test.as_ref(),
+        };
+        let test = tested_from
+            .zip(choice.test)
+            .map(|(of, test)| at_size(of.subset(&test)));
+        let data = Dataset::new(self.name, at_size(self.train.subset(&choice.train))?);
+        let data = Dataset {
+            test: test.transpose()?,
+            ..data
+        };
+        match options.validation {
+            Some(pictures) => data.validated_on(pictures, options.seed),
+            None => Ok(data),
+        }
+    }
 }
 
 fn check_size(height: usize, width: usize) -> Result<(), DataError> {
@@ -248,6 +282,32 @@ mod tests {
         assert_eq!(train.classes(), ["a", "b", "c"]);
         assert_eq!(train.classes(), test.classes());
         assert_eq!((train.values(), test.values()), (&[1, 2][..], &[0, 2][..]));
+    }
+
+    #[test]
+    fn options_hold_out_limit_and_resize() {
+        let labels = Labels::from_names((0..50).map(|i| ["even", "odd"][i % 2]));
+        let split = Split::from(counted(50)).labelled(labels).unwrap();
+        let data = |options| Dataset::new("mine", split.clone()).with_options(&options);
+        let options = LoadOptions {
+            held_out: 0.2,
+            size: Some(3),
+            limit: Some(30),
+            ..LoadOptions::default()
+        };
+        let held_out = data(options.clone()).unwrap();
+        let test = held_out.test.unwrap();
+        let counts = (held_out.train.pictures.len(), test.pictures.len());
+        assert_eq!(counts, (30, 10));
+        assert_eq!(test.pictures.height(), 3);
+        let validated = data(LoadOptions {
+            validation: Some(5),
+            limit: None,
+            ..options
+        });
+        assert_eq!(validated.unwrap().test.unwrap().pictures.len(), 5);
+        let bare = Dataset::new("mine", counted(50)).with_options(&LoadOptions::default());
+        assert!(bare.unwrap().test.is_none(), "nothing to judge by");
     }
 
     #[test]

@@ -150,6 +150,17 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
+    /// There is no place for an index that nobody named.
+    #[error(
+        "{}: the index of these pictures would be kept here: {source}; name another place by ANCHORHOOD_CACHE",
+        .path.display()
+    )]
+    NoCache {
+        /// The folder that cannot be made.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Something that cannot be asked for.
     #[error("{0}")]
     Impossible(String),

@@ -3,8 +3,8 @@
 //! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
 //! [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of any size through it, and goes on where it was
 //! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers: which pictures are
-//! [`nearest`](PictureIndex::nearest) to this one, which are [the same](find_duplicates), which [clusters](anchorhood_discover::kmeans) or
-//! [groups](components) do they form, and, given [`GivenLabels`] for a few, what are the others ([`classify`]) and which should
+//! [`nearest`](PictureIndex::nearest) to this one, which are [the same](find_duplicates), which [clusters](kmeans_clusters) or
+//! [groups](graph_clusters) do they form, and, given [`GivenLabels`] for a few, what are the others ([`classify`]) and which should
 //! be labelled next ([`label_next`]). [`Sheet`] shows any of it as one picture.
 //!
 //! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
@@ -26,7 +26,9 @@
 #![forbid(unsafe_code)]
 
 mod appearance;
+mod cached_index;
 mod classify;
+mod clusters;
 mod duplicates;
 mod embedder;
 mod error;
@@ -55,7 +57,9 @@ mod vectors;
 mod wrong_labels;
 
 pub use appearance::Appearance;
+pub use cached_index::cached_index;
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
+pub use clusters::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 pub use duplicates::{
     Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates,
     Look, Pair, Reason, find_duplicates, groups, similar_pairs,
@@ -77,6 +81,6 @@ pub use outliers::outlier_scores;
 pub use select::{Chosen, select};
 pub use set_aside::{PutBack, UNDO_FILE, set_aside, undo};
 pub use sheet::{Sheet, Shown, Tile};
-pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files};
+pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files, embed_paths};
 pub use vectors::Vectors;
 pub use wrong_labels::{WrongLabel, wrong_labels};

@@ -246,12 +246,16 @@ impl Sheet {
         }
     }
 
-    /// Draws it into a PNG file, whole or not at all.
-    pub fn save(&self, path: &Path) -> Result<(), SearchError> {
+    /// Draws it as the bytes of a PNG file.
+    pub fn png(&self) -> Result<Vec<u8>, SearchError> {
         let sheet = self.draw();
         let png = encode_png(sheet.width(), sheet.height(), &sheet);
-        let png = png.map_err(std::io::Error::other);
-        let saved = png.and_then(|png| AtomicFile::write(path, &png));
+        png.map_err(SearchError::Impossible)
+    }
+
+    /// Draws it into a PNG file, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), SearchError> {
+        let saved = AtomicFile::write(path, &self.png()?);
         saved.map_err(SearchError::io(path))
     }
 }

@@ -1,6 +1,6 @@
 //! A folder of any size through the network: decoding runs ahead, what is done is kept, an interrupted job goes on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
@@ -81,27 +81,44 @@ pub fn embed_files(
     Ok(result)
 }
 
+/// The vectors of picture files, in their order, kept nowhere: of each its vector, or why there is none. `progress` is told how many
+/// are done. `stop` is looked at between batches; what was not come to is then left out.
+pub fn embed_paths(
+    embedder: &mut Embedder,
+    paths: Vec<PathBuf>,
+    threads: usize,
+    progress: &mut dyn FnMut(usize),
+    stop: &AtomicBool,
+) -> Result<Vec<Result<Vec<f32>, String>>, SearchError> {
+    let wanted = Wanted {
+        size: embedder.size(),
+        thumbnail: None,
+    };
+    let chunk = LEAST_CHUNK.next_multiple_of(embedder.batch());
+    let ahead = Ahead::start(paths, wanted, chunk, threads)?;
+    let mut all = vec![];
+    while let Some(decoded) = ahead.next() {
+        all.extend(vectors_of(embedder, &decoded)?);
+        progress(all.len());
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(all)
+}
+
 fn embed_chunk(
     embedder: &mut Embedder,
     files: &[(&PictureFile, u64)],
     decoded: Chunk,
 ) -> Result<Vec<Entry>, SearchError> {
-    let one = embedder.size() * embedder.size() * 3;
-    let good = decoded.iter().flatten();
-    let squares: Vec<u8> = good.flat_map(|d| d.square.iter().copied()).collect();
-    let mut vectors = vec![];
-    for batch in squares.chunks(one * embedder.batch()) {
-        embedder.embed(batch, &mut vectors)?;
-    }
-    let mut vectors = vectors.chunks_exact(embedder.dim());
-    let entry = |((file, stamp), decoded): (&(&PictureFile, u64), _)| {
+    let vectors = vectors_of(embedder, &decoded)?;
+    let entries = files.iter().zip(decoded).zip(vectors);
+    let entry = |(((file, stamp), decoded), vector): ((&(&PictureFile, u64), _), _)| {
         let decoded: Result<crate::prefetch::Decoded, String> = decoded;
-        let (vector, height_and_width, thumbnail) = match decoded {
-            Ok(d) => {
-                let vector = vectors.next().expect("a vector for each picture read");
-                (finite(vector), d.height_and_width, d.thumbnail)
-            }
-            Err(why) => (Err(why), [0; 2], vec![]),
+        let (height_and_width, thumbnail) = match decoded {
+            Ok(d) => (d.height_and_width, d.thumbnail),
+            Err(_) => ([0; 2], vec![]),
         };
         Entry {
             name: file.name.clone(),
@@ -111,7 +128,27 @@ fn embed_chunk(
             thumbnail,
         }
     };
-    Ok(files.iter().zip(decoded).map(entry).collect())
+    Ok(entries.map(entry).collect())
+}
+
+/// Of each picture its vector, or why there is none.
+fn vectors_of(
+    embedder: &mut Embedder,
+    decoded: &Chunk,
+) -> Result<Vec<Result<Vec<f32>, String>>, SearchError> {
+    let one = embedder.size() * embedder.size() * 3;
+    let good = decoded.iter().flatten();
+    let squares: Vec<u8> = good.flat_map(|d| d.square.iter().copied()).collect();
+    let mut vectors = vec![];
+    for batch in squares.chunks(one * embedder.batch()) {
+        embedder.embed(batch, &mut vectors)?;
+    }
+    let mut vectors = vectors.chunks_exact(embedder.dim());
+    let vector = |decoded: &Result<_, String>| match decoded {
+        Ok(_) => finite(vectors.next().expect("a vector for each picture read")),
+        Err(why) => Err(why.clone()),
+    };
+    Ok(decoded.iter().map(vector).collect())
 }
 
 /// A vector that can be compared, or why it cannot.

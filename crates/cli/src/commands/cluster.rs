@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::discover::kmeans;
 use anchorhood::engine::Device;
 use anchorhood::files::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
-use anchorhood::search::{PictureIndex, SearchError, Sheet, components};
+use anchorhood::search::{
+    Cluster, GraphOptions, PictureIndex, Sheet, graph_clusters, kmeans_clusters,
+};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
@@ -79,9 +80,6 @@ pub enum Clustering {
     Graph,
 }
 
-/// A cluster: its pictures, the most typical first, each with its similarity to the centre.
-type Group = Vec<(usize, f32)>;
-
 /// Runs the command.
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     if args.output.exists() {
@@ -110,61 +108,29 @@ fn divide(
     args: &ClusterArgs,
     index: &PictureIndex,
     device: &Device,
-) -> Result<Vec<Group>, Failure> {
-    let parts = index.parts();
-    let (vectors, dim) = (index.vectors()?, parts.dim);
-    if args.method == Clustering::Graph {
-        let bar = Bar::new("comparing", false);
-        let k = (args.neighbours as usize).min(index.len().saturating_sub(1));
-        let progress = |done| bar.at(done, index.len());
-        let found = components(device, vectors, dim, k, args.above, args.least, &progress);
-        drop(bar);
-        let groups = found?.into_iter();
-        return Ok(groups
-            .map(|group| around_centre(vectors, dim, group))
-            .collect());
+) -> Result<Vec<Cluster>, Failure> {
+    let (vectors, dim) = (index.vectors()?, index.parts().dim);
+    if args.method == Clustering::Kmeans {
+        let clusters = kmeans_clusters(device, vectors, dim, args.k as usize, args.seed);
+        return Ok(clusters?);
     }
-    let found = kmeans(
-        device,
-        vectors,
-        dim,
-        args.k as usize,
-        args.seed,
-        &mut |_| {},
-    )
-    .map_err(SearchError::from)?;
-    let mut groups: Vec<Group> = found
-        .members()
-        .into_iter()
-        .filter(|group| !group.is_empty())
-        .map(|group| group.iter().map(|i| (*i, found.similarity[*i])).collect())
-        .collect();
-    groups.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
-    Ok(groups)
-}
-
-/// A group's members by their similarity to its mean.
-fn around_centre(vectors: &[f32], dim: usize, group: Vec<usize>) -> Group {
-    let mut centre = vec![0.0; dim];
-    let row = |i: usize| &vectors[i * dim..][..dim];
-    for i in &group {
-        centre.iter_mut().zip(row(*i)).for_each(|(c, v)| *c += v);
-    }
-    let length = centre.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
-    let similarity = |i: usize| -> f32 {
-        let products = row(i).iter().zip(&centre).map(|(a, b)| a * b);
-        products.sum::<f32>() / length
+    let options = GraphOptions {
+        neighbours: args.neighbours as usize,
+        above: args.above,
+        least: args.least,
     };
-    let mut group: Group = group.into_iter().map(|i| (i, similarity(i))).collect();
-    group.sort_by(|a, b| b.1.total_cmp(&a.1));
-    group
+    let bar = Bar::new("comparing", false);
+    let progress = |done| bar.at(done, index.len());
+    let groups = graph_clusters(device, vectors, dim, &options, &progress);
+    drop(bar);
+    Ok(groups?)
 }
 
 /// Writes the folder aside and puts it in its place when it is whole; gives the pictures that are gone.
 fn write(
     args: &ClusterArgs,
     index: &PictureIndex,
-    groups: &[Group],
+    groups: &[Cluster],
 ) -> Result<Vec<String>, Failure> {
     let made = Disk.create_folders(folder_of(&args.output));
     let folder = made.and_then(|()| AtomicFolder::create(&Disk, &args.output));
@@ -178,7 +144,7 @@ fn write_into(
     folder: &Path,
     args: &ClusterArgs,
     index: &PictureIndex,
-    groups: &[Group],
+    groups: &[Cluster],
 ) -> Result<Vec<String>, Failure> {
     let mut gone = vec![];
     let table = folder.join("clusters.csv");
@@ -208,7 +174,7 @@ fn sheet_name(number: usize) -> String {
     format!("cluster-{:03}.png", number + 1)
 }
 
-fn print(args: &ClusterArgs, index: &PictureIndex, groups: &[Group]) -> Result<(), Failure> {
+fn print(args: &ClusterArgs, index: &PictureIndex, groups: &[Cluster]) -> Result<(), Failure> {
     for (number, group) in groups.iter().enumerate() {
         let mean = group.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / group.len() as f64;
         let typical = index.name(group[0].0);

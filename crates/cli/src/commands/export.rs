@@ -2,13 +2,10 @@
 
 use std::path::PathBuf;
 
-use anchorhood::export::{
-    NamedTensor, OPSET, Preprocessing, onnx_model, timm_config, torchvision_weights,
-};
+use anchorhood::export::{Exported, OPSET, timm_config};
 use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
-use anchorhood::train::NetworkConfig;
 use clap::Parser;
 
 use crate::args::model::{ModelArgs, check_output, check_outputs, io};
@@ -61,25 +58,18 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             )));
         }
     }
-    let export = Export::new(&model)?;
+    let export = Export(Exported::of(&model)?);
     if let Some(folder) = &args.timm {
         export.timm(folder, args.overwrite)?;
     }
     if let Some(path) = &args.onnx {
-        let version = anchorhood::train::VERSION;
-        let bytes = onnx_model(
-            model.graph()?,
-            &export.tensors,
-            &export.form,
-            version,
-            &export.notes,
-        )?;
+        let bytes = export.0.onnx()?;
         AtomicFile::write(path, &bytes).map_err(io(path))?;
         output::line(&format!(
             "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
             path.display(),
-            export.form.size,
-            export.features
+            export.0.preprocessing.size,
+            export.0.features
         ))?;
     }
     if let Some(path) = &args.bf16 {
@@ -92,66 +82,21 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         ))?;
     }
     if let Some(path) = &args.safetensors {
-        let bytes = torchvision_weights(&export.tensors, &export.form, &export.notes)?;
+        let bytes = export.0.weights()?;
         AtomicFile::write(path, &bytes).map_err(io(path))?;
         output::line(&export.how_to_load(&path.display().to_string(), "torchvision.models"))?;
     }
     Ok(())
 }
 
-struct Export<'a> {
-    network: &'a NetworkConfig,
-    tensors: Vec<NamedTensor<'a>>,
-    form: Preprocessing,
-    /// Values of the result.
-    features: usize,
-    /// Whether the result comes from the last layer, which libraries call fc, or from the one below it.
-    has_fc: bool,
-    notes: Vec<(&'static str, String)>,
-}
+/// A model and what is said of it.
+struct Export<'a>(Exported<'a>);
 
-impl<'a> Export<'a> {
-    fn new(model: &'a Model) -> Result<Self, Failure> {
-        let (network, input) = (model.network()?, model.input());
-        let named = |t: &'a anchorhood::train::Tensor| NamedTensor {
-            name: &t.name,
-            shape: &t.shape,
-            values: &t.values,
-        };
-        let (graph, weights) = (model.graph()?, model.weights()?);
-        let features = graph.shape(graph.output_node()).len();
-        let has_fc = weights.iter().any(|t| t.name == "fc.weight");
-        let layer = graph.node(graph.node(graph.output_node()).inputs[0]);
-        Ok(Export {
-            network,
-            features,
-            has_fc,
-            tensors: weights.iter().map(named).collect(),
-            form: Preprocessing {
-                size: input.size,
-                mean: input.mean,
-                std: input.std,
-            },
-            notes: vec![
-                ("network", network.architecture.name().into()),
-                ("width", network.width.to_string()),
-                ("features", features.to_string()),
-                ("fingerprint", model.fingerprint().into()),
-                (
-                    "output",
-                    format!(
-                        "{0}, then divided by its length; torchvision and timm stop at {0}",
-                        layer.name
-                    ),
-                ),
-            ],
-        })
-    }
-
+impl Export<'_> {
     fn timm(&self, folder: &std::path::Path, overwrite: bool) -> Result<(), Failure> {
-        let architecture = self.network.architecture.name();
-        let config = timm_config(architecture, &self.tensors, &self.form)?;
-        let bytes = torchvision_weights(&self.tensors, &self.form, &self.notes)?;
+        let architecture = self.0.network.architecture.name();
+        let config = timm_config(architecture, &self.0.tensors, &self.0.preprocessing)?;
+        let bytes = self.0.weights()?;
         let files = [
             (folder.join("model.safetensors"), bytes.as_slice()),
             (folder.join("config.json"), config.as_bytes()),
@@ -176,12 +121,12 @@ impl<'a> Export<'a> {
     }
 
     fn stem(&self) -> Form {
-        self.network.form(self.form.size)
+        self.0.network.form(self.0.preprocessing.size)
     }
 
     /// What to type in Python.
     fn how_to_load(&self, path: &str, library: &str) -> String {
-        let network = self.network;
+        let network = self.0.network;
         let name = network.architecture.name();
         if !name.starts_with("resnet") {
             return format!(
@@ -195,8 +140,8 @@ impl<'a> Export<'a> {
                 network.width
             );
         }
-        let features = self.features;
-        let make = match (library, self.has_fc) {
+        let features = self.0.features;
+        let make = match (library, self.0.has_fc) {
             ("timm", true) => {
                 format!("model = timm.create_model('{name}', num_classes={features})")
             }

@@ -1,15 +1,13 @@
 //! An index brought up to date: the one a command writes, or one in the user's cache for a command that is given folders and needs an
 //! index. Nothing is ever written into a folder of pictures.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::files::{Disk, FileSystem, cache_folder};
-use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex};
+use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex, cached_index};
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, io, warn_unchecked};
+use crate::args::model::{MachineArgs, warn_unchecked};
 use crate::args::pictures::{ModelFlag, Words, is_folder};
 use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::advice::sentence;
@@ -64,7 +62,7 @@ pub fn cached(
     threads: usize,
     device: &Device,
 ) -> Result<PictureIndex, Failure> {
-    let path = place(model, folders, job.layer.as_deref())?;
+    let path = cached_index(model, folders, job.layer.as_deref())?;
     let job_of_all = job.job(model, folders, Journal::place(&path), threads);
     let known =
         PictureIndex::load(&path).and_then(|index| index.vectors().map(|_| ()).map(|()| index));
@@ -81,32 +79,6 @@ pub fn cached(
         eprintln!("{}: {}", path.display(), told(&changes));
     }
     Ok(index)
-}
-
-/// Where the index of folders by a model is kept.
-pub fn place(model: &Model, folders: &[PathBuf], layer: Option<&str>) -> Result<PathBuf, Failure> {
-    let cache = cache_folder().unwrap_or_else(|| std::env::temp_dir().join("anchorhood"));
-    let cache = cache.join("indices");
-    Disk.create_folders(&cache).map_err(|e| {
-        Failure::failed(format!(
-            "{}: the index of these pictures would be kept here: {e}; name another place by ANCHORHOOD_CACHE",
-            cache.display()
-        ))
-    })?;
-    let mut hasher = DefaultHasher::new();
-    (model.fingerprint(), layer).hash(&mut hasher);
-    for folder in folders {
-        std::path::absolute(folder)
-            .map_err(io(folder))?
-            .hash(&mut hasher);
-    }
-    let name = folders.first().and_then(|f| f.canonicalize().ok());
-    let name = name
-        .as_deref()
-        .and_then(Path::file_name)
-        .unwrap_or("pictures".as_ref());
-    let name = name.to_string_lossy();
-    Ok(cache.join(format!("{name}-{:016x}.index", hasher.finish())))
 }
 
 /// Does a job and saves its index, with what `known` knows; where nothing changed, nothing is written.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
+use anchorhood::search::cached_index;
 use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, ServedFolders, Stop};
 use anchorhood::train::{LabelsChoice, RunDir};
 use clap::Parser;
@@ -163,7 +164,7 @@ fn collection_of_folders(
         )));
     }
     let model = args.model.load(words.model.as_deref())?;
-    let index = living_index::place(&model, words.rest, None)?;
+    let index = cached_index(&model, words.rest, None)?;
     let name = |path: &PathBuf| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
         whole

@@ -23,6 +23,39 @@ use crate::terminal::failure::Failure;
 use crate::terminal::folder_report;
 use crate::terminal::output;
 
+/// Who sees a training.
+pub trait Viewer: Send {
+    /// Something happened.
+    fn event(&mut self, event: &Event);
+    /// Something that is good to know.
+    fn note(&mut self, _text: &str) {}
+    /// So many of all pictures are read.
+    fn loading(&mut self, _done: usize, _total: usize) {}
+}
+
+impl Viewer for Drawer {
+    fn event(&mut self, event: &Event) {
+        Drawer::event(self, event);
+    }
+
+    fn note(&mut self, text: &str) {
+        Drawer::note(self, text);
+    }
+
+    fn loading(&mut self, done: usize, total: usize) {
+        Drawer::loading(self, done, total);
+    }
+}
+
+/// A training that is over.
+pub struct Trained {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// How it ended.
+    pub outcome: Outcome,
+    data: Dataset,
+}
+
 /// Runs the command.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     let began = Instant::now();
@@ -32,9 +65,39 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         _ => Style::Human,
     };
     let stop = stop_on_interrupt()?;
-    let (mut plan, model) = plan(args)?;
     let mut drawer = Drawer::new(style, stop.clone());
-    let data = open(&plan, args.moved.as_deref(), &mut drawer)?;
+    let trained = learn(args, began, None, &mut drawer, &stop);
+    drawer.finish();
+    let trained = trained?;
+    match &trained.outcome {
+        Outcome::Finished(ended) => finished(args, &trained, ended),
+        Outcome::Stopped(position) => {
+            eprintln!(
+                "stopped at {position}, saved in {}; go on with\n  {}",
+                trained.run.display(),
+                resume_command(&args.runs, &trained.run)
+            );
+            Err(match drawer.closed() {
+                true => Failure::closed_pipe(),
+                false => Failure::interrupted(),
+            })
+        }
+    }
+}
+
+/// Trains what was typed, on pictures of one's own where there are some.
+pub fn learn(
+    args: &TrainArgs,
+    began: Instant,
+    own: Option<Dataset>,
+    viewer: &mut dyn Viewer,
+    stop: &AtomicBool,
+) -> Result<Trained, Failure> {
+    let (mut plan, model) = plan(args)?;
+    let data = match own {
+        Some(own) => own_data(&plan, own)?,
+        None => open(&plan, args.moved.as_deref(), viewer)?,
+    };
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
         config.training.epochs = enough_epochs(config, &data);
     }
@@ -42,10 +105,10 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         let open = config.data.size.is_none();
         **config = config.fitted(&data)?;
         if let (true, Some(size)) = (open, config.data.size) {
-            drawer.note(&format!("pictures of {size}×{size} (--size for another)"));
+            viewer.note(&format!("pictures of {size}×{size} (--size for another)"));
         }
         if let Some(model) = &model {
-            drawer.note(&begins_from(model, config));
+            viewer.note(&begins_from(model, config));
         }
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
@@ -56,26 +119,17 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         plan,
         model,
         data: &data,
-        observer: &mut |event: &Event| drawer.event(event),
-        stop: &stop,
+        observer: &mut |event: &Event| viewer.event(event),
+        stop,
     };
-    let outcome = device::open(&machine).and_then(|device| work.on(&device));
-    drawer.finish();
-    let (run, outcome) = outcome?;
-    match outcome {
-        Outcome::Finished(ended) => finished(args, &run, &ended, &data),
-        Outcome::Stopped(position) => {
-            eprintln!(
-                "stopped at {position}, saved in {}; go on with\n  {}",
-                run.display(),
-                resume_command(&args.runs, &run)
-            );
-            Err(match drawer.closed() {
-                true => Failure::closed_pipe(),
-                false => Failure::interrupted(),
-            })
-        }
-    }
+    let (run, outcome) = device::open(&machine).and_then(|device| work.on(&device))?;
+    Ok(Trained { run, outcome, data })
+}
+
+/// Pictures that are in memory already, as the settings want them.
+fn own_data(plan: &Plan, own: Dataset) -> Result<Dataset, Failure> {
+    let (Plan::New(config) | Plan::Resume(_, config)) = plan;
+    Ok(own.with_options(&config.data.load_options(config.seed))?)
 }
 
 /// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, five minutes on two cores at the
@@ -220,12 +274,12 @@ pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset, Failure> {
+fn open(plan: &Plan, moved: Option<&str>, viewer: &mut dyn Viewer) -> Result<Dataset, Failure> {
     let data = {
-        let drawer = std::sync::Mutex::new(&mut *drawer);
+        let viewer = std::sync::Mutex::new(&mut *viewer);
         let progress = |done, total| {
-            if let Ok(drawer) = drawer.try_lock() {
-                drawer.loading(done, total);
+            if let Ok(mut viewer) = viewer.try_lock() {
+                viewer.loading(done, total);
             }
         };
         match plan {
@@ -241,17 +295,17 @@ fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset
     };
     let told = folder_report::told(&data.report);
     for message in told.warnings {
-        drawer.event(&Event::Warning { message });
+        viewer.event(&Event::Warning { message });
     }
-    told.notes.iter().for_each(|note| drawer.note(note));
+    told.notes.iter().for_each(|note| viewer.note(note));
     for (path, why) in &data.skipped {
-        drawer.event(&Event::Warning {
+        viewer.event(&Event::Warning {
             message: format!("{path}: skipped: {why}"),
         });
     }
     if !data.skipped.is_empty() {
         let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
-        drawer.event(&Event::Warning {
+        viewer.event(&Event::Warning {
             message: format!(
                 "{} of {} pictures could not be read and were skipped",
                 data.skipped.len(),
@@ -262,15 +316,22 @@ fn open(plan: &Plan, moved: Option<&str>, drawer: &mut Drawer) -> Result<Dataset
     Ok(data)
 }
 
-fn finished(args: &TrainArgs, run: &Path, ended: &RunEnded, data: &Dataset) -> Result<(), Failure> {
-    let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?.events);
-    let curve = run.join("curve.svg");
-    write_curve(&summary, &curve)?;
-    crate::commands::report::after_training(run, data, args.tensorboard);
+impl Trained {
+    /// Draws the curve and the report of a run that came to its end.
+    pub fn draw(&self, tensorboard: bool) -> Result<Summary, Failure> {
+        let summary = Summary::of(&read_metrics(&self.run.join("metrics.jsonl"))?.events);
+        write_curve(&summary, &self.run.join("curve.svg"))?;
+        crate::commands::report::after_training(&self.run, &self.data, tensorboard);
+        Ok(summary)
+    }
+}
+
+fn finished(args: &TrainArgs, trained: &Trained, ended: &RunEnded) -> Result<(), Failure> {
+    let summary = trained.draw(args.tensorboard)?;
     let verdict = summary.verdict().map(|verdict| verdict.to_string());
     let mut said: Vec<String> = verdict.into_iter().chain(summary.choice()).collect();
     said.push(headline(ended, &summary));
-    said.push(whereabouts(args, run, ended.last.is_some()));
+    said.push(whereabouts(args, &trained.run, ended.last.is_some()));
     let mut parts = vec![summary.table()];
     parts.extend(summary.before_and_after());
     parts.push(said.join("\n"));

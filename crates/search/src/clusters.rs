@@ -1,0 +1,72 @@
+//! Which groups do pictures form? Around so many centres, or wherever pictures are each other's neighbours. Either way a group has its
+//! most typical pictures first.
+
+use anchorhood_discover::kmeans;
+use anchorhood_engine::Device;
+
+use crate::{SearchError, components};
+
+/// A group of pictures, the most typical first, each with its similarity to the group's centre.
+pub type Cluster = Vec<(usize, f32)>;
+
+/// Which pictures are joined.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GraphOptions {
+    /// Neighbours of each picture.
+    pub neighbours: usize,
+    /// Least similarity of two that are joined.
+    pub above: f32,
+    /// Smaller groups are left out.
+    pub least: usize,
+}
+
+/// Every vector of unit length (rows of `dim` values) in one of `k` clusters, the largest first.
+pub fn kmeans_clusters(
+    device: &Device,
+    vectors: &[f32],
+    dim: usize,
+    k: usize,
+    seed: u64,
+) -> Result<Vec<Cluster>, SearchError> {
+    let found = kmeans(device, vectors, dim, k, seed, &mut |_| {})?;
+    let members = found.members().into_iter().filter(|g| !g.is_empty());
+    let with_similarity =
+        |group: Vec<usize>| group.iter().map(|i| (*i, found.similarity[*i])).collect();
+    let mut clusters: Vec<Cluster> = members.map(with_similarity).collect();
+    clusters.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
+    Ok(clusters)
+}
+
+/// Groups of vectors that are each other's neighbours, however many there are; the rest is left alone. `progress` is told how many are
+/// compared.
+pub fn graph_clusters(
+    device: &Device,
+    vectors: &[f32],
+    dim: usize,
+    options: &GraphOptions,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Vec<Cluster>, SearchError> {
+    let GraphOptions { above, least, .. } = *options;
+    let others = (vectors.len() / dim).saturating_sub(1);
+    let k = options.neighbours.min(others);
+    let found = components(device, vectors, dim, k, above, least, progress)?;
+    let around = |group| around_centre(vectors, dim, group);
+    Ok(found.into_iter().map(around).collect())
+}
+
+/// A group's members by their similarity to its mean.
+fn around_centre(vectors: &[f32], dim: usize, group: Vec<usize>) -> Cluster {
+    let mut centre = vec![0.0; dim];
+    let row = |i: usize| &vectors[i * dim..][..dim];
+    for i in &group {
+        centre.iter_mut().zip(row(*i)).for_each(|(c, v)| *c += v);
+    }
+    let length = centre.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
+    let similarity = |i: usize| -> f32 {
+        let products = row(i).iter().zip(&centre).map(|(a, b)| a * b);
+        products.sum::<f32>() / length
+    };
+    let mut group: Cluster = group.into_iter().map(|i| (i, similarity(i))).collect();
+    group.sort_by(|a, b| b.1.total_cmp(&a.1));
+    group
+}
