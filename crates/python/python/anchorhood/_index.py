@@ -1,0 +1,436 @@
+"""Indices: which pictures are alike, which are the same, which groups do they form?"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native, _pictures, _show
+from ._model import BATCH, Model, _count, bar_of_tqdm, load
+from .errors import AnchorhoodError, InputError
+
+StrPath = str | os.PathLike[str]
+T = TypeVar("T")
+#: A picture of a sheet: the heading it begins, its number, its bar, whether it is framed, its note.
+_Shown = tuple[str | None, int, float | None, bool, str]
+
+
+def _listed(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+class Hit(NamedTuple):
+    """A picture that was found."""
+
+    #: Its number in the index.
+    number: int
+    #: Its name in the index.
+    name: str
+    #: Where it lies.
+    path: Path
+    #: 1 is the same picture; pictures that have nothing in common are near 0.
+    similarity: float
+    #: Its class, where the folder has classes.
+    label: str | None
+
+
+class _OnSheet(list[T]):
+    """A list that a notebook shows as pictures."""
+
+    _native: _native.Index
+    _query: npt.NDArray[np.uint8] | None = None
+
+    def _shown(self) -> list[_Shown]:
+        raise NotImplementedError
+
+    def _words(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        shown = self._shown()
+        if not shown:
+            return _show.line(self._words())
+        return _show.line(self._words()) + _show.image(self._native.sheet(self._query, shown, 96), self._words())
+
+
+class Hits(_OnSheet[Hit]):
+    """The pictures most like a query, most similar first."""
+
+    def _shown(self) -> list[_Shown]:
+        return [(None, hit.number, hit.similarity, False, "") for hit in self[:60]]
+
+    def _words(self) -> str:
+        return f"the {len(self)} most similar pictures"
+
+
+class DuplicateGroup(NamedTuple):
+    """Pictures that are one."""
+
+    #: The one to keep.
+    keep: Path
+    #: What it has before the others.
+    why: list[str]
+    #: The others: path, in which way it is a copy, how alike the detail is.
+    others: list[tuple[Path, str, float]]
+    #: Their numbers in the index, the kept one first; those of another index come after its own.
+    numbers: list[int]
+
+
+class Duplicates(_OnSheet[DuplicateGroup]):
+    """Groups of pictures that are one, the largest first."""
+
+    def _shown(self) -> list[_Shown]:
+        shown: list[_Shown] = []
+        for number, group in enumerate(self[:20], 1):
+            notes = ["keep"] + [kind for _, kind, _ in group.others]
+            for place, (i, note) in enumerate(zip(group.numbers, notes)):
+                if i < len(self._native):  # those of another index have no place here
+                    shown.append((f"group {number}" if place == 0 else None, i, None, place == 0, note))
+        return shown
+
+    def _words(self) -> str:
+        others = sum(len(group.others) for group in self)
+        return f"{len(self)} groups of pictures that are the same; {others} pictures could go"
+
+
+class Cluster(NamedTuple):
+    """Pictures that belong together, the most typical first."""
+
+    #: Where they lie.
+    paths: list[Path]
+    #: Their numbers in the index.
+    numbers: list[int]
+    #: Each one's similarity to the cluster's centre.
+    similarities: list[float]
+
+
+class Clusters(_OnSheet[Cluster]):
+    """Clusters of an index, the largest first."""
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """The cluster of each picture of the index, −1 for pictures in none: as scikit-learn has it."""
+        labels = np.full(len(self._native), -1, np.int64)
+        for number, cluster in enumerate(self):
+            labels[cluster.numbers] = number
+        return labels
+
+    def _shown(self) -> list[_Shown]:
+        return [
+            (f"cluster {number}: {len(cluster.numbers)} pictures" if place == 0 else None, i, similarity, False, "")
+            for number, cluster in enumerate(self[:12])
+            for place, (i, similarity) in enumerate(zip(cluster.numbers[:10], cluster.similarities))
+        ]
+
+    def _words(self) -> str:
+        return f"{len(self)} clusters, each with its most typical pictures"
+
+
+class Selected(_OnSheet[Path]):
+    """Pictures that stand for all, the first to label first."""
+
+    _chosen: list[tuple[int, float | None]]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Their numbers in the index."""
+        return [i for i, _ in self._chosen]
+
+    def _shown(self) -> list[_Shown]:
+        return [(None, i, similarity, False, "") for i, similarity in self._chosen[:60]]
+
+    def _words(self) -> str:
+        return f"{len(self)} pictures that stand for all {len(self._native)}"
+
+
+class Server:
+    """A page to walk through an index, served by a thread of this process. Shown in a notebook, it is the page; `with` ends it."""
+
+    def __init__(self, native: _native.Server, token: str | None) -> None:
+        self._native = native
+        self._token = token
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser."""
+        word = f"?token={self._token}" if self._token else ""
+        return f"http://{self._native.address}/{word}"
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._native.stop()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<anchorhood.Server {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{self.url}" style="width: 100%; height: 40em; border: 1px solid #ddd"></iframe>'
+
+
+class Index:
+    """The vectors of folders of pictures, in one file, ready to be asked. `Index.build` makes one, `Index.load` opens it."""
+
+    def __init__(self, native: _native.Index, model: Model | None) -> None:
+        self._native = native
+        self._model = model
+
+    # ---- made ----
+
+    @classmethod
+    def build(
+        cls,
+        folders: StrPath | Sequence[StrPath],
+        path: StrPath | None = None,
+        model: Model | StrPath = "base",
+        *,
+        layer: str | None = None,
+        batch: int = BATCH,
+        thumbnails: int | None = None,
+        labels: bool = True,
+        overwrite: bool = False,
+        progress: bool = False,
+    ) -> Index:
+        """Embeds every picture of folders and keeps the index at `path`, or in the user's cache. One that is there is brought up to date:
+        only new and changed files are read. Broken off, the same call goes on.
+
+        `thumbnails` keeps small copies, so many pixels a side; `labels=False` takes sub-folders for no classes.
+        """
+        asked = _listed(folders)
+        if not asked:
+            raise InputError("an empty list of folders came; give at least one")
+        opened = model if isinstance(model, Model) else load(model)
+        return cls._build(asked, path, opened, layer, batch, thumbnails, labels, overwrite, progress)
+
+    @classmethod
+    def _build(
+        cls,
+        folders: Sequence[StrPath],
+        path: StrPath | None,
+        model: Model,
+        layer: str | None,
+        batch: int,
+        thumbnails: int | None,
+        labels: bool,
+        overwrite: bool,
+        progress: bool,
+    ) -> Index:
+        bar = _IndexBar() if progress else None
+        native, _, skipped = _native.Index.build(
+            folders, path, model._native, layer, _count(batch, "batch"), thumbnails, labels, overwrite, bar
+        )
+        if bar:
+            bar.close()
+        for name, why in skipped[:5]:
+            warnings.warn(f"{name}: skipped: {why}", stacklevel=3)
+        if len(skipped) > 5:
+            warnings.warn(f"and {len(skipped) - 5} more pictures cannot be read", stacklevel=3)
+        return cls(native, model)
+
+    @classmethod
+    def load(
+        cls, path: StrPath, model: Model | StrPath | None = None, *, moved: StrPath | Sequence[StrPath] = ()
+    ) -> Index:
+        """Opens an index. Its model is found where it was, unless another place is named; `moved` says where the pictures are now."""
+        folders = _listed(moved)
+        if model is not None:
+            opened = model if isinstance(model, Model) else load(model)
+            return cls(_native.Index.load(path, folders, opened._native), opened)
+        native = _native.Index.load(path, folders, None)
+        for word in dict.fromkeys(["base", native.made_by[0] or "base"]):
+            try:
+                opened = load(word)
+                return cls(native.with_model(opened._native), opened)
+            except AnchorhoodError:
+                continue  # what needs the model says so
+        return cls(native, None)
+
+    def add(self, folders: StrPath | Sequence[StrPath] = (), *, batch: int = BATCH, progress: bool = False) -> Index:
+        """Takes more folders in, and what changed in its own; gives the index as it is then, which is also saved."""
+        more = _listed(folders)
+        model = self._needs_model()
+        known = self._native
+        return self._build([*known.folders, *more], known.path, model, known.layer, batch, None, True, False, progress)
+
+    # ---- what it is ----
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        return self._native.path
+
+    @property
+    def names(self) -> list[str]:
+        """Each picture relative to its folder."""
+        return self._native.names
+
+    @property
+    def labels(self) -> list[str | None]:
+        """Each picture's class, where the folder has classes."""
+        return self._native.labels
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """All vectors, a row each, of unit length."""
+        return self._native.vectors()
+
+    @property
+    def model(self) -> Model | None:
+        """The model that made it, where it is at hand."""
+        return self._model
+
+    def _needs_model(self) -> Model:
+        if self._model is None:
+            name = self._native.made_by[0]
+            raise InputError(f"{self.path}: the model that made it ({name}) is not found; give Index.load(path, model=…)")
+        return self._model
+
+    # ---- what can be asked ----
+
+    def search(self, query: Any, k: int = 20, *, exact: bool = False) -> Any:
+        """The `k` pictures most like a query: `Hits`, or a list of them for several queries.
+
+        A query is a path, a PIL picture, an array H×W×3, the number of a picture in the index, or a vector; several are a list, an array
+        N×H×W×3 or vectors as rows. `exact` looks at all pictures even in an index of millions.
+        """
+        k = _count(k, "k")
+        if isinstance(query, (list, tuple)) and not query:
+            raise InputError("an empty list came; give at least one query")
+        vectors, pictures, several = self._query(query)
+        found = self._native.nearest(np.ascontiguousarray(vectors, np.float32), k, exact)
+        results = [self._hits(pairs, picture) for pairs, picture in zip(found, pictures)]
+        return results if several else results[0]
+
+    def _query(self, query: Any) -> tuple[npt.NDArray[Any], list[Any], bool]:
+        """Vectors, the queries' pictures where they are at hand, and whether there may be several."""
+        if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
+            return self._embed([self._native.picture(int(query))]), [None], False
+        if _pictures.is_array(query):
+            array = _pictures.from_tensor(query)
+            if array.ndim in (1, 2) and array.dtype.kind == "f":
+                return np.atleast_2d(array), [None] * (1 if array.ndim == 1 else len(array)), array.ndim == 2
+            if array.ndim == 3:
+                picture = _pictures.one_of(query)
+                return self._embed([picture]), [picture], False
+            batch = _pictures.batch_of(query)
+            return self._embed(batch), list(batch), True
+        if isinstance(query, (list, tuple)):
+            pictures = [None if _pictures.is_path(one) else _pictures.one_of(one) for one in query]
+            return self._embed(query), pictures, True
+        if _pictures.is_path(query) and _pictures.is_folder(query):
+            vectors = self._embed(query)
+            return vectors, [None] * len(vectors), True
+        shown = None if _pictures.is_path(query) else _pictures.one_of(query)
+        return self._embed([query]), [shown], False
+
+    def _embed(self, x: Any) -> npt.NDArray[np.float32]:
+        return np.asarray(self._needs_model().embed(x, layer=self._native.layer))
+
+    def _hits(self, pairs: list[tuple[int, float]], query: Any) -> Hits:
+        names, labels = self.names, self.labels
+        hits = Hits(Hit(i, names[i], self._native.picture(i), similarity, labels[i]) for i, similarity in pairs)
+        hits._native, hits._query = self._native, query
+        return hits
+
+    def duplicates(
+        self, against: Index | None = None, *, above: float | None = None, nearest: int | None = None
+    ) -> Duplicates:
+        """Groups of pictures that are one, among themselves or with those of another index; pixels decide. `above` is the least
+        correlation of their detail, `nearest` how many of each picture's nearest are looked at."""
+        if above is not None and not -1 <= above <= 1:
+            raise InputError(f"above={above}: a correlation is between -1 and 1; the same pictures are near 1")
+        other = against._native if against else None
+
+        def path(i: int) -> Path:
+            own = len(self)
+            return self._native.picture(i) if i < own or other is None else other.picture(i - own)
+
+        groups = Duplicates()
+        groups._native = self._native
+        for keep, why, others in self._native.duplicates(other, above, nearest):
+            copies = [(path(i), kind, score) for i, _, kind, score in others]
+            groups.append(DuplicateGroup(path(keep), why, copies, [keep, *(i for i, *_ in others)]))
+        return groups
+
+    def cluster(
+        self,
+        k: int = 20,
+        method: str = "kmeans",
+        *,
+        seed: int = 0,
+        neighbours: int = 10,
+        above: float = 0.8,
+        least: int = 3,
+    ) -> Clusters:
+        """Every picture in one of `k` clusters (`kmeans`), or groups of at least `least` pictures that are each other's neighbours with a
+        similarity of `above` (`graph`)."""
+        if method == "kmeans":
+            found = self._native.kmeans(_count(k, "k"), _count(seed, "seed", 0))
+        elif method == "graph":
+            found = self._native.graph(_count(neighbours, "neighbours"), above, _count(least, "least"))
+        else:
+            raise InputError(f"method={method!r}: clusters are found by 'kmeans' or 'graph'")
+        clusters = Clusters(
+            Cluster([self._native.picture(i) for i, _ in group], [i for i, _ in group], [s for _, s in group])
+            for group in found
+        )
+        clusters._native = self._native
+        return clusters
+
+    def select(self, count: int, already: Sequence[int | str] = ()) -> Selected:
+        """Up to `count` pictures that stand for all, the first to label first. `already` are chosen before: names or numbers."""
+        numbers = {name: i for i, name in enumerate(self.names)} if any(isinstance(one, str) for one in already) else {}
+        chosen_before = []
+        for one in already:
+            if isinstance(one, str) and one not in numbers:
+                raise InputError(f"{one}: is not in the index; names are as Index.names has them")
+            chosen_before.append(numbers[one] if isinstance(one, str) else _count(one, "already", 0))
+        chosen = self._native.select(_count(count, "count"), chosen_before)
+        selected = Selected(self._native.picture(i) for i, _ in chosen)
+        selected._native, selected._chosen = self._native, chosen
+        return selected
+
+    def serve(self, port: int = 0, *, host: str = "127.0.0.1", token: str | None = None) -> Server:
+        """A page to walk through its pictures, served by a thread while this process goes on; port 0 is any that is free. An address
+        that other machines can reach needs a `token`."""
+        return Server(self._native.serve(host, port, token), token)
+
+    def __repr__(self) -> str:
+        return f"<anchorhood.Index {self.path}: {len(self):,} pictures>"
+
+    def _repr_html_(self) -> str:
+        some = np.linspace(0, len(self) - 1, min(len(self), 24)).round().astype(int)
+        shown: list[_Shown] = [(None, int(i), None, False, "") for i in some]
+        words = f"{self.path}: {len(self):,} pictures, some of them:"
+        return _show.line(words) + _show.image(self._native.sheet(None, shown, 80), "some of its pictures")
+
+
+class _IndexBar:
+    """A bar that begins when it is known how many files there are."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = bar_of_tqdm(total, "pictures")
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,278 @@
+"""Training, and the runs that it leaves."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _native, _pictures, _show
+from ._model import Model, bar_of_tqdm, load
+from .errors import InputError
+
+StrPath = str | os.PathLike[str]
+#: Is given everything that happens in a run, as a dictionary whose `event` says what.
+Callback = Callable[[dict[str, Any]], object]
+
+
+def settings() -> dict[str, str]:
+    """Every setting of a run by the name it has as an argument of `train`, with what may be its value and what it does: the flags of the
+    command line, from the same declaration.
+
+    >>> settings()["epochs"].startswith("int: Epochs in each round")
+    True
+    """
+    return {flag.replace("-", "_"): f"{kind}: {about}" for _, flag, _, kind, about in _native.settings() if flag}
+
+
+def _flags() -> dict[str, str]:
+    """The flag that each name means: the flag's own, its other names, and the setting's in config.toml."""
+    flags = {}
+    for name, flag, others, _, _ in _native.settings():
+        if flag:
+            for one in (flag, *others, name):
+                flags[one.replace("-", "_")] = flag
+    return flags
+
+
+def _words(given: Mapping[str, Any]) -> list[str]:
+    """Settings as the command line takes them."""
+    flags, words = _flags(), []
+    for name, value in given.items():
+        flag = flags.get(name.removesuffix("_"))
+        if flag is None:
+            near = difflib.get_close_matches(name, flags, 1)
+            hint = f"; did you mean `{near[0]}`?" if near else "; anchorhood.settings() has all of them"
+            raise InputError(f"`{name}` is no setting of a run{hint}")
+        if value is not None:
+            words.append(f"--{flag}={_text(value)}")
+    return words
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(v) for v in value) or "none"
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def train(
+    data: Any = None,
+    method: str | None = None,
+    callbacks: Callback | Sequence[Callback] = (),
+    *,
+    labels: Sequence[Any] | None = None,
+    test: Any = None,
+    name: str | None = None,
+    runs: StrPath = "runs",
+    preset: str | None = None,
+    config: StrPath | None = None,
+    minutes: float | None = None,
+    resume: StrPath | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Learns features from pictures, as `anchorhood train` does, and gives the run.
+
+    `data` is what the command line takes: `shapes` (the default), a folder, the name of a published set; or pictures of your own: an array
+    N×H×W×3, a tensor, PIL pictures, a data set of torch. Labels, of a data set or by `labels`, only judge; `test` is (pictures, labels) to
+    judge on, else a share is held out. `method` is `anchorhood`, `and`, `simclr`, `byol` … (docs/methods.md).
+
+    All other settings are the command line's flags: `epochs=10, lr=0.03, crop_scale=(0.3, 1)`; `settings()` has them. `callbacks` are
+    given each event as a dictionary. Ctrl-C saves the run and returns it; `Run.resume` goes on. An exception of a callback saves it, too,
+    and is raised.
+
+    >>> import tempfile
+    >>> run = train("shapes", "and", runs=tempfile.mkdtemp(), shapes_train=64, shapes_test=32, width=2, rounds=0, epochs=1, progress=False)
+    >>> run.finished, run.model().embed(np.zeros((1, 32, 32, 3), np.uint8)).shape
+    (True, (1, 128))
+    """
+    words = _words({"method": method, **settings})
+    words.append(f"--runs={os.fspath(runs)}")
+    for flag, value in (("name", name), ("preset", preset), ("config", config), ("minutes", minutes), ("resume", resume)):
+        if value is not None:
+            words.append(f"--{flag}={_text(value)}")
+    own = None
+    if data is not None and not _pictures.is_path(data):
+        own = _own(data, labels, test, settings.get("size"))
+        words += [] if resume is not None else ["--", own[0]]
+    elif data is not None:
+        words += ["--", os.fspath(data)]
+        if labels is not None or test is not None:
+            raise InputError("labels and test go with pictures that are given themselves; those of a folder are its sub-folders")
+    hearers = _Hearers([callbacks] if callable(callbacks) else callbacks, progress)
+    try:
+        path, finished, broken_off = _native.train(words, own, hearers)
+    finally:
+        hearers.close()
+    if broken_off is not None and not isinstance(broken_off, KeyboardInterrupt):
+        raise broken_off
+    return Run(path)
+
+
+def _own(data: Any, labels: Any, test: Any, size: Any) -> _native.Own:
+    pictures, found = _stack(data, size)
+    classes = _pictures.label_names(data, list(labels)) if labels is not None else found
+    tested = None
+    if test is not None:
+        if not isinstance(test, (tuple, list)) or len(test) != 2:
+            raise InputError("test: give (pictures, labels)")
+        tested_on, _ = _stack(test[0], size)
+        tested = (tested_on, _pictures.label_names(data, list(test[1])))
+    kind = type(data).__name__.lower()
+    return f"python-{kind}", (pictures, classes), tested
+
+
+def _stack(data: Any, size: Any) -> tuple[_pictures.Pixels, list[str] | None]:
+    """Pictures of one size, and a class for each where they have some."""
+    if _pictures.is_array(data):
+        return _pictures.batch_of(data), None
+    pictures: list[_pictures.Pixels] = []
+    labels: list[Any] = []
+    for picture, label in _pictures.items(data, "batch" if _pictures.is_loader(data) else "item"):
+        some = list(_pictures.batch_of(picture)) if _pictures.is_loader(data) else [_pictures.one_of(picture)]
+        pictures += some
+        labels += _pictures.labels_of(label, len(some)) if _pictures.is_loader(data) else [label]
+    if not pictures:
+        raise InputError("no picture came; give at least one")
+    sizes = {picture.shape for picture in pictures}
+    if len(sizes) > 1 and size is None:
+        raise InputError(f"pictures of {len(sizes)} sizes came; say to which they are brought: size=64")
+    of = data.dataset if _pictures.is_loader(data) else data
+    names = _pictures.label_names(of, labels)
+    return (_native.squares(pictures, int(size)) if len(sizes) > 1 else np.stack(pictures)), names
+
+
+class _Hearers:
+    """Everybody who hears of a run: callbacks, and a bar."""
+
+    def __init__(self, callbacks: Iterable[Callback], progress: bool) -> None:
+        self._callbacks = list(callbacks)
+        for callback in self._callbacks:
+            if not callable(callback):
+                raise InputError(f"callbacks: a {type(callback).__name__} cannot be called; give functions of one argument, the event")
+        self._progress = progress
+        self._bar: Any = None
+        self._rounds = 0
+
+    def __call__(self, text: str) -> None:
+        event = json.loads(text)
+        for callback in self._callbacks:
+            callback(event)
+        if self._progress:
+            self._show(event)
+
+    def _show(self, event: dict[str, Any]) -> None:
+        if event["event"] == "run_started":
+            rounds, epochs = event["rounds"] + 1, event["epochs"]
+            self._bar = bar_of_tqdm(rounds * epochs, "epochs")
+            at = event["resumed"]
+            if self._bar is not None and at:
+                self._bar.update(at["round"] * epochs + at["epoch"])
+        elif self._bar is not None and event["event"] == "epoch_ended":
+            self._bar.update(1)
+            self._bar.set_postfix(round=event["round"], loss=f"{event['loss']:.4f}")
+        elif self._bar is not None and event["event"] == "evaluated" and event["of"] == "trained":
+            self._bar.set_description(f"kNN {100 * event['top1']:.1f}%")
+        elif self._bar is not None and event["event"] == "warning":
+            self._bar.write(f"warning: {event['message']}")
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class Run:
+    """A run that is on disk: its settings, what happened in it, its model."""
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = Path(path)
+        self._config = dict(_native.run_config(self.path))
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Its settings by the names of config.toml, as they could be typed."""
+        return dict(self._config)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Everything that happened and is kept, in order."""
+        return [json.loads(event) for event in _native.run_events(self.path)]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return any(event["event"] == "run_ended" for event in self.events)
+
+    @property
+    def accuracy(self) -> float | None:
+        """kNN accuracy after the last epoch that was judged; None without labels."""
+        judged = [e["top1"] for e in self.events if e["event"] == "evaluated" and e["of"] == "trained"]
+        return judged[-1] if judged else None
+
+    @property
+    def metrics(self) -> Any:
+        """Its epochs, a row each: round, epoch, loss, rate, speed, and kNN where it was judged. A data frame of pandas, or else of polars;
+        where neither is installed a list of dictionaries."""
+        rows: dict[tuple[int, int], dict[str, Any]] = {}
+        for event in self.events:
+            place = (event.get("round", 0), event.get("epoch", 0))
+            if event["event"] == "epoch_ended":
+                rows[place] = {**{k: v for k, v in event.items() if k not in ("event", "epochs")}, "knn": None, "score": None}
+            elif place in rows and event.get("of") == "trained":
+                if event["event"] == "evaluated":
+                    rows[place]["knn"] = event["top1"]
+                elif event["event"] == "label_free":
+                    rows[place]["score"] = event["score"]
+        return _frame(list(rows.values()))
+
+    def plot(self) -> _show.Drawing:
+        """Its curve, shown inline."""
+        return _show.Drawing(_native.run_summary(self.path)[0])
+
+    def report(self) -> _show.Page:
+        """The page about it, shown inline; it is written when a run ends."""
+        page = self.path / "report.html"
+        if not page.is_file():
+            raise InputError(f"{page}: is not written yet; a run gets its report when it ends, or by `anchorhood report {self.path}`")
+        return _show.Page(page)
+
+    def model(self, **machine: Any) -> Model:
+        """Its model; `machine` is as for `load`."""
+        return load(self.path, **machine)
+
+    def resume(self, data: Any = None, callbacks: Callback | Sequence[Callback] = (), **more: Any) -> Run:
+        """Goes on with it to its end. Pictures of your own must be given again."""
+        return train(data, callbacks=callbacks, resume=self.path, **more)
+
+    def __repr__(self) -> str:
+        state = "finished" if self.finished else "not finished"
+        return f"<anchorhood.Run {self.path}: {self._config['method.name']} on {self._config['data.set']}, {state}>"
+
+    def __str__(self) -> str:
+        return _native.run_summary(self.path)[1]
+
+    def _repr_html_(self) -> str:
+        curve, words = _native.run_summary(self.path)
+        verdict = words.split("\n\n")[-1] if "\n\n" in words else ""
+        return _show.line(repr(self)[1:-1]) + curve + _show.line(verdict)
+
+
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        pass
+    else:
+        return pandas.DataFrame(rows)
+    try:
+        import polars
+    except ImportError:
+        return rows
+    return polars.DataFrame(rows)

@@ -1,0 +1,469 @@
+//! An index of folders: made, asked, shown.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anchorhood::data::{LabelChoice, Picture};
+use anchorhood::files::Disk;
+use anchorhood::search::{
+    self, Chosen, Cluster, Compared, DuplicateOptions, Duplicates, FolderEvent, FolderJob,
+    FolderOutcome, GraphOptions, Hit, Journal, PictureIndex, Sheet, Shown, Tile, cached_index,
+    find_duplicates, graph_clusters, kmeans_clusters,
+};
+use anchorhood_cli::Failure;
+use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::InputError;
+use crate::lent::copied;
+use crate::model::{Loaded, Model, rows};
+use crate::serve::Server;
+use crate::work::{KEEPS, compute, work};
+
+/// An index, and the model that made it where it is there.
+#[pyclass(frozen, module = "anchorhood._native")]
+pub struct Index {
+    index: Arc<PictureIndex>,
+    loaded: Option<Arc<Loaded>>,
+}
+
+/// What happens while an index is made.
+enum Making {
+    Progress(usize, usize),
+    Skipped(String, String),
+}
+
+/// How many pictures were added, changed, removed and kept.
+type ChangeCounts = (usize, usize, usize, usize);
+/// An index, what changed, and the files that were passed over, each with the reason.
+type Built = (Index, ChangeCounts, Vec<(String, String)>);
+/// The kept picture, why it is, and the others: each with the one it is a copy of, in which way, and how alike they are.
+type Group = (usize, Vec<String>, Vec<(usize, usize, String, f32)>);
+/// A picture of a sheet: the heading of the group that it begins, its number, its bar, whether it is framed, its note.
+type SheetPicture = (Option<String>, usize, Option<f32>, bool, String);
+
+#[pymethods]
+impl Index {
+    /// Embeds folders and saves their index, or brings the one that is there up to date. `progress` is told how many of how many files
+    /// are done. Gives the index, what changed, and the files that were passed over.
+    #[staticmethod]
+    #[pyo3(signature = (folders, path, model, layer, batch, thumbnails, labels, overwrite, progress))]
+    fn build(
+        py: Python<'_>,
+        folders: Vec<PathBuf>,
+        path: Option<PathBuf>,
+        model: &Model,
+        layer: Option<String>,
+        batch: usize,
+        thumbnails: Option<usize>,
+        labels: bool,
+        overwrite: bool,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Built> {
+        let loaded = model.loaded.clone();
+        let mut skipped = vec![];
+        let mut hear = |making| match (making, &progress) {
+            (Making::Progress(done, total), Some(progress)) => {
+                progress.call1((done, total)).map(|_| ())
+            }
+            (Making::Progress(..), None) => Ok(()),
+            (Making::Skipped(name, why), _) => {
+                skipped.push((name, why));
+                Ok(())
+            }
+        };
+        let kept = loaded.clone();
+        let made = work(py, KEEPS, &mut hear, move |worker| {
+            let path = match path {
+                Some(path) => path,
+                None => cached_index(&kept.model, &folders, layer.as_deref())?,
+            };
+            let job = FolderJob {
+                model: &kept.model,
+                folders: &folders,
+                known: None,
+                watched: false,
+                labels: match labels {
+                    true => LabelChoice::Auto,
+                    false => LabelChoice::None,
+                },
+                journal: Journal::place(&path),
+                layer: layer.as_deref(),
+                batch,
+                thumbnail: thumbnails,
+                threads: kept.threads,
+                restart: false,
+                disk: Disk::shared(),
+            };
+            let known = match path.exists() && !overwrite {
+                true => Some(known(&path, &job)?),
+                false => None,
+            };
+            let job = FolderJob {
+                known: known.as_ref(),
+                ..job
+            };
+            let mut tell = |event: FolderEvent| match event {
+                FolderEvent::Progress { done, total } => {
+                    worker.tell(Making::Progress(done, total));
+                }
+                FolderEvent::Skipped { name, why } => {
+                    worker.tell(Making::Skipped(name.into(), why.into()));
+                }
+                FolderEvent::Found { .. }
+                | FolderEvent::Looked { .. }
+                | FolderEvent::FolderPassedOver { .. }
+                | FolderEvent::JournalCut { .. }
+                | FolderEvent::GoesOn { .. }
+                | FolderEvent::Embedded { .. } => {}
+            };
+            match job.run(&kept.device, &mut tell, worker.stop())? {
+                FolderOutcome::Finished(done) => {
+                    Ok(Some(done.save(&path, &job, &kept.device, false)?))
+                }
+                FolderOutcome::Stopped { .. } => Ok(None),
+            }
+        });
+        let (made, interrupted) = made?;
+        if let Some(interrupted) = interrupted {
+            return Err(interrupted);
+        }
+        let (index, changes) = made.expect("it is stopped by an exception alone");
+        let index = Index {
+            index: Arc::new(index),
+            loaded: Some(loaded),
+        };
+        let counts = (
+            changes.added,
+            changes.changed,
+            changes.removed,
+            changes.kept,
+        );
+        Ok((index, counts, skipped))
+    }
+
+    /// Opens an index, whose folders may have been moved, with the model that made it where it is given.
+    #[staticmethod]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        moved: Vec<PathBuf>,
+        model: Option<&Model>,
+    ) -> PyResult<Index> {
+        let loaded = model.map(|model| model.loaded.clone());
+        let with = loaded.clone();
+        let index = compute(py, move |_| {
+            let mut index = PictureIndex::load(&path)?;
+            index.moved_to(&moved)?;
+            if let Some(loaded) = with {
+                index.check_model(&loaded.model)?;
+            }
+            Ok(index)
+        })?;
+        Ok(Index {
+            index: Arc::new(index),
+            loaded,
+        })
+    }
+
+    /// The same index with the model that made it.
+    fn with_model(&self, model: &Model) -> PyResult<Index> {
+        let fits = self.index.check_model(&model.loaded.model);
+        fits.map_err(|e| crate::errors::exception(e.into()))?;
+        Ok(Index {
+            index: self.index.clone(),
+            loaded: Some(model.loaded.clone()),
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.index.len()
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.index.path().into()
+    }
+
+    #[getter]
+    fn folders(&self) -> Vec<PathBuf> {
+        let folders = self.index.folders().into_iter();
+        folders.map(|folder| folder.path).collect()
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.index.parts().names.clone()
+    }
+
+    #[getter]
+    fn labels(&self) -> Vec<Option<String>> {
+        self.index.parts().classes.clone()
+    }
+
+    #[getter]
+    fn layer(&self) -> Option<String> {
+        self.index.parts().layer.clone()
+    }
+
+    /// What the model that made it was called, and its fingerprint.
+    #[getter]
+    fn made_by(&self) -> (Option<String>, String) {
+        let parts = self.index.parts();
+        (parts.model_path.clone(), parts.model.clone())
+    }
+
+    fn picture(&self, i: usize) -> PyResult<PathBuf> {
+        self.check(i)?;
+        Ok(self.index.picture(i))
+    }
+
+    /// All vectors.
+    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let index = self.index.clone();
+        let vectors = compute(py, move |_| Ok(index.vectors()?.to_vec()))?;
+        rows(py, self.index.parts().dim, vectors)
+    }
+
+    /// The `k` pictures most similar to each of some vectors.
+    fn nearest(
+        &self,
+        py: Python<'_>,
+        vectors: PyReadonlyArray2<'_, f32>,
+        k: usize,
+        exact: bool,
+    ) -> PyResult<Vec<Vec<(usize, f32)>>> {
+        let dim = self.index.parts().dim;
+        let given = vectors.shape()[1];
+        if given != dim {
+            return Err(InputError::new_err(format!(
+                "a vector of {given} values was given, and those of this index have {dim}; embed the query by the model that made it"
+            )));
+        }
+        let (index, queries) = (self.index.clone(), vectors.to_vec()?);
+        let pool = self.loaded.clone();
+        compute(py, move |_| {
+            let find = |query: &[f32]| match exact {
+                true => index.nearest_exactly(query, k),
+                false => index.nearest(query, k),
+            };
+            let search = || queries.chunks_exact(dim).map(find).collect();
+            let found: Result<Vec<Vec<Hit>>, search::SearchError> = match &pool {
+                Some(loaded) => loaded.device.within(search),
+                None => search(),
+            };
+            let pair = |hit: Hit| (hit.index, hit.similarity);
+            let pairs = |hits: Vec<Hit>| hits.into_iter().map(pair).collect();
+            Ok(found?.into_iter().map(pairs).collect())
+        })
+    }
+
+    /// Groups of pictures that are one, among themselves or with those of another index, whose numbers come after these.
+    fn duplicates(
+        &self,
+        py: Python<'_>,
+        against: Option<&Index>,
+        above: Option<f32>,
+        nearest: Option<usize>,
+    ) -> PyResult<Vec<Group>> {
+        let usual = DuplicateOptions::default();
+        let options = DuplicateOptions {
+            above: above.unwrap_or(usual.above),
+            nearest: nearest.unwrap_or(usual.nearest),
+        };
+        let loaded = self.needs_model()?;
+        let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
+        let found = compute(py, move |_| {
+            duplicates(&loaded, &index, against.as_deref(), &options)
+        })?;
+        let group = |group: &search::DuplicateGroup| {
+            let why = group.why.iter().map(|why| why.to_string()).collect();
+            let other = |d: &search::Duplicate| (d.picture, d.of, d.kind.to_string(), d.score);
+            (group.keep, why, group.others.iter().map(other).collect())
+        };
+        Ok(found.groups.iter().map(group).collect())
+    }
+
+    /// Every picture in one of `k` clusters.
+    fn kmeans(&self, py: Python<'_>, k: usize, seed: u64) -> PyResult<Vec<Cluster>> {
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        compute(py, move |_| {
+            let (vectors, dim) = (index.vectors()?, index.parts().dim);
+            let work = || kmeans_clusters(&loaded.device, vectors, dim, k, seed);
+            Ok(loaded.device.within(work)?)
+        })
+    }
+
+    /// Groups of pictures that are each other's neighbours.
+    fn graph(
+        &self,
+        py: Python<'_>,
+        neighbours: usize,
+        above: f32,
+        least: usize,
+    ) -> PyResult<Vec<Cluster>> {
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let options = GraphOptions {
+            neighbours,
+            above,
+            least,
+        };
+        compute(py, move |_| {
+            let (vectors, dim) = (index.vectors()?, index.parts().dim);
+            let work = || graph_clusters(&loaded.device, vectors, dim, &options, &|_| {});
+            Ok(loaded.device.within(work)?)
+        })
+    }
+
+    /// Pictures that stand for all, beside those chosen already.
+    fn select(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        already: Vec<usize>,
+    ) -> PyResult<Vec<(usize, Option<f32>)>> {
+        already.iter().try_for_each(|i| self.check(*i))?;
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        compute(py, move |_| {
+            let (vectors, dim) = (index.vectors()?, index.parts().dim);
+            let choose = || search::select(vectors, dim, count, &already, &mut |_| {});
+            let pair = |chosen: Chosen| (chosen.index, chosen.similarity);
+            let chosen = loaded.device.within(choose);
+            Ok(chosen.into_iter().map(pair).collect())
+        })
+    }
+
+    /// A contact sheet as a PNG file's bytes: a query's picture framed, where there is one, and pictures of the index.
+    fn sheet<'py>(
+        &self,
+        py: Python<'py>,
+        query: Option<Bound<'py, PyArray3<u8>>>,
+        pictures: Vec<SheetPicture>,
+        side: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        pictures.iter().try_for_each(|shown| self.check(shown.1))?;
+        let query = query.as_ref().map(copied).transpose()?;
+        let (index, pool) = (self.index.clone(), self.loaded.clone());
+        let png = compute(py, move |_| {
+            let draw = || draw(&index, query, &pictures, side);
+            match &pool {
+                Some(loaded) => loaded.device.within(draw),
+                None => draw(),
+            }
+        })?;
+        Ok(PyBytes::new(py, &png))
+    }
+
+    /// Serves it on a thread until it is told to stop.
+    fn serve(
+        &self,
+        py: Python<'_>,
+        host: &str,
+        port: u16,
+        token: Option<String>,
+    ) -> PyResult<Server> {
+        let (index, loaded) = ((*self.index).clone(), self.loaded.clone());
+        Server::start(py, index, loaded, host, port, token)
+    }
+}
+
+impl Index {
+    fn check(&self, i: usize) -> PyResult<()> {
+        match i < self.index.len() {
+            true => Ok(()),
+            false => Err(InputError::new_err(format!(
+                "there is no picture {i}; the index has {}, numbered from 0",
+                self.index.len()
+            ))),
+        }
+    }
+
+    fn needs_model(&self) -> PyResult<Arc<Loaded>> {
+        let needed = || {
+            InputError::new_err(format!(
+                "{}: the model that made this index is not at hand; open it with Index.load(path, model=…)",
+                self.index.path().display()
+            ))
+        };
+        self.loaded.clone().ok_or_else(needed)
+    }
+}
+
+/// The index that is there, if this job can bring it up to date.
+fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!(
+            "{}: exists already, and {why}; choose another path, or give overwrite=True to replace it",
+            path.display()
+        ))
+    };
+    let index = PictureIndex::load(path);
+    let index = index.and_then(|index| index.vectors().map(|_| ()).map(|()| index));
+    let index = index.map_err(|e| refused(format!("cannot be brought up to date ({e})")))?;
+    match index.cannot_take_up(job) {
+        Some(why) => Err(refused(why)),
+        None => Ok(index),
+    }
+}
+
+fn duplicates(
+    loaded: &Loaded,
+    index: &PictureIndex,
+    against: Option<&PictureIndex>,
+    options: &DuplicateOptions,
+) -> Result<Duplicates, Failure> {
+    if let Some(against) = against {
+        against.check_model(&loaded.model)?;
+    }
+    let both = || [Some(index), against].into_iter().flatten();
+    let paths = both().flat_map(|index| (0..index.len()).map(|i| index.picture(i)));
+    let paths: Vec<PathBuf> = paths.collect();
+    let mut vectors = vec![];
+    for index in both() {
+        vectors.extend_from_slice(index.vectors()?);
+    }
+    let compared = Compared {
+        paths: &paths,
+        vectors: &vectors,
+        dim: index.parts().dim,
+        against_from: against.map(|_| index.len()),
+    };
+    let work = || find_duplicates(&loaded.device, &compared, options, &|_, _, _| {});
+    Ok(loaded.device.within(work)?)
+}
+
+fn draw(
+    index: &PictureIndex,
+    query: Option<(usize, usize, Vec<u8>)>,
+    pictures: &[SheetPicture],
+    side: usize,
+) -> Result<Vec<u8>, Failure> {
+    let mut sheet = Sheet::new(side);
+    if let Some((width, height, rgb)) = query {
+        let mut pixels = vec![0; side * side * 3];
+        let picture = Picture::from_rgb(width as u32, height as u32, rgb);
+        let drawn = picture.and_then(|picture| picture.square(side, &mut pixels));
+        drawn.map_err(Failure::usage)?;
+        sheet.push(Tile {
+            pixels,
+            framed: true,
+            ..Tile::default()
+        });
+    }
+    for (heading, picture, bar, framed, note) in pictures {
+        if let Some(heading) = heading {
+            sheet.begin_group(heading);
+        }
+        sheet.push_shown(
+            index,
+            &[Shown {
+                picture: *picture,
+                bar: *bar,
+                framed: *framed,
+                note: note.clone(),
+            }],
+        );
+    }
+    Ok(sheet.png()?)
+}

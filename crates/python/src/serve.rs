@@ -1,0 +1,124 @@
+//! A page to walk through an index, served on a thread while Python goes on.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anchorhood::search::PictureIndex;
+use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
+use anchorhood_cli::Failure;
+use pyo3::prelude::*;
+
+use crate::errors::{InputError, WorkError, exception};
+use crate::fork;
+use crate::model::Loaded;
+
+/// How long a server may take to listen: it opens an index, and puts a model on its device.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A server at work.
+#[pyclass(frozen, module = "anchorhood._native")]
+pub struct Server {
+    address: SocketAddr,
+    stop: Stop,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Where it listens, or why it does not.
+type Began = Result<SocketAddr, Failure>;
+
+impl Server {
+    /// Begins to serve; listens when this returns.
+    pub fn start(
+        py: Python<'_>,
+        index: PictureIndex,
+        loaded: Option<Arc<Loaded>>,
+        host: &str,
+        port: u16,
+        token: Option<String>,
+    ) -> PyResult<Server> {
+        fork::check()?;
+        let host: IpAddr = host.parse().map_err(|_| {
+            InputError::new_err(format!(
+                "{host}: is no address of this machine; 127.0.0.1 is seen by it alone"
+            ))
+        })?;
+        let options = ServeOptions {
+            host,
+            port,
+            token,
+            ..ServeOptions::default()
+        };
+        let (stop, (send, began)) = (Stop::default(), channel());
+        let end = stop.clone();
+        let thread = std::thread::Builder::new().name("anchorhood-serve".into());
+        let thread = thread.spawn(move || {
+            if let Err(error) = serve(index, loaded, &options, end, &send) {
+                let _ = send.send(Err(error.into())); // it may have listened, and ended
+            }
+        });
+        let thread =
+            thread.map_err(|e| WorkError::new_err(format!("no thread to serve on: {e}")))?;
+        let address = py.detach(move || listening(&began)).map_err(exception)?;
+        Ok(Server {
+            address,
+            stop,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+fn listening(began: &Receiver<Began>) -> Began {
+    let late = || Failure::failed("the server did not begin to listen within a minute");
+    began.recv_timeout(LONGEST).map_err(|_| late())?
+}
+
+fn serve(
+    index: PictureIndex,
+    loaded: Option<Arc<Loaded>>,
+    options: &ServeOptions,
+    stop: Stop,
+    began: &Sender<Began>,
+) -> Result<(), ServeError> {
+    let name = index.path().file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let model = loaded.as_ref().map(|loaded| loaded.model.clone());
+    let collection = Collection::of_index(name, index, &[], model)?;
+    let hearers = Hearers {
+        listening: &|address| {
+            let _ = began.send(Ok(address)); // nobody may wait any more
+        },
+        warn: &|_| {},
+    };
+    match loaded {
+        Some(loaded) => collection.serve(&loaded.device, options, stop, &hearers),
+        None => collection.serve_without_model(options, stop, &hearers),
+    }
+}
+
+#[pymethods]
+impl Server {
+    #[getter]
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Ends it, and waits until it has ended.
+    fn stop(&self, py: Python<'_>) {
+        self.stop.now();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
+            py.detach(|| {
+                let _ = thread.join(); // what went wrong in it is over
+            });
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.now();
+    }
+}

@@ -1,0 +1,160 @@
+"""Indices: made, brought up to date, asked, shown, served."""
+
+import json
+import shutil
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+import anchorhood
+from anchorhood import _native
+
+
+@pytest.fixture(scope="session")
+def index(folder, tmp_path_factory):
+    return anchorhood.Index.build(folder, tmp_path_factory.mktemp("index") / "drawn.index", thumbnails=32)
+
+
+def test_it_has_names_labels_and_the_models_vectors(index, folder, model):
+    assert len(index) == 60 and index.names[0] == "bars/00.png" and index.labels[-1] == "rings"
+    assert np.allclose(index.vectors, model.embed(folder), atol=1e-6)
+
+
+def test_a_picture_finds_itself_first(index, folder, pictures):
+    path = folder / "rings" / "45.png"
+    hits = index.search(path, k=5)
+    assert hits[0].path == path and hits[0].similarity > 0.9999 and hits[0].label == "rings"
+    assert [hit.similarity for hit in hits] == sorted((hit.similarity for hit in hits), reverse=True)
+    array = pictures[0]
+    assert index.search(array[45], k=5) == hits, "an array"
+    assert index.search(hits[0].number, k=5) == hits, "a number"
+    vector = index.vectors[hits[0].number]
+    assert [hit.path for hit in index.search(vector, k=5)] == [hit.path for hit in hits]
+    several = index.search([path, folder / "bars" / "01.png"], k=3)
+    assert len(several) == 2 and several[0] == hits[:3]
+    assert [one[0].number for one in index.search(index.vectors[:4], k=1)] == [0, 1, 2, 3]
+    assert len(index.search(array[:3], k=2)) == 3
+    assert "data:image/png" in hits._repr_html_() and "data:image/png" in several[0]._repr_html_()
+
+
+def test_a_saved_one_is_the_same_and_finds_its_model(index, folder, tmp_path):
+    again = anchorhood.Index.load(index.path)
+    assert again.names == index.names and again.model.path == "base"
+    assert again.search(folder / "bars" / "00.png", 4) == index.search(folder / "bars" / "00.png", 4)
+    elsewhere = tmp_path / "moved"
+    shutil.copytree(folder, elsewhere)
+    moved = anchorhood.Index.load(index.path, moved=elsewhere)
+    assert moved.search(0, 1)[0].path == elsewhere / "bars" / "00.png"
+
+
+def test_what_is_added_is_found(folder, pictures, tmp_path):
+    one, more = tmp_path / "one", tmp_path / "more"
+    shutil.copytree(folder / "bars", one)
+    shutil.copytree(folder / "rings", more)
+    made = anchorhood.Index.build(one, tmp_path / "some.index")
+    assert len(made) == 20
+    (one / "new.png").write_bytes(_native.png(pictures[0][30]))
+    assert len(made.add()) == 21
+    both = anchorhood.Index.load(tmp_path / "some.index").add(more)
+    assert len(both) == 41 and any(name.startswith("more/") for name in both.names)
+    with pytest.raises(anchorhood.InputError, match="overwrite=True"):
+        anchorhood.Index.build(folder, tmp_path / "some.index")
+    assert len(anchorhood.Index.build(folder, tmp_path / "some.index", overwrite=True)) == 60
+
+
+def test_without_a_path_it_is_kept_in_the_cache(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("ANCHORHOOD_CACHE", str(tmp_path))
+    made = anchorhood.Index.build([folder])
+    assert tmp_path in made.path.parents
+    assert "data:image/png" in made._repr_html_()
+
+
+def test_copies_are_found(folder, pictures, tmp_path):
+    place = tmp_path / "copies"
+    shutil.copytree(folder / "rings", place)
+    shutil.copy(place / "40.png", place / "copy.png")
+    (place / "mirrored.png").write_bytes(_native.png(np.ascontiguousarray(pictures[0][41][:, ::-1])))
+    made = anchorhood.Index.build(place, tmp_path / "copies.index")
+    found = made.duplicates()
+    same = {path.name: kind for group in found for path, kind, _ in group.others}
+    assert "same file" in same.values()
+    assert {"40.png", "copy.png"} & set(same)
+    assert "data:image/png" in found._repr_html_()
+    against = anchorhood.Index.build(folder, tmp_path / "all.index")
+    crossed = made.duplicates(against)
+    assert sum(len(group.others) for group in crossed) == 22, "each copy, and the two that were copied again"
+    assert all(folder in group.keep.parents for group in crossed)
+    with pytest.raises(anchorhood.InputError, match="above=2"):
+        made.duplicates(above=2)
+
+
+def test_clusters_hold_every_picture_once(index):
+    clusters = index.cluster(3)
+    assert sorted(i for cluster in clusters for i in cluster.numbers) == list(range(60))
+    assert set(clusters.labels) == {0, 1, 2} and "data:image/png" in clusters._repr_html_()
+    assert index.cluster(3).labels.tolist() == clusters.labels.tolist()
+    groups = index.cluster(method="graph", above=0.5, least=2)
+    assert all(len(group.numbers) >= 2 for group in groups)
+    with pytest.raises(anchorhood.InputError, match="'kmeans' or 'graph'"):
+        index.cluster(method="tree")
+    with pytest.raises(anchorhood.InputError, match="61 clusters of 60"):
+        index.cluster(61)
+
+
+def test_chosen_ones_are_diverse_and_not_chosen_twice(index):
+    chosen = index.select(5)
+    assert len(set(chosen)) == 5 and "data:image/png" in chosen._repr_html_()
+    more = index.select(5, already=[index.names[i] for i in chosen.numbers])
+    assert not set(more) & set(chosen)
+    for already, says in [(["nobody.png"], "nobody.png"), ([60], "no picture 60"), ([-1], "already=-1")]:
+        with pytest.raises(anchorhood.InputError, match=says):
+            index.select(5, already=already)
+
+
+def test_it_is_served_while_python_goes_on(index):
+    with index.serve() as server:
+        page = urllib.request.urlopen(server.url, timeout=20).read().decode()
+        assert "<html" in page
+        found = json.load(urllib.request.urlopen(f"{server.url}api/run", timeout=20))
+        assert found
+        assert server.url in server._repr_html_()
+        with pytest.raises(anchorhood.AnchorhoodError, match="in use|taken"):
+            index.serve(int(server.url.rstrip("/").rsplit(":", 1)[1]))
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        urllib.request.urlopen(server.url, timeout=5)
+    with pytest.raises(anchorhood.InputError, match="no address"):
+        index.serve(host="nowhere")
+    with pytest.raises(anchorhood.InputError, match="token"):
+        index.serve(host="0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ([], "empty list"),
+        (60, "no picture 60"),
+        (np.zeros(7, np.float32), "7 values.*128"),
+        (np.zeros((4, 4, 2), np.uint8), "H×W×3"),
+    ],
+)
+def test_queries_that_cannot_be(index, query, says):
+    with pytest.raises(anchorhood.InputError, match=says):
+        index.search(query)
+
+
+def test_indices_that_cannot_be(index, run, folder, tmp_path):
+    with pytest.raises(anchorhood.AnchorhoodError, match="gone.index"):
+        anchorhood.Index.load(tmp_path / "gone.index")
+    (tmp_path / "bad.index").write_bytes(b"no index")
+    with pytest.raises(anchorhood.AnchorhoodError, match="bad.index"):
+        anchorhood.Index.load(tmp_path / "bad.index")
+    with pytest.raises(anchorhood.InputError, match="another model"):
+        anchorhood.Index.load(index.path, model=run.model())
+    with pytest.raises(anchorhood.AnchorhoodError, match="nowhere"):
+        anchorhood.Index.build(tmp_path / "nowhere", tmp_path / "x.index")
+    with pytest.raises(anchorhood.InputError, match="empty list"):
+        anchorhood.Index.build([], tmp_path / "x.index")
+    with pytest.raises(anchorhood.InputError, match="k=0"):
+        index.search(0, k=0)
