@@ -242,6 +242,18 @@ fn the_workspace_offers_nothing_that_no_crate_takes() {
     assert!(left.is_empty(), "no crate takes {left:?}");
 }
 
+/// `cargo build` and `cargo test` are all but the Python package, which needs what not everybody has.
+#[test]
+fn everything_but_the_python_package_is_built_by_default() {
+    let workspace = toml_of(&root());
+    let built = workspace["workspace"]["default-members"].as_array();
+    let built = built.unwrap().iter().map(|path| path.as_str().unwrap());
+    let built: BTreeSet<String> = built.map(String::from).collect();
+    let all = crates().into_keys().filter(|name| name != "python");
+    let all: BTreeSet<String> = all.map(|name| format!("crates/{name}")).collect();
+    assert_eq!(built, all);
+}
+
 #[test]
 fn unused_dependencies_are_noticed() {
     let manifest: Table = "[dependencies]\nimage = \"1\"\nmd-5 = \"1\"\nserde-json = \"1\""

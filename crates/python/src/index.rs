@@ -1,7 +1,7 @@
 //! An index of folders: made, asked, shown.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::files::Disk;
@@ -21,11 +21,36 @@ use crate::model::{Loaded, Model, rows};
 use crate::serve::Server;
 use crate::work::{KEEPS, compute, work};
 
+/// Held while an index is made: a job that nobody waits for any more has closed its journal before the next one opens it.
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// An index, and the model that made it where it is there.
 #[pyclass(frozen, module = "anchorhood._native")]
 pub struct Index {
     index: Arc<PictureIndex>,
     loaded: Option<Arc<Loaded>>,
+}
+
+/// A picture that was asked about, as Python has it.
+#[derive(FromPyObject)]
+enum Query<'py> {
+    Picture(Bound<'py, PyArray3<u8>>),
+    File(PathBuf),
+}
+
+/// The same for a thread of ours: width, height and bytes, or a file.
+enum Asked {
+    Picture((usize, usize, Vec<u8>)),
+    File(PathBuf),
+}
+
+impl Asked {
+    fn of(query: Query) -> PyResult<Asked> {
+        Ok(match query {
+            Query::Picture(picture) => Asked::Picture(copied(&picture)?),
+            Query::File(path) => Asked::File(path),
+        })
+    }
 }
 
 /// What happens while an index is made.
@@ -75,6 +100,7 @@ impl Index {
         };
         let kept = loaded.clone();
         let made = work(py, KEEPS, &mut hear, move |worker| {
+            let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
             let path = match path {
                 Some(path) => path,
                 None => cached_index(&kept.model, &folders, layer.as_deref())?,
@@ -338,12 +364,12 @@ impl Index {
     fn sheet<'py>(
         &self,
         py: Python<'py>,
-        query: Option<Bound<'py, PyArray3<u8>>>,
+        query: Option<Query<'py>>,
         pictures: Vec<SheetPicture>,
         side: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         pictures.iter().try_for_each(|shown| self.check(shown.1))?;
-        let query = query.as_ref().map(copied).transpose()?;
+        let query = query.map(Asked::of).transpose()?;
         let (index, pool) = (self.index.clone(), self.loaded.clone());
         let png = compute(py, move |_| {
             let draw = || draw(&index, query, &pictures, side);
@@ -435,12 +461,15 @@ fn duplicates(
 
 fn draw(
     index: &PictureIndex,
-    query: Option<(usize, usize, Vec<u8>)>,
+    query: Option<Asked>,
     pictures: &[SheetPicture],
     side: usize,
 ) -> Result<Vec<u8>, Failure> {
     let mut sheet = Sheet::new(side);
-    if let Some((width, height, rgb)) = query {
+    if let Some(Asked::File(path)) = &query {
+        sheet.push_file(path, None, true);
+    }
+    if let Some(Asked::Picture((width, height, rgb))) = query {
         let mut pixels = vec![0; side * side * 3];
         let picture = Picture::from_rgb(width as u32, height as u32, rgb);
         let drawn = picture.and_then(|picture| picture.square(side, &mut pixels));

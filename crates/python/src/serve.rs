@@ -49,6 +49,7 @@ impl Server {
             host,
             port,
             token,
+            framed: true, // by the notebook
             ..ServeOptions::default()
         };
         let (stop, (send, began)) = (Stop::default(), channel());

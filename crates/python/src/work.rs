@@ -76,7 +76,9 @@ pub fn work<T: Send + 'static, M: Send + 'static>(
                     (Err(failure), None) => Err(exception(failure)),
                 };
             }
-            Ok(Told::Message(message)) if asked.is_none() => hear(message),
+            Ok(Told::Message(message)) if asked.is_none() => {
+                hear(message).and_then(|()| py.check_signals())
+            }
             Ok(Told::Message(_)) | Err(RecvTimeoutError::Timeout) => py.check_signals(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(WorkError::new_err(

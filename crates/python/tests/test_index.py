@@ -1,7 +1,12 @@
 """Indices: made, brought up to date, asked, shown, served."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -120,6 +125,9 @@ def test_it_is_served_while_python_goes_on(index):
         found = json.load(urllib.request.urlopen(f"{server.url}api/run", timeout=20))
         assert found
         assert server.url in server._repr_html_()
+        frame = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+        framed = urllib.request.urlopen(urllib.request.Request(server.url, headers=frame), timeout=20)
+        assert "frame-ancestors http://127.0.0.1:*" in framed.headers["Content-Security-Policy"], "as a notebook shows it"
         with pytest.raises(anchorhood.AnchorhoodError, match="in use|taken"):
             index.serve(int(server.url.rstrip("/").rsplit(":", 1)[1]))
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -130,11 +138,47 @@ def test_it_is_served_while_python_goes_on(index):
         index.serve(host="0.0.0.0")
 
 
+CTRL_C = """
+import sys, anchorhood
+def build(model):
+    return anchorhood.Index.build(sys.argv[1], sys.argv[2], model)
+model = anchorhood.load("base", threads=1)
+print("building", flush=True)
+try:
+    build(model)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    print(len(build(model)), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
+def test_ctrl_c_while_it_is_made_and_the_same_call_goes_on(folder, tmp_path):
+    many = tmp_path / "many"
+    many.mkdir()
+    original = folder / "rings" / "45.png"
+    for i in range(4000):
+        os.link(original, many / f"{i}.png")
+    words = [sys.executable, "-c", CTRL_C, str(many), str(tmp_path / "many.index")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "building\n"
+    while not (tmp_path / ".many.index.journal").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    assert process.stdout.readline() == "interrupted\n"
+    took = time.perf_counter() - sent
+    assert took < 1, f"{took:.2f} s"
+    assert process.stdout.readline() == "4000\n"
+    assert process.wait(20) == 0
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [
         ([], "empty list"),
         (60, "no picture 60"),
+        (-1, "query=-1"),
         (np.zeros(7, np.float32), "7 values.*128"),
         (np.zeros((4, 4, 2), np.uint8), "H×W×3"),
     ],

@@ -6,10 +6,11 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 
 use crate::error::Refusal;
 
-/// Refuses what another site's page asks for. A link to this page may be followed from anywhere: a page is all it shows.
-pub(crate) fn refuse(request: &Parts) -> Result<(), Refusal> {
+/// Refuses what another site's page asks for. A link to this page may be followed from anywhere: a page is all it shows. So is a frame
+/// where it may be `framed`; whose page may frame it, the browser is told.
+pub(crate) fn refuse(request: &Parts, framed: bool) -> Result<(), Refusal> {
     let headers = &request.headers;
-    match of_another_site(headers) && !followed_link(&request.method, headers)
+    match of_another_site(headers) && !followed_link(&request.method, headers, framed)
         || of_another_origin(headers)
     {
         false => Ok(()),
@@ -33,10 +34,13 @@ fn of_another_site(headers: &HeaderMap) -> bool {
     )
 }
 
-fn followed_link(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::GET
-        && text(headers, "sec-fetch-mode") == Some("navigate")
-        && text(headers, "sec-fetch-dest") == Some("document")
+fn followed_link(method: &Method, headers: &HeaderMap, framed: bool) -> bool {
+    let shown = match text(headers, "sec-fetch-dest") {
+        Some("document") => true,
+        Some("iframe") => framed,
+        Some(_) | None => false,
+    };
+    method == Method::GET && text(headers, "sec-fetch-mode") == Some("navigate") && shown
 }
 
 /// The page's own address is scheme, name and port; name and port are what `Host` says.
@@ -54,12 +58,16 @@ mod tests {
     use super::*;
 
     fn refused(method: &str, said: &[(&str, &str)]) -> bool {
+        refused_where(method, said, false)
+    }
+
+    fn refused_where(method: &str, said: &[(&str, &str)], framed: bool) -> bool {
         let request = axum::http::Request::builder().method(method);
         let request = request.header("Host", "localhost:4242");
         let add =
             |r: axum::http::request::Builder, (name, value): &(&str, &str)| r.header(*name, *value);
         let request = said.iter().fold(request, add);
-        refuse(&request.body(()).unwrap().into_parts().0).is_err()
+        refuse(&request.body(()).unwrap().into_parts().0, framed).is_err()
     }
 
     #[test]
@@ -109,7 +117,11 @@ mod tests {
         );
         assert!(!refused("GET", &[from, go, page]));
         assert!(refused("POST", &[from, go, page]), "a form that is sent");
-        assert!(refused("GET", &[from, go, ("Sec-Fetch-Dest", "iframe")]));
+        let frame = ("Sec-Fetch-Dest", "iframe");
+        assert!(refused("GET", &[from, go, frame]));
+        assert!(!refused_where("GET", &[from, go, frame], true));
+        assert!(refused_where("POST", &[from, go, frame], true));
+        assert!(refused_where("GET", &[from, frame], true));
         assert!(refused(
             "GET",
             &[

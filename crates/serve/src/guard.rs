@@ -17,13 +17,24 @@ use crate::site::Site;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller(pub IpAddr);
 
+/// What the page may load, and who may show it in a frame.
+macro_rules! policy {
+    ($framed_by:literal) => {
+        concat!(
+            "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; \
+             form-action 'none'; frame-ancestors ",
+            $framed_by
+        )
+    };
+}
+
+/// The policy of a page that a notebook of this machine may show.
+const FRAMED: &str = policy!("http://127.0.0.1:* http://localhost:* http://[::1]:*");
+
 /// What a browser is told with every answer: nothing may be framed, loaded from elsewhere by the page, or shown by another
 /// site's, and nothing is to be kept unless the answer says so.
 const TOLD: [(HeaderName, &str); 6] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
+    (header::CONTENT_SECURITY_POLICY, policy!("'none'")),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::CACHE_CONTROL, "no-store"),
@@ -40,6 +51,7 @@ const TOLD: [(HeaderName, &str); 6] = [
 /// Lets a request through, or not.
 pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
+    let framed = site.framed;
     let mut response = match admitted(&site, &parts).await {
         Err(refusal) => refusal.into_response(),
         Ok(cookie) => {
@@ -50,8 +62,12 @@ pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
             response
         }
     };
+    let headers = response.headers_mut();
+    if framed {
+        let policy = HeaderValue::from_static(FRAMED);
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     for (name, value) in TOLD {
-        let headers = response.headers_mut();
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
@@ -61,7 +77,7 @@ pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
 
 /// A cookie to be set, if any, or why not.
 async fn admitted(site: &Site, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
-    cross_site::refuse(request)?;
+    cross_site::refuse(request, site.framed)?;
     let nowhere = Caller(IpAddr::from([0; 4]));
     let Caller(from) = *request.extensions.get().unwrap_or(&nowhere);
     match &site.session {

@@ -44,6 +44,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// What everybody must know; needed where other machines can reach the address.
     pub token: Option<String>,
+    /// Whether pages of this machine, such as a notebook, may show it in a frame; no other site's may in any case.
+    pub framed: bool,
     /// Bytes of an uploaded picture, at most.
     pub largest_upload: usize,
     /// Bytes of all uploads under way together, at most; never less than one of the largest needs.
@@ -64,6 +66,7 @@ impl Default for ServeOptions {
             host: IpAddr::from([127, 0, 0, 1]),
             port: 4242,
             token: None,
+            framed: false,
             largest_upload: 32 << 20,
             uploads_together: 256 << 20,
             longest_upload: Duration::from_secs(120),
@@ -156,6 +159,7 @@ impl Server {
                 run,
                 asker,
                 session: session(address.port())?,
+                framed: options.framed,
                 uploads: Budget::new(options.uploads_together.max(options.largest_upload)),
                 largest_upload: options.largest_upload,
                 longest_upload: options.longest_upload,

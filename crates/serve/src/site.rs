@@ -80,6 +80,8 @@ pub(crate) struct Site {
     pub asker: Option<Asker>,
     /// Where a token is needed.
     pub session: Option<Session>,
+    /// Whether pages of this machine may show it in a frame.
+    pub framed: bool,
     pub largest_upload: usize,
     pub longest_upload: Duration,
     pub most_pixels: u64,

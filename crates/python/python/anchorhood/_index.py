@@ -44,7 +44,7 @@ class _OnSheet(list[T]):
     """A list that a notebook shows as pictures."""
 
     _native: _native.Index
-    _query: npt.NDArray[np.uint8] | None = None
+    _query: npt.NDArray[np.uint8] | StrPath | None = None
 
     def _shown(self) -> list[_Shown]:
         raise NotImplementedError
@@ -176,7 +176,8 @@ class Server:
         return f"<anchorhood.Server {self.url}>"
 
     def _repr_html_(self) -> str:
-        return f'<iframe src="{self.url}" style="width: 100%; height: 40em; border: 1px solid #ddd"></iframe>'
+        link = f'<p style="margin: 0.3em 0"><a href="{self.url}" target="_blank">{self.url}</a></p>'
+        return f'{link}<iframe src="{self.url}" style="width: 100%; height: 40em; border: 1px solid #ddd"></iframe>'
 
 
 class Index:
@@ -318,7 +319,8 @@ class Index:
     def _query(self, query: Any) -> tuple[npt.NDArray[Any], list[Any], bool]:
         """Vectors, the queries' pictures where they are at hand, and whether there may be several."""
         if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
-            return self._embed([self._native.picture(int(query))]), [None], False
+            path = self._native.picture(_count(query, "query", 0))
+            return self._embed([path]), [path], False
         if _pictures.is_array(query):
             array = _pictures.from_tensor(query)
             if array.ndim in (1, 2) and array.dtype.kind == "f":
@@ -329,12 +331,12 @@ class Index:
             batch = _pictures.batch_of(query)
             return self._embed(batch), list(batch), True
         if isinstance(query, (list, tuple)):
-            pictures = [None if _pictures.is_path(one) else _pictures.one_of(one) for one in query]
+            pictures = [one if _pictures.is_path(one) else _pictures.one_of(one) for one in query]
             return self._embed(query), pictures, True
         if _pictures.is_path(query) and _pictures.is_folder(query):
-            vectors = self._embed(query)
-            return vectors, [None] * len(vectors), True
-        shown = None if _pictures.is_path(query) else _pictures.one_of(query)
+            vectors = self._needs_model().embed(query, layer=self._native.layer)
+            return np.asarray(vectors), vectors._paths, True
+        shown = query if _pictures.is_path(query) else _pictures.one_of(query)
         return self._embed([query]), [shown], False
 
     def _embed(self, x: Any) -> npt.NDArray[np.float32]:
