@@ -245,7 +245,7 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
     scene(1).save(sandbox.path("flat/1.png")).unwrap();
     sandbox
         .run(&["classify", "a", "flat", "--check"])
-        .failed(2, &["no classes", "--labels"]);
+        .failed(2, &["flat: its sub-folders are no classes", "--labels"]);
     sandbox
         .run(&["classify", "a", "flat"])
         .code

@@ -1,17 +1,20 @@
-//! What a few labels are worth, by a vote and by logistic regression, and how many swapped labels `wrong_labels` finds.
+//! What a few labels are worth, by a vote and by logistic regression, how long each takes, and how many swapped labels `wrong_labels` finds.
 //!
-//! `cargo run --release -p anchorhood-search --example few_labels -- pictures.index` for an index of pictures in class folders.
+//! `cargo run --release -p anchorhood-search --example few_labels -- a.index b.index` for indices of pictures in class folders: mean and
+//! standard deviation over all draws of all of them, and the median of seconds.
+
+use std::time::Instant;
 
 use anchorhood_engine::Device;
 use anchorhood_random::{Draws, Stream};
 use anchorhood_search::{
-    LogisticOptions, PictureIndex, SearchError, VoteOptions, classify, classify_logistic,
+    Guess, LogisticOptions, PictureIndex, SearchError, VoteOptions, classify, classify_logistic,
     wrong_labels,
 };
 
-/// Draws of labelled pictures for each line.
-const DRAWS: u64 = 10;
-const COSTS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
+/// Draws of labelled pictures for each line and index.
+const DRAWS: u64 = 5;
+const COSTS: [f64; 3] = [0.1, 1.0, 10.0];
 const SWAPPED: usize = 50;
 
 struct Pictures {
@@ -23,74 +26,86 @@ struct Pictures {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args()
-        .nth(1)
-        .ok_or("an index of pictures in class folders")?;
-    let index = PictureIndex::load(path)?;
-    let named = &index.parts().classes;
-    let mut names: Vec<&String> = named.iter().flatten().collect();
-    names.sort();
-    names.dedup();
-    let number = |class: &Option<String>| {
-        let class = class.as_ref()?;
-        Some(names.binary_search(&class).ok()? as u32)
-    };
-    let classes: Option<Vec<u32>> = named.iter().map(number).collect();
-    let pictures = Pictures {
-        device: Device::cpu(2),
-        vectors: index.vectors()?.to_vec(),
-        dim: index.parts().dim,
-        classes: classes.ok_or("pictures without a class")?,
-        names: names.len(),
-    };
-    println!("{} pictures, {} classes", index.len(), names.len());
-    pictures.few_labels()?;
-    pictures.swapped()?;
+    let sets: Result<Vec<Pictures>, _> = std::env::args().skip(1).map(Pictures::open).collect();
+    let sets = sets?;
+    print!("| labels a class | vote, k 10 |");
+    COSTS.iter().for_each(|c| print!(" logistic, C {c} |"));
+    println!(" seconds of each |");
+    for each in [1, 5, 20, 100] {
+        let mut columns = vec![(vec![], vec![]); 1 + COSTS.len()];
+        for (set, draw) in sets
+            .iter()
+            .flat_map(|set| (0..DRAWS).map(move |d| (set, d)))
+        {
+            set.guessed(each, draw, &mut columns)?;
+        }
+        print!("| {each} |");
+        for (shares, _) in &columns {
+            let (mean, deviation) = spread(shares);
+            print!(" {mean:.1} ± {deviation:.1} |");
+        }
+        for (_, seconds) in &mut columns {
+            seconds.sort_by(f64::total_cmp);
+            print!(" {:.2}", seconds[seconds.len() / 2]);
+        }
+        println!(" |");
+    }
+    sets.iter().try_for_each(Pictures::swapped)?;
     Ok(())
 }
 
+fn spread(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+/// Shares of right guesses, and seconds.
+type Column = (Vec<f64>, Vec<f64>);
+
 impl Pictures {
-    fn few_labels(&self) -> Result<(), SearchError> {
-        print!("| labels a class | vote, k 10 |");
-        COSTS.iter().for_each(|c| print!(" logistic, C {c} |"));
-        println!();
-        for each in [1, 5, 20, 100] {
-            let mut rows = vec![vec![]; 1 + COSTS.len()];
-            for draw in 0..DRAWS {
-                let labels = self.drawn(each, draw);
-                let options = VoteOptions::default();
-                let votes = classify(
-                    &self.device,
-                    &self.vectors,
-                    self.dim,
-                    &labels,
-                    &options,
-                    &|_| {},
-                )?;
-                let right = |guesses: &[anchorhood_search::Guess]| {
-                    let open = (0..labels.len()).filter(|i| labels[*i].is_none());
-                    let hits = open
-                        .clone()
-                        .filter(|i| guesses[*i].class == self.classes[*i]);
-                    100.0 * hits.count() as f64 / open.count() as f64
-                };
-                rows[0].push(right(&votes));
-                for (row, c) in rows[1..].iter_mut().zip(COSTS) {
-                    let options = LogisticOptions { c };
-                    let guesses =
-                        classify_logistic(&self.vectors, self.dim, &labels, &options, &votes)?;
-                    row.push(right(&guesses));
-                }
-            }
-            print!("| {each} |");
-            for row in rows {
-                let n = row.len() as f64;
-                let mean = row.iter().sum::<f64>() / n;
-                let deviation =
-                    (row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-                print!(" {mean:.1} ± {deviation:.1} |");
-            }
-            println!();
+    fn open(path: String) -> Result<Pictures, Box<dyn std::error::Error>> {
+        let index = PictureIndex::load(path)?;
+        let named = &index.parts().classes;
+        let mut names: Vec<&String> = named.iter().flatten().collect();
+        names.sort();
+        names.dedup();
+        let number = |class: &Option<String>| {
+            let class = class.as_ref()?;
+            Some(names.binary_search(&class).ok()? as u32)
+        };
+        let classes: Option<Vec<u32>> = named.iter().map(number).collect();
+        Ok(Pictures {
+            device: Device::cpu(2),
+            vectors: index.vectors()?.to_vec(),
+            dim: index.parts().dim,
+            classes: classes.ok_or("pictures without a class")?,
+            names: names.len(),
+        })
+    }
+
+    fn guessed(&self, each: usize, draw: u64, columns: &mut [Column]) -> Result<(), SearchError> {
+        let labels = self.drawn(each, draw);
+        let right = |guesses: &[Guess]| {
+            let open: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_none()).collect();
+            let hits = open
+                .iter()
+                .filter(|i| guesses[**i].class == self.classes[**i]);
+            100.0 * hits.count() as f64 / open.len() as f64
+        };
+        let (vectors, dim, options) = (&self.vectors, self.dim, VoteOptions::default());
+        let mut add = |column: usize, began: Instant, guesses: &[Guess]| {
+            columns[column].1.push(began.elapsed().as_secs_f64());
+            columns[column].0.push(right(guesses));
+        };
+        let began = Instant::now();
+        let votes = classify(&self.device, vectors, dim, &labels, &options, &|_| {})?;
+        add(0, began, &votes);
+        for (column, c) in (1..).zip(COSTS) {
+            let (began, options) = (Instant::now(), LogisticOptions { c });
+            let guesses = classify_logistic(vectors, dim, &labels, &options, &votes)?;
+            add(column, began, &guesses);
         }
         Ok(())
     }
@@ -127,14 +142,8 @@ impl Pictures {
                     k,
                     ..VoteOptions::default()
                 };
-                let found = wrong_labels(
-                    &self.device,
-                    &self.vectors,
-                    self.dim,
-                    &labels,
-                    &options,
-                    &|_| {},
-                )?;
+                let (vectors, dim) = (&self.vectors, self.dim);
+                let found = wrong_labels(&self.device, vectors, dim, &labels, &options, &|_| {})?;
                 let among = |first: usize| {
                     let found = found.iter().take(first);
                     found.filter(|w| chosen.contains(&w.picture)).count()

@@ -3,17 +3,12 @@
 //! All of it is told of the whole picture with 256 pixels along its longer side, so that pictures of all sizes can be compared; one
 //! that has fewer is grown, and counts as blurry beside one that has more.
 
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
 
 use anchorhood_data::Picture;
-use rayon::prelude::*;
 
+use crate::each::each;
 use crate::luma::{Luma, mean_and_deviation};
-
-/// Pixels along the longer side.
-const SIDE: usize = 256;
 
 /// How a picture looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,9 +22,12 @@ pub struct Appearance {
 }
 
 impl Appearance {
+    /// Pixels along the longer side of what is looked at.
+    pub(crate) const SIDE: usize = 256;
+
     /// Of a picture.
     pub fn of(picture: &Picture) -> Result<Appearance, String> {
-        let luma = Luma::of(picture, SIDE)?;
+        let luma = Luma::of(picture, Self::SIDE)?;
         let values: Vec<f32> = luma.pixels.iter().map(|p| f32::from(*p)).collect();
         let (mean, deviation) = mean_and_deviation(&values);
         Ok(Appearance {
@@ -41,7 +39,7 @@ impl Appearance {
 
     /// Of a file.
     pub fn of_file(path: &Path) -> Result<Appearance, String> {
-        Picture::read_for(path, SIDE, Appearance::of)
+        Picture::read_for(path, Self::SIDE, Appearance::of)
     }
 
     /// Of many files, or why one has none. `progress` is told how many are done.
@@ -49,13 +47,7 @@ impl Appearance {
         paths: &[PathBuf],
         progress: &(dyn Fn(usize) + Sync),
     ) -> Vec<Result<Appearance, String>> {
-        let done = AtomicUsize::new(0);
-        let look = |path: &PathBuf| {
-            let seen = Appearance::of_file(path);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            seen
-        };
-        paths.par_iter().map(look).collect()
+        each(paths.len(), progress, |i| Appearance::of_file(&paths[i]))
     }
 }
 

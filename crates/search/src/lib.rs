@@ -30,6 +30,7 @@ mod cached_index;
 mod classify;
 mod clusters;
 mod duplicates;
+mod each;
 mod embedder;
 mod error;
 mod exact;

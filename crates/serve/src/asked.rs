@@ -2,6 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Refusal;
@@ -21,6 +22,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
             ))),
         }
     }
+}
+
+/// Which part of a list.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Portion {
+    #[serde(default)]
+    pub from: usize,
+    #[serde(default = "some")]
+    pub count: usize,
+}
+
+fn some() -> usize {
+    60
 }
 
 /// The picture's number in the address, as it was written.

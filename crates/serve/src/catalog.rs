@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anchorhood_data::{Picture, Split, encode_jpeg, encode_png};
-use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_search::{IndexParts, IndexedFolder, Look, PictureIndex};
 use image::ImageFormat;
 
 use crate::ServeError;
@@ -224,6 +224,15 @@ impl Catalog {
         Ok(made)
     }
 
+    /// The picture as it is compared with others: its file, or where there is none, what was trained on.
+    pub(crate) fn look(&self, i: usize) -> Result<Look, String> {
+        match (self.original(i), &self.train) {
+            (Ok(original), _) => Look::at(&original.path),
+            (Err(_), Some(train)) => Look::of(&stored_picture(train, i)?),
+            (Err(why), None) => Err(why),
+        }
+    }
+
     /// What is kept of a picture whose file cannot be read.
     fn stored(&self, i: usize, wanted: Wanted) -> Option<Shown> {
         match &self.train {
@@ -332,15 +341,17 @@ fn png(train: &Split, i: usize) -> Result<Shown, String> {
     })
 }
 
+fn stored_picture(train: &Split, i: usize) -> Result<Picture, String> {
+    let pictures = &train.pictures;
+    let mut scratch = vec![];
+    let pixels = pictures.picture_in(i, &mut scratch).to_vec();
+    Picture::from_rgb(pictures.width() as u32, pictures.height() as u32, pixels)
+}
+
 /// A picture as it was trained on; larger than it is it would only be heavier.
 fn trained_on(train: &Split, i: usize, wanted: Wanted) -> Result<Shown, String> {
-    let pictures = &train.pictures;
-    let (rows, columns) = (pictures.height(), pictures.width());
-    let picture = || {
-        let mut scratch = vec![];
-        let pixels = pictures.picture_in(i, &mut scratch).to_vec();
-        Picture::from_rgb(columns as u32, rows as u32, pixels)
-    };
+    let (rows, columns) = (train.pictures.height(), train.pictures.width());
+    let picture = || stored_picture(train, i);
     match wanted {
         Wanted::Square(side) if side < rows.min(columns) => square(&picture()?, side),
         Wanted::Fitted(longest) if longest < rows.max(columns) => fitted(&picture()?, longest),

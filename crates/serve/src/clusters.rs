@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Answer, MOST_LISTED, Shared, blocking};
-use crate::asked::{Asked, Written};
+use crate::asked::{Asked, Portion, Written};
 use crate::error::Refusal;
 use crate::filter::Filter;
-use crate::nearby::{Portion, evenly, rows_of};
 use crate::once::once;
+use crate::sample::{evenly, rows_of};
 use crate::site::{Contents, Site, threads};
 
 /// Numbers of clusters that can be had; each division is made once and kept.

@@ -12,12 +12,13 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::budget::Budget;
 use crate::clusters::{DIVISIONS, Division};
+use crate::duplicates::Search;
 use crate::error::Refusal;
 use crate::filter::Filters;
 use crate::growing::Indexing;
 use crate::live::News;
-use crate::nearby::Nearby;
 use crate::neighbourhoods::Round;
+use crate::outliers::Outliers;
 use crate::session::Session;
 use crate::{Asker, Catalog, ServeError, Stop};
 
@@ -32,8 +33,9 @@ pub(crate) struct Contents {
     pub map: OnceCell<Layout>,
     /// Likewise which folders and labels there are, …
     pub filters: OnceCell<Filters>,
-    /// … which pictures are nearest to each, …
-    pub nearby: OnceCell<Nearby>,
+    /// … which pictures are unlike all others, which are the same, …
+    pub outliers: OnceCell<Outliers>,
+    pub copies: Search,
     /// … and which clusters they form, by how many.
     pub divisions: [OnceCell<Division>; DIVISIONS.len()],
     /// 0 for what the server began with, and one more each time it was replaced.
@@ -53,7 +55,8 @@ impl Contents {
             shelf,
             map: OnceCell::new(),
             filters: OnceCell::new(),
-            nearby: OnceCell::new(),
+            outliers: OnceCell::new(),
+            copies: Search::default(),
             divisions: std::array::from_fn(|_| OnceCell::new()),
             version,
         }
@@ -64,11 +67,18 @@ impl Contents {
         json!({ "id": i, "name": self.shelf.index.name(i), "label": self.shelf.index.parts().classes[i] })
     }
 
-    /// The same, with how similar it is to what was asked for.
-    pub fn describe_similar(&self, i: usize, similarity: f32) -> Value {
+    /// The same, with more that is known of it.
+    pub fn describe_with(&self, i: usize, mut more: Value) -> Value {
         let mut told = self.describe(i);
-        told["similarity"] = json!(similarity);
+        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object_mut()) {
+            told.append(more);
+        }
         told
+    }
+
+    /// With how similar it is to what was asked for.
+    pub fn describe_similar(&self, i: usize, similarity: f32) -> Value {
+        self.describe_with(i, json!({ "similarity": similarity }))
     }
 }
 

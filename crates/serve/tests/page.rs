@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anchorhood_search::{IndexParts, PictureIndex};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
-use image::{ImageFormat, Rgb, RgbImage};
+use image::{ImageFormat, Rgb, RgbImage, imageops};
 
 const SIDE: usize = 8;
 const DIM: usize = 4;
@@ -17,13 +17,30 @@ const DIM: usize = 4;
 const EACH: usize = 40;
 const KINDS: [&str; 3] = ["red", "green", "blue"];
 
-/// Wider than high, of one colour with a mark that tells it from others of its kind.
+/// Wider than high, of one colour with waves that tell it from all others; the second of a kind is a copy of the first, of another
+/// sort for each kind.
 fn picture(kind: usize, number: usize) -> RgbImage {
-    let mut pixel = [40; 3];
-    pixel[kind] = 200;
+    let first = || waves(kind, 0);
+    match (number, kind) {
+        (1, 0) => imageops::flip_horizontal(&first()),
+        (1, 1) => first(),
+        (1, _) => imageops::crop_imm(&first(), 40, 20, 260, 200).to_image(),
+        _ => waves(kind, number),
+    }
+}
+
+fn waves(kind: usize, number: usize) -> RgbImage {
+    let n = (kind * EACH + number + 1) as f32;
     RgbImage::from_fn(360, 240, |x, y| {
-        let mark = (x / 9) as usize == number && y > 120;
-        Rgb(if mark { [255; 3] } else { pixel })
+        let (x, y) = (x as f32 / 240.0, y as f32 / 240.0);
+        let wave = |k: f32| {
+            let turn = (n * k * 1.7).sin() * 3.0;
+            ((6.0 * k * (x * turn.cos() + y * turn.sin())) + n * k * k).sin() / k.sqrt()
+        };
+        let sum: f32 = (1..12).map(|k| wave(k as f32)).sum();
+        let mut pixel = [(60.0 + 20.0 * sum).clamp(0.0, 255.0) as u8; 3];
+        pixel[kind] = pixel[kind].saturating_add(120);
+        Rgb(pixel)
     })
 }
 

@@ -7,18 +7,16 @@ use std::path::PathBuf;
 use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
 use anchorhood::search::{
-    GivenLabels, Guess, LogisticOptions, PictureIndex, Sheet, Shown, VoteOptions, WrongLabel,
-    classify, classify_logistic, label_next, leave_one_out, wrong_labels,
+    GivenLabels, Guess, LogisticOptions, PictureIndex, Shown, VoteOptions, WrongLabel, classify,
+    classify_logistic, label_next, leave_one_out, wrong_labels,
 };
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use crate::args::device;
-use crate::args::model::{MachineArgs, check_outputs, io};
-use crate::args::pictures::ModelFlag;
+use crate::args::model::{check_outputs, io};
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
-use crate::commands::neighbours::warn_of_gone;
+use crate::commands::listing::draw;
+use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -35,22 +33,19 @@ Examples:
   anchorhood classify ~/pictures --check                 the labels are the sub-folders
 
 labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
-label. The result has, for every picture, the label that the nearest labelled ones vote for, its
-share of the votes, the runner-up, and the similarity to the nearest labelled picture. From an
-index, no picture is read again. --check names labels that are likely wrong instead: those that the
-nearest labelled pictures contradict. Fill in the labels in next.csv, append its lines to labels.csv,
+label. The result has, for every picture, the likeliest label and its share, the runner-up, and the
+similarity to the nearest labelled picture. Shares are a logistic regression's, or with --by knn those
+of the votes of the nearest labelled pictures. From an index, no picture is read again. --check names
+labels that are likely wrong instead: those that the nearest labelled pictures contradict. Fill in the labels in next.csv, append its lines to labels.csv,
 and run again.")]
 pub struct ClassifyArgs {
-    /// Folders of pictures, or an index made by `anchorhood index`.
-    #[arg(value_name = "FOLDER", required = true)]
-    pub pictures: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelFlag,
+    pub pictures: IndexedArgs,
     /// The labelled pictures: a CSV file of paths and labels. With --check, the sub-folders where it is left out.
     #[arg(long, value_name = "FILE.csv", required_unless_present = "check")]
     pub labels: Option<PathBuf>,
-    /// How classes are told: a vote of the nearest labelled pictures, or a logistic regression on all of them.
-    #[arg(long, value_enum, default_value_t = By::Knn)]
+    /// How classes are told.
+    #[arg(long, value_enum, default_value_t = By::Auto)]
     pub by: By,
     /// C of the logistic regression: higher fits the labels closer.
     #[arg(short, default_value_t = LogisticOptions::default().c, value_name = "C")]
@@ -88,17 +83,31 @@ pub struct ClassifyArgs {
     pub overwrite: bool,
     #[command(flatten)]
     pub job: JobArgs,
-    #[command(flatten)]
-    pub machine: MachineArgs,
 }
 
 /// How classes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
+    /// logistic up to 10,000 labels, knn beyond.
+    Auto,
     /// The nearest labelled pictures vote.
     Knn,
-    /// A logistic regression.
+    /// A logistic regression on all labelled pictures.
     Logistic,
+}
+
+/// Labels up to which a logistic regression takes seconds.
+const FEW: usize = 10_000;
+
+impl By {
+    /// The one that is meant with so many labels.
+    fn with(self, labels: usize) -> By {
+        match (self, labels) {
+            (By::Auto, 0..=FEW) => By::Logistic,
+            (By::Auto, _) => By::Knn,
+            (by, _) => by,
+        }
+    }
 }
 
 /// Runs the command.
@@ -110,37 +119,20 @@ pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
         &args.check_sheet,
     ];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
-    let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
-    let voting = Voting {
-        args,
-        labels: labels.as_ref(),
-    };
-    let device = device::open(&args.machine.machine()?)?;
+    let labelled = Labelled::open(args)?;
+    let device = args.pictures.device()?;
     if args.check {
-        return voting.check(&device);
+        return check(args, &device, &labelled);
     }
-    let vote = voting.on(&device)?;
-    write_result(args, &vote)?;
-    sum_up(args, &vote);
-    tell_next(args, &vote)
-}
-
-/// What came of the vote.
-struct Vote {
-    index: PictureIndex,
-    /// Names of the classes, by number.
-    classes: Vec<String>,
-    given: Vec<Option<u32>>,
-    guesses: Vec<Guess>,
+    let guesses = guess(args, &device, &labelled)?;
+    write_result(args, &labelled, &guesses)?;
+    sum_up(args, &labelled, &guesses);
+    tell_next(args, &labelled, &guesses)
 }
 
 /// The index that was named, or that of the folders.
 fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
-    let words = args.model.words(&args.pictures, 1)?;
-    let index = open_or_make(&words, &args.model, &[], &args.job, &args.machine)?;
-    if words.model.is_some() {
-        args.model.load_for(&index, words.model.as_deref())?;
-    }
+    let index = args.pictures.open(&args.job)?;
     if args.job.layer.is_some() && args.job.layer != index.parts().layer {
         return Err(Failure::usage(format!(
             "--layer: {} holds vectors of {}; leave --layer out, or make another index",
@@ -154,28 +146,24 @@ fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
 /// Pictures of which some have a class.
 struct Labelled {
     index: PictureIndex,
+    /// Names of the classes, by number.
     classes: Vec<String>,
     given: Vec<Option<u32>>,
 }
 
-struct Voting<'a> {
-    args: &'a ClassifyArgs,
-    labels: Option<&'a GivenLabels>,
-}
-
-impl Voting<'_> {
-    /// The pictures, the classes by number, and the class of each picture that has one.
-    fn labelled(&self) -> Result<Labelled, Failure> {
-        let index = open(self.args)?;
+impl Labelled {
+    fn open(args: &ClassifyArgs) -> Result<Labelled, Failure> {
+        let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
+        let index = open(args)?;
         let parts = index.parts();
-        let named = match self.labels {
+        let named = match labels {
             Some(labels) => labels.of(&parts.names, &index.folders())?,
             None => parts.classes.clone(),
         };
         if named.iter().all(Option::is_none) {
             return Err(Failure::usage(format!(
                 "{}: its sub-folders are no classes; give the labels with --labels",
-                index.path().display()
+                folders_of(&index)
             )));
         }
         let (classes, given) = numbered(&named);
@@ -186,56 +174,49 @@ impl Voting<'_> {
         })
     }
 
-    fn options(&self) -> VoteOptions {
-        VoteOptions {
-            k: self.args.k as usize,
-            temperature: self.args.tau,
-        }
+    /// The vectors of all pictures, and the length of one.
+    fn rows(&self) -> Result<(&[f32], usize), Failure> {
+        Ok((self.index.vectors()?, self.index.parts().dim))
     }
 
-    fn on(&self, device: &Device) -> Result<Vote, Failure> {
-        let Labelled {
-            index,
-            classes,
-            given,
-        } = self.labelled()?;
-        let (vectors, dim) = (index.vectors()?, index.parts().dim);
-        let votes = classify(device, vectors, dim, &given, &self.options(), &|_| {})?;
-        let guesses = match self.args.by {
-            By::Knn => votes,
-            By::Logistic => {
-                let options = LogisticOptions { c: self.args.c };
-                classify_logistic(vectors, dim, &given, &options, &votes)?
-            }
-        };
-        Ok(Vote {
-            index,
-            classes,
-            given,
-            guesses,
-        })
+    fn class(&self, number: u32) -> &str {
+        &self.classes[number as usize]
     }
+}
 
-    fn check(&self, device: &Device) -> Result<(), Failure> {
-        let Labelled {
-            index,
-            classes,
-            given,
-        } = self.labelled()?;
-        let (vectors, dim) = (index.vectors()?, index.parts().dim);
-        let found = wrong_labels(device, vectors, dim, &given, &self.options(), &|_| {})?;
-        tell_wrong(self.args, &index, &classes, &found)?;
-        if !self.args.job.quiet {
-            let confident = found.iter().filter(|w| w.confident).count();
-            eprintln!(
-                "{} of {} labels are contradicted by the pictures most like theirs, {} of them confidently",
-                grouped(found.len()),
-                grouped(given.iter().flatten().count()),
-                grouped(confident)
-            );
-        }
-        Ok(())
+fn vote_options(args: &ClassifyArgs) -> VoteOptions {
+    VoteOptions {
+        k: args.k as usize,
+        temperature: args.tau,
     }
+}
+
+fn guess(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<Vec<Guess>, Failure> {
+    let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
+    let votes = classify(device, vectors, dim, given, &vote_options(args), &|_| {})?;
+    Ok(match args.by.with(given.iter().flatten().count()) {
+        By::Auto | By::Knn => votes,
+        By::Logistic => {
+            let options = LogisticOptions { c: args.c };
+            classify_logistic(vectors, dim, given, &options, &votes)?
+        }
+    })
+}
+
+fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<(), Failure> {
+    let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
+    let found = wrong_labels(device, vectors, dim, given, &vote_options(args), &|_| {})?;
+    tell_wrong(args, labelled, &found)?;
+    if !args.job.quiet {
+        let confident = found.iter().filter(|w| w.confident).count();
+        eprintln!(
+            "{} of {} labels are contradicted by the pictures most like theirs, {} of them confidently",
+            grouped(found.len()),
+            grouped(given.iter().flatten().count()),
+            grouped(confident)
+        );
+    }
+    Ok(())
 }
 
 fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
@@ -250,11 +231,10 @@ fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
 
 fn tell_wrong(
     args: &ClassifyArgs,
-    index: &PictureIndex,
-    classes: &[String],
+    labelled: &Labelled,
     found: &[WrongLabel],
 ) -> Result<(), Failure> {
-    let class = |number: u32| classes[number as usize].as_str();
+    let (index, class) = (&labelled.index, |number| labelled.class(number));
     for wrong in found {
         let (path, given, likely) = (
             index.name(wrong.picture),
@@ -279,14 +259,16 @@ fn tell_wrong(
             framed: false,
         };
         let shown: Vec<Shown> = found.iter().take(SHOWN).map(shown).collect();
-        let mut sheet = Sheet::new(128);
-        warn_of_gone(&sheet.push_shown(index, &shown));
-        sheet.save(path)?;
+        draw(path, 128, index, &shown)?;
     }
     Ok(())
 }
 
-fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
+fn write_result(
+    args: &ClassifyArgs,
+    labelled: &Labelled,
+    guesses: &[Guess],
+) -> Result<(), Failure> {
     let mut bytes = vec![];
     let mut csv = csv::Writer::from_writer(&mut bytes);
     let mut row = |fields: [&str; 7]| {
@@ -302,9 +284,9 @@ fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
         "nearest_similarity",
         "given",
     ])?;
-    for (i, guess) in vote.guesses.iter().enumerate() {
-        let class = |number: u32| vote.classes[number as usize].as_str();
-        let given = vote.given[i].map(class);
+    for (i, guess) in guesses.iter().enumerate() {
+        let class = |number| labelled.class(number);
+        let given = labelled.given[i].map(class);
         // What a person said stands, whatever the neighbours think.
         let label = given.unwrap_or(class(guess.class));
         let confidence = if given.is_some() {
@@ -317,7 +299,7 @@ fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
             .map(|(c, share)| (class(c), format!("{share:.4}")));
         let (second, share) = second.unwrap_or_default();
         row([
-            vote.index.name(i),
+            labelled.index.name(i),
             label,
             &format!("{confidence:.4}"),
             second,
@@ -336,18 +318,19 @@ fn write_result(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
     }
 }
 
-fn sum_up(args: &ClassifyArgs, vote: &Vote) {
-    let labelled = vote.given.iter().flatten().count();
+fn sum_up(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) {
+    let given = &labelled.given;
+    let known = given.iter().flatten().count();
     let mut lines = vec![format!(
         "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be guessed right by the others",
-        grouped(vote.guesses.len() - labelled),
-        grouped(labelled),
-        vote.classes.len(),
-        leave_one_out(&vote.given, &vote.guesses) * 100.0
+        grouped(guesses.len() - known),
+        grouped(known),
+        labelled.classes.len(),
+        leave_one_out(given, guesses) * 100.0
     )];
-    for (number, name) in vote.classes.iter().enumerate() {
+    for (number, name) in labelled.classes.iter().enumerate() {
         let of = |(_, g): &(_, &Guess)| g.class as usize == number;
-        let open = vote.given.iter().zip(&vote.guesses);
+        let open = given.iter().zip(guesses);
         let open = open.filter(|(given, _)| given.is_none());
         let count = open.filter(of).count();
         lines.push(format!("{:>8}  {name}", grouped(count)));
@@ -357,20 +340,14 @@ fn sum_up(args: &ClassifyArgs, vote: &Vote) {
     }
 }
 
-fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
-    let parts = vote.index.parts();
-    let next = label_next(
-        vote.index.vectors()?,
-        parts.dim,
-        &vote.given,
-        &vote.guesses,
-        args.next,
-    );
+fn tell_next(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) -> Result<(), Failure> {
+    let ((vectors, dim), index) = (labelled.rows()?, &labelled.index);
+    let next = label_next(vectors, dim, &labelled.given, guesses, args.next);
     if next.is_empty() {
         return Ok(());
     }
-    let guess = |i: usize| &vote.guesses[i];
-    let class = |i: usize| vote.classes[guess(i).class as usize].as_str();
+    let guess = |i: usize| &guesses[i];
+    let class = |i: usize| labelled.class(guess(i).class);
     if let Some(path) = &args.next_to {
         let mut file = AtomicFile::create(path).map_err(io(path))?;
         let mut csv = csv::Writer::from_writer(&mut file);
@@ -379,7 +356,7 @@ fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
             .map_err(bad)?;
         for i in &next {
             let confidence = format!("{:.4}", guess(*i).confidence);
-            csv.write_record([vote.index.name(*i), "", class(*i), &confidence])
+            csv.write_record([index.name(*i), "", class(*i), &confidence])
                 .map_err(bad)?;
         }
         csv.flush().map_err(io(path))?;
@@ -388,18 +365,18 @@ fn tell_next(args: &ClassifyArgs, vote: &Vote) -> Result<(), Failure> {
         file.finish().map_err(io(path))?;
     }
     if let Some(path) = &args.next_sheet {
-        let mut sheet = Sheet::new(128);
-        let shown: Vec<_> = next
-            .iter()
-            .map(|i| (*i, Some(guess(*i).confidence)))
-            .collect();
-        warn_of_gone(&sheet.push_indexed(&vote.index, &shown));
-        sheet.save(path)?;
+        let shown = |i: &usize| Shown {
+            picture: *i,
+            bar: Some(guess(*i).confidence),
+            ..Shown::default()
+        };
+        let shown: Vec<Shown> = next.iter().map(shown).collect();
+        draw(path, 128, index, &shown)?;
     }
     if !args.job.quiet {
         eprintln!("most would be learnt from labels of");
         for i in next.iter().take(20) {
-            let (name, share) = (vote.index.name(*i), guess(*i).confidence * 100.0);
+            let (name, share) = (index.name(*i), guess(*i).confidence * 100.0);
             eprintln!("  {name}  ({}? {share:.0}%)", class(*i));
         }
     }

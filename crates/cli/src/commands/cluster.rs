@@ -10,12 +10,10 @@ use anchorhood::search::{
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use crate::args::device;
-use crate::args::model::{MachineArgs, io};
-use crate::args::pictures::ModelFlag;
+use crate::args::model::io;
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
-use crate::commands::neighbours::warn_of_gone;
+use crate::commands::listing::warn_of_gone;
+use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -32,11 +30,8 @@ each cluster, with its most typical pictures first. kmeans puts every picture in
 clusters; graph finds groups of pictures that are each other's neighbours, however many there
 are, and leaves the rest alone.")]
 pub struct ClusterArgs {
-    /// Folders of pictures, or an index made by `anchorhood index`.
-    #[arg(value_name = "FOLDER", required = true)]
-    pub pictures: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelFlag,
+    pub pictures: IndexedArgs,
     /// The folder to write; it must not be there yet.
     #[arg(long, short, value_name = "FOLDER", default_value = "clusters")]
     pub output: PathBuf,
@@ -64,11 +59,6 @@ pub struct ClusterArgs {
     /// A JSON object for each cluster on stdout.
     #[arg(long)]
     pub json: bool,
-    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
-    #[arg(long)]
-    pub folder: Vec<PathBuf>,
-    #[command(flatten)]
-    pub machine: MachineArgs,
 }
 
 /// How clusters are found.
@@ -88,10 +78,8 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
             args.output.display()
         )));
     }
-    let words = args.model.words(&args.pictures, 1)?;
-    let job = JobArgs::default();
-    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
-    let device = device::open(&args.machine.machine()?)?;
+    let index = args.pictures.open(&JobArgs::default())?;
+    let device = args.pictures.device()?;
     let found = divide(args, &index, &device)?;
     if found.is_empty() {
         return Err(Failure::failed(format!(

@@ -12,12 +12,9 @@ use anchorhood::search::{
 use clap::Parser;
 use serde_json::json;
 
-use crate::args::device;
-use crate::args::model::{MachineArgs, check_output};
-use crate::args::pictures::{ModelFlag, Words};
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
-use crate::commands::neighbours::warn_of_gone;
+use crate::commands::listing::{ListingArgs, warn_of_gone};
+use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -46,11 +43,8 @@ where their detail correlates by at least --above. A group is a picture to keep,
 its copies: the same file, the same pixels, resized, recompressed, mirrored, or a crop. A crop has at
 least half of each side of what it could have. Files and pixels that are equal are always found.")]
 pub struct DuplicatesArgs {
-    /// Folders of pictures, or an index made by `anchorhood index`.
-    #[arg(value_name = "FOLDER", required_unless_present = "undo")]
-    pub pictures: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelFlag,
+    pub pictures: IndexedArgs,
     /// How alike two pictures must be that are one: the correlation of their detail [default: 0.8]; with --loose, the similarity of
     /// their vectors [default: 0.98].
     #[arg(long, value_name = "LEAST")]
@@ -67,8 +61,8 @@ pub struct DuplicatesArgs {
     /// Nothing is deleted or overwritten.
     #[arg(long, value_name = "FOLDER", conflicts_with = "loose")]
     pub move_to: Option<PathBuf>,
-    /// Put back what was moved.
-    #[arg(long, value_name = "undo.jsonl", conflicts_with_all = ["pictures", "move_to", "against", "loose", "sheet"])]
+    /// Put back what was moved; said alone.
+    #[arg(long, value_name = "undo.jsonl", exclusive = true)]
     pub undo: Option<PathBuf>,
     /// Pairs by their vectors alone, without reading a picture: many are alike and not the same.
     #[arg(long)]
@@ -76,20 +70,8 @@ pub struct DuplicatesArgs {
     /// With --loose, whole groups of pictures, a line each, instead of pairs.
     #[arg(long, requires = "loose")]
     pub groups: bool,
-    /// A JSON object a line.
-    #[arg(long)]
-    pub json: bool,
-    /// Also draw the groups (or pairs) as a contact sheet.
-    #[arg(long, value_name = "FILE.png")]
-    pub sheet: Option<PathBuf>,
-    /// Replace the sheet if there is one.
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
-    #[arg(long)]
-    pub folder: Vec<PathBuf>,
     #[command(flatten)]
-    pub machine: MachineArgs,
+    pub listing: ListingArgs,
 }
 
 /// Runs the command.
@@ -102,24 +84,12 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
             "--above {above}: a correlation or a similarity is between -1 and 1; the same pictures are near 1"
         )));
     }
-    if let Some(sheet) = &args.sheet {
-        check_output(sheet, args.overwrite)?;
-    }
-    let words = args.model.words(&args.pictures, 1)?;
-    let open = |words: &Words, moved: &[PathBuf]| {
-        let job = JobArgs::default();
-        open_or_make(words, &args.model, moved, &job, &args.machine)
-    };
-    let index = open(&words, &args.folder)?;
-    let against = args.against.as_ref().map(|other| {
-        let other = Words {
-            model: words.model.clone(),
-            rest: std::slice::from_ref(other),
-        };
-        open(&other, &[])
-    });
+    args.listing.check()?;
+    let index = args.pictures.open(&JobArgs::default())?;
+    let against = args.against.as_ref();
+    let against = against.map(|other| args.pictures.open_beside(&index, other));
     let against = against.transpose()?;
-    let device = device::open(&args.machine.machine()?)?;
+    let device = args.pictures.device()?;
     match args.loose {
         true => loose(args, &index, &device),
         false => strict(args, &index, against.as_ref(), &device),
@@ -170,11 +140,11 @@ fn strict(
         outside(folder, index)?;
     }
     let found = compare(args, &both, device)?;
-    if let Some(path) = &args.sheet {
+    if let Some(path) = &args.listing.sheet {
         draw(path, &both, &found)?;
     }
     for group in &found.groups {
-        output::line(&match args.json {
+        output::line(&match args.listing.json {
             true => as_json(&both, &found, group),
             false => as_text(&both, &found, group),
         })?;
@@ -227,7 +197,7 @@ fn compare(args: &DuplicatesArgs, both: &Both, device: &Device) -> Result<Duplic
         None => both.index.vectors()?.to_vec(),
     };
     let compared = Compared {
-        paths: &paths,
+        look: &|i| Look::at(&paths[i]),
         vectors: &vectors,
         dim: both.index.parts().dim,
         against_from: both.against.map(|_| both.index.len()),
@@ -379,7 +349,7 @@ fn sum_up(both: &Both, found: &Duplicates) {
             "of {} pictures that are among the {} of {}",
             grouped(both.index.len()),
             grouped(against.len()),
-            against.path().display()
+            folders_of(against)
         ),
     };
     eprintln!(
@@ -446,7 +416,7 @@ fn loose(args: &DuplicatesArgs, index: &PictureIndex, device: &Device) -> Result
     drop(bar);
     let pairs = pairs?;
     let together = groups(&pairs);
-    if let Some(path) = &args.sheet {
+    if let Some(path) = &args.listing.sheet {
         draw_loose(path, args.groups, index, &pairs, &together)?;
     }
     match args.groups {
@@ -492,7 +462,7 @@ fn draw_loose(
 fn print_pairs(args: &DuplicatesArgs, index: &PictureIndex, pairs: &[Pair]) -> Result<(), Failure> {
     for pair in pairs {
         let [first, second] = [pair.first, pair.second].map(|i| index.name(i));
-        output::line(&match args.json {
+        output::line(&match args.listing.json {
             true => json!({ "similarity": pair.similarity, "paths": [first, second] }).to_string(),
             false => format!("{:.4}  {first}  {second}", pair.similarity),
         })?;
@@ -507,7 +477,7 @@ fn print_groups(
 ) -> Result<(), Failure> {
     for group in groups {
         let names: Vec<&str> = group.iter().map(|i| index.name(*i)).collect();
-        output::line(&match args.json {
+        output::line(&match args.listing.json {
             true => json!({ "paths": names }).to_string(),
             false => names.join("  "),
         })?;

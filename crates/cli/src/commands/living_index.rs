@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
 use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex, cached_index};
+use clap::Args;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, warn_unchecked};
@@ -13,6 +14,78 @@ use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
+
+/// Which pictures, for every command that wants them indexed.
+#[derive(Debug, Args)]
+pub struct IndexedArgs {
+    /// Folders of pictures, or an index made by `anchorhood index`.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub pictures: Vec<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelFlag,
+    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
+    #[arg(long)]
+    pub folder: Vec<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+impl IndexedArgs {
+    /// Their index: the one that was named, or that of the folders. A model that was named must be the index's.
+    pub fn open(&self, job: &JobArgs) -> Result<PictureIndex, Failure> {
+        let words = self.model.words(&self.pictures, 1)?;
+        let index = open_or_make(&words, &self.model, &self.folder, job, &self.machine)?;
+        if words.model.is_some() && !words.rest.iter().all(|word| is_folder(word)) {
+            self.model.load_for(&index, words.model.as_deref())?;
+        }
+        Ok(index)
+    }
+
+    /// Other pictures, an index or a folder, by the model of these.
+    pub fn open_beside(
+        &self,
+        own: &PictureIndex,
+        other: &PathBuf,
+    ) -> Result<PictureIndex, Failure> {
+        if !is_folder(other) {
+            return open(other, &[]);
+        }
+        let model = self.model.load_for(own, None)?;
+        let model = model.ok_or_else(|| unknown_model(own))?;
+        let (machine, folders) = (self.machine.machine()?, std::slice::from_ref(other));
+        let job = JobArgs {
+            layer: own.parts().layer.clone(),
+            ..JobArgs::default()
+        };
+        let device = device::open(&machine)?;
+        cached(&model, folders, &job, machine.thread_count(), &device)
+    }
+
+    /// Where to compare.
+    pub fn device(&self) -> Result<Device, Failure> {
+        device::open(&self.machine.machine()?)
+    }
+}
+
+/// The model that made an index cannot be found.
+pub fn unknown_model(index: &PictureIndex) -> Failure {
+    let named = index.parts().model_path.as_deref();
+    let named = named.map_or(String::new(), |path| format!(" ({path})"));
+    Failure::usage(format!(
+        "{}: the model that made it{named} is not found, neither there nor among the runs; name it by --model",
+        index.path().display()
+    ))
+}
+
+/// The folders whose pictures an index has, in words.
+pub fn folders_of(index: &PictureIndex) -> String {
+    let folders = index.folders();
+    let named: Vec<String> = folders
+        .iter()
+        .map(|f| f.path.display().to_string())
+        .collect();
+    named.join(", ")
+}
 
 /// The index of what was named: itself, or of folders one in the cache.
 pub fn open_or_make(

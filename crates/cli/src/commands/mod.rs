@@ -16,6 +16,7 @@ pub mod export;
 mod folder_job;
 pub mod index;
 pub mod info;
+pub mod listing;
 pub mod living_index;
 pub mod model;
 pub mod neighbours;

@@ -8,10 +8,11 @@ use clap::Parser;
 use serde_json::json;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, check_output};
+use crate::args::model::MachineArgs;
 use crate::args::pictures::{ModelFlag, Words, queries};
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
+use crate::commands::listing::{ListingArgs, warn_of_gone};
+use crate::commands::living_index::{open_or_make, unknown_model};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -26,7 +27,7 @@ Examples:
 
 A line is a similarity (1 is the same picture) and a path, most similar first. The model is the one
 that made the index. Of several queries each comes after a line with its name; as JSON, an object a
-line.")]
+query. On the sheet the query is framed, and its neighbours follow.")]
 pub struct NeighboursArgs {
     /// An index made by `anchorhood index`, or a folder of pictures.
     #[arg(value_name = "INDEX")]
@@ -39,18 +40,11 @@ pub struct NeighboursArgs {
     /// How many.
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
-    /// As one JSON object on stdout, or one for each of several queries.
-    #[arg(long)]
-    pub json: bool,
-    /// Also draw a contact sheet: the query framed, then its neighbours.
-    #[arg(long, value_name = "FILE.png")]
-    pub sheet: Option<PathBuf>,
+    #[command(flatten)]
+    pub listing: ListingArgs,
     /// Pixels a side of a picture on the sheet.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(16..=512))]
     pub tile: u16,
-    /// Replace the sheet if there is one.
-    #[arg(long)]
-    pub overwrite: bool,
     /// Look at all pictures even in an index divided into clusters.
     #[arg(long)]
     pub exact: bool,
@@ -61,21 +55,9 @@ pub struct NeighboursArgs {
     pub machine: MachineArgs,
 }
 
-/// Names pictures that were to be shown and are gone.
-pub fn warn_of_gone(gone: &[String]) {
-    for name in gone.iter().take(10) {
-        eprintln!("warning: {name}: the picture is gone; its place on the sheet is empty");
-    }
-    if gone.len() > 10 {
-        eprintln!("warning: and {} more", gone.len() - 10);
-    }
-}
-
 /// Runs the command.
 pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
-    if let Some(sheet) = &args.sheet {
-        check_output(sheet, args.overwrite)?;
-    }
+    args.listing.check()?;
     let all: Vec<PathBuf> = std::iter::once(&args.index)
         .chain(&args.queries)
         .cloned()
@@ -101,29 +83,20 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     let device = device::open(&args.machine.machine()?)?;
     let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
     let found = find_all(args, &index, &mut embedder, &queries)?;
-    if let Some(path) = &args.sheet {
+    if let Some(path) = &args.listing.sheet {
         draw(args, &index, &found)?.save(path)?;
     }
     for (query, hits) in &found {
         print(args, &index, query, hits, queries.len() > 1)?;
     }
     let recall = recall(args, &index);
-    if recall < 1.0 && !args.json {
+    if recall < 1.0 && !args.listing.json {
         eprintln!(
             "searched by clusters, which finds {:.1}% of the true nearest; --exact looks at all",
             recall * 100.0
         );
     }
     Ok(())
-}
-
-fn unknown_model(index: &PictureIndex) -> Failure {
-    let named = index.parts().model_path.as_deref();
-    let named = named.map_or(String::new(), |path| format!(" ({path})"));
-    Failure::usage(format!(
-        "{}: the model that made it{named} is not found, neither there nor among the runs; name it by --model",
-        index.path().display()
-    ))
 }
 
 /// The neighbours of each query. Of several, one that cannot be read is passed over.
@@ -190,7 +163,7 @@ fn print(
     hits: &[Hit],
     several: bool,
 ) -> Result<(), Failure> {
-    if args.json {
+    if args.listing.json {
         return output::line(&object(args, index, query, hits).to_string());
     }
     if several {

@@ -1,17 +1,14 @@
 //! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright and flat ones.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anchorhood::search::{Appearance, PictureIndex, Sheet, Shown, outlier_scores};
+use anchorhood::search::{Appearance, PictureIndex, Shown, outlier_scores};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::args::device;
-use crate::args::model::{MachineArgs, check_output};
-use crate::args::pictures::ModelFlag;
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
-use crate::commands::neighbours::warn_of_gone;
+use crate::commands::listing::ListingArgs;
+use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -28,11 +25,8 @@ the k nearest, told by the vectors alone; the others read the pictures, all of t
 the longer side: sharpness is the standard deviation of the Laplacian, brightness is from 0 to 1,
 contrast its standard deviation.")]
 pub struct OutliersArgs {
-    /// Folders of pictures, or an index made by `anchorhood index`.
-    #[arg(value_name = "FOLDER", required = true)]
-    pub pictures: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelFlag,
+    pub pictures: IndexedArgs,
     /// What makes a picture odd.
     #[arg(long, value_enum, default_value_t = By::Unlike)]
     pub by: By,
@@ -42,20 +36,8 @@ pub struct OutliersArgs {
     /// Neighbours that a picture is compared with.
     #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
-    /// A JSON object a line.
-    #[arg(long)]
-    pub json: bool,
-    /// Also draw them as a contact sheet.
-    #[arg(long, value_name = "FILE.png")]
-    pub sheet: Option<PathBuf>,
-    /// Replace the sheet if there is one.
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
-    #[arg(long)]
-    pub folder: Vec<PathBuf>,
     #[command(flatten)]
-    pub machine: MachineArgs,
+    pub listing: ListingArgs,
 }
 
 /// What makes a picture odd.
@@ -83,12 +65,8 @@ struct Odd {
 
 /// Runs the command.
 pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
-    if let Some(sheet) = &args.sheet {
-        check_output(sheet, args.overwrite)?;
-    }
-    let words = args.model.words(&args.pictures, 1)?;
-    let job = JobArgs::default();
-    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
+    args.listing.check()?;
+    let index = args.pictures.open(&JobArgs::default())?;
     let mut odd = match args.by {
         By::Unlike => unlike(args, &index)?,
         By::Blurry | By::Dark | By::Bright | By::Flat => looking(args.by, &index),
@@ -99,12 +77,16 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
             .then(a.picture.cmp(&b.picture))
     });
     odd.truncate(args.n);
-    if let Some(path) = &args.sheet {
-        draw(path, &index, &odd)?;
-    }
+    let shown = |one: &Odd| Shown {
+        picture: one.picture,
+        note: format!("{:.3}", one.shown),
+        ..Shown::default()
+    };
+    let shown: Vec<Shown> = odd.iter().map(shown).collect();
+    args.listing.draw(&index, &shown)?;
     for one in &odd {
         let name = index.name(one.picture);
-        output::line(&match args.json {
+        output::line(&match args.listing.json {
             true => as_json(args.by, name, one).to_string(),
             false => format!("{:.4}  {name}", one.shown),
         })?;
@@ -113,7 +95,7 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
 }
 
 fn unlike(args: &OutliersArgs, index: &PictureIndex) -> Result<Vec<Odd>, Failure> {
-    let device = device::open(&args.machine.machine()?)?;
+    let device = args.pictures.device()?;
     let bar = Bar::new("comparing", false);
     let tell = |done| bar.at(done, index.len());
     let scores = outlier_scores(
@@ -185,16 +167,4 @@ fn as_json(by: By, name: &str, one: &Odd) -> Value {
         }),
         None => json!({ "path": name, "score": one.shown, "by": "unlike" }),
     }
-}
-
-fn draw(path: &Path, index: &PictureIndex, odd: &[Odd]) -> Result<(), Failure> {
-    let shown = |one: &Odd| Shown {
-        picture: one.picture,
-        note: format!("{:.3}", one.shown),
-        ..Shown::default()
-    };
-    let shown: Vec<Shown> = odd.iter().map(shown).collect();
-    let mut sheet = Sheet::new(112);
-    warn_of_gone(&sheet.push_shown(index, &shown));
-    Ok(sheet.save(path)?)
 }

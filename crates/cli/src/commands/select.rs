@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood::files::read_text_at_most;
-use anchorhood::search::{Chosen, PictureIndex, Sheet, Shown, select};
+use anchorhood::search::{Chosen, PictureIndex, Shown, select};
 use clap::Parser;
 use serde_json::json;
 
-use crate::args::model::{MachineArgs, check_output, io};
-use crate::args::pictures::ModelFlag;
+use crate::args::model::io;
 use crate::commands::folder_job::JobArgs;
-use crate::commands::living_index::open_or_make;
-use crate::commands::neighbours::warn_of_gone;
+use crate::commands::listing::ListingArgs;
+use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -31,41 +30,22 @@ The first is the picture most like all others, each next one that farthest from 
 k-centre): few pictures that show what all there is. A line is a path. The same index gives the same
 choice. Outliers are chosen early, since nothing else is like them: `anchorhood outliers` shows them.")]
 pub struct SelectArgs {
-    /// Folders of pictures, or an index made by `anchorhood index`.
-    #[arg(value_name = "FOLDER", required = true)]
-    pub pictures: Vec<PathBuf>,
+    #[command(flatten)]
+    pub pictures: IndexedArgs,
     /// How many.
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
     /// Pictures that are labelled already, a path a line (of a CSV file the first column): they count as chosen.
     #[arg(long, value_name = "LIST")]
     pub already: Option<PathBuf>,
-    /// A JSON object a line.
-    #[arg(long)]
-    pub json: bool,
-    /// Also draw them as a contact sheet.
-    #[arg(long, value_name = "FILE.png")]
-    pub sheet: Option<PathBuf>,
-    /// Replace the sheet if there is one.
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Where an index's pictures are now, if the folder was moved; of several folders LABEL=FOLDER.
-    #[arg(long)]
-    pub folder: Vec<PathBuf>,
     #[command(flatten)]
-    pub model: ModelFlag,
-    #[command(flatten)]
-    pub machine: MachineArgs,
+    pub listing: ListingArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &SelectArgs) -> Result<(), Failure> {
-    if let Some(sheet) = &args.sheet {
-        check_output(sheet, args.overwrite)?;
-    }
-    let words = args.model.words(&args.pictures, 1)?;
-    let job = JobArgs::default();
-    let index = open_or_make(&words, &args.model, &args.folder, &job, &args.machine)?;
+    args.listing.check()?;
+    let index = args.pictures.open(&JobArgs::default())?;
     let already = match &args.already {
         Some(list) => chosen_already(list, &index)?,
         None => vec![],
@@ -81,12 +61,16 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
         &mut tell,
     );
     drop(bar);
-    if let Some(path) = &args.sheet {
-        draw(path, &index, &chosen)?;
-    }
+    let shown = |one: &Chosen| Shown {
+        picture: one.index,
+        bar: one.similarity,
+        ..Shown::default()
+    };
+    let shown: Vec<Shown> = chosen.iter().map(shown).collect();
+    args.listing.draw(&index, &shown)?;
     for one in &chosen {
         let name = index.name(one.index);
-        output::line(&match args.json {
+        output::line(&match args.listing.json {
             true => json!({ "path": name, "similarity": one.similarity }).to_string(),
             false => name.to_string(),
         })?;
@@ -127,21 +111,9 @@ fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failu
         "--already {}: {} of its pictures are not in {} (the first is {}); give paths as `anchorhood select` prints them",
         list.display(),
         unknown.len(),
-        index.path().display(),
+        folders_of(index),
         unknown[0]
     )))
-}
-
-fn draw(path: &Path, index: &PictureIndex, chosen: &[Chosen]) -> Result<(), Failure> {
-    let shown = |one: &Chosen| Shown {
-        picture: one.index,
-        bar: one.similarity,
-        ..Shown::default()
-    };
-    let shown: Vec<Shown> = chosen.iter().map(shown).collect();
-    let mut sheet = Sheet::new(112);
-    warn_of_gone(&sheet.push_shown(index, &shown));
-    Ok(sheet.save(path)?)
 }
 
 fn sum_up(index: &PictureIndex, chosen: &[Chosen], already: usize, asked: usize) {

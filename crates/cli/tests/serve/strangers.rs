@@ -109,7 +109,7 @@ fn questions_that_make_no_sense() {
         ("/api/picture/30/small", 404, "numbered 0 to 29"),
         ("/api/clusters/99", 404, "numbered 0 to"),
         ("/api/clusters?k=many", 400, "k"),
-        ("/api/duplicates?above=x", 400, "above"),
+        ("/api/duplicates?from=x", 400, "from"),
         ("/api/picture/1/small?side=big", 400, "side"),
         ("/api/picture/%FF", 404, "numbers"),
         ("/api/picture/1/attention", 404, "serve a run"),

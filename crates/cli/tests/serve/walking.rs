@@ -153,7 +153,9 @@ fn the_document_names_every_answer() {
             "/api/neighbourhoods" => "/api/neighbourhoods?round=1".into(),
             path => path.replace("{id}", "0").replace("{cluster}", "0"),
         };
-        assert_eq!(served.get(&path).0, 200, "{path}");
+        // What takes long says for a while that it is not done.
+        let status = (0..60).map(|_| served.get(&path).0).find(|s| *s != 202);
+        assert_eq!(status, Some(200), "{path}");
         let refusals = methods["get"]["responses"].as_object().unwrap();
         assert!(refusals.contains_key("200"), "{path}");
     }

@@ -2,7 +2,8 @@
 //!
 //! Two numbers tell. The correlation of the brightness finds the place, since it changes slowly around it. The **detail**, that is the
 //! brightness less its mean over the 5×5 pixels around, decides: skies and rooms have the same large shapes, and no two photographs
-//! have the same small ones. Both are taken on a grid of 32 pixels along the longer side.
+//! have the same small ones. Both are taken on a grid of 32 pixels along the longer side. Where it decides, the detail is [evened]: the
+//! edge of a white border would else be all that two photographs are compared by.
 
 use crate::luma::{Luma, mean_and_deviation};
 
@@ -43,7 +44,7 @@ pub(super) enum Lies {
 pub(super) struct Aligned {
     pub lies: Lies,
     pub mirrored: bool,
-    /// Correlation of their detail.
+    /// Correlation of their evened detail.
     pub score: f32,
 }
 
@@ -64,9 +65,10 @@ pub(super) fn align(a: &Ready, mirrored: &Ready, b: &Ready, above: f32) -> Optio
 }
 
 fn whole(a: &Ready, b: &Ready, above: f32) -> Option<(Lies, f32)> {
-    let fit = b.square.fit_with(&a.square.brightness);
-    let same = fit.brightness >= LEAST_BRIGHTNESS && fit.detail >= above;
-    same.then_some((Lies::Whole, fit.detail))
+    let alike = correlation(&b.square.brightness, &a.square.brightness) >= LEAST_BRIGHTNESS;
+    let score = || correlation(&b.square.evened, &a.square.evened);
+    let score = alike.then(score).filter(|score| *score >= above);
+    score.map(|score| (Lies::Whole, score))
 }
 
 fn part(a: &Ready, b: &Ready, above: f32) -> Option<(Lies, f32)> {
@@ -268,6 +270,8 @@ struct Grid {
     columns: usize,
     brightness: Vec<f32>,
     detail: Vec<f32>,
+    /// The detail, [evened].
+    evened: Vec<f32>,
 }
 
 impl Grid {
@@ -280,10 +284,12 @@ impl Grid {
 
     fn new(luma: &Luma, rows: usize, columns: usize) -> Grid {
         let brightness = luma.resized(rows, columns);
+        let detail = detail(&brightness, rows, columns);
         Grid {
             rows,
             columns,
-            detail: detail(&brightness, rows, columns),
+            evened: evened(detail.clone()),
+            detail,
             brightness,
         }
     }
@@ -291,6 +297,13 @@ impl Grid {
     /// Lays it on a part of another picture.
     fn fit(&self, on: &Luma, window: Window) -> Fit {
         self.fit_with(&sampled(on, window, self.rows, self.columns))
+    }
+
+    /// How much of its detail is that of a part of another picture, once both are evened.
+    fn score(&self, on: &Luma, window: Window) -> f32 {
+        let there = sampled(on, window, self.rows, self.columns);
+        let there = evened(detail(&there, self.rows, self.columns));
+        correlation(&self.evened, &there)
     }
 
     /// Lays it on as many points of another.
@@ -362,6 +375,18 @@ fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     out
 }
 
+/// No detail larger than twice the median of all of them, or than a grey.
+fn evened(mut detail: Vec<f32>) -> Vec<f32> {
+    let mut sizes: Vec<f32> = detail.iter().map(|v| v.abs()).collect();
+    let middle = sizes.len() / 2;
+    let most = match sizes.is_empty() {
+        true => 1.0,
+        false => (2.0 * *sizes.select_nth_unstable_by(middle, f32::total_cmp).1).max(1.0),
+    };
+    detail.iter_mut().for_each(|v| *v = v.clamp(-most, most));
+    detail
+}
+
 /// Pearson's; 0 where one of the two never changes.
 fn correlation(a: &[f32], b: &[f32]) -> f32 {
     let ((mean_a, deviation_a), (mean_b, deviation_b)) =
@@ -374,7 +399,7 @@ fn correlation(a: &[f32], b: &[f32]) -> f32 {
     products.sum::<f32>() / scale
 }
 
-/// The detail's correlation where `part` lies best on a part of `on`, if it is at least `above`.
+/// The evened detail's correlation where `part` lies best on a part of `on`, if it is at least `above`.
 fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<f32> {
     let windows = promising(&on.coarse, part);
     if windows.is_empty() {
@@ -390,9 +415,12 @@ fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<f32> {
             continue;
         }
         let (window, fit) = climbed(on, &fine, window, 0.2);
-        let is_part = !window.is_whole(on);
-        if is_part && fit.brightness >= LEAST_BRIGHTNESS && fit.detail >= above {
-            best = best.max(Some(Ranked(fit.detail)));
+        if window.is_whole(on) || fit.brightness < LEAST_BRIGHTNESS {
+            continue;
+        }
+        let score = fine.score(on, window);
+        if score >= above {
+            best = best.max(Some(Ranked(score)));
         }
     }
     best.map(|ranked| ranked.0)
@@ -536,6 +564,35 @@ mod tests {
             &Ready::new(b),
             0.7,
         )
+    }
+
+    /// A border is a strong edge in the same place, and tells nothing of what lies within.
+    #[test]
+    fn the_same_border_does_not_make_two_pictures_one() {
+        let bordered = |mut inside: Luma| {
+            for i in 0..64 * 64 {
+                let row = i / 64;
+                if !(8..50).contains(&row) {
+                    inside.pixels[i] = 255;
+                } else {
+                    inside.pixels[i] = 40 + inside.pixels[i] / 8;
+                }
+            }
+            inside
+        };
+        let a = bordered(part(&luma(192, 192), 0, 0, 192, 192));
+        let b = bordered(part(&luma(192, 192), 20, 90, 100, 100));
+        let square = |of: &Luma| Grid::new(of, GRID, GRID);
+        let fit = square(&a).fit_with(&square(&b).brightness);
+        assert!(fit.brightness > 0.95, "{fit:?}");
+        assert!(
+            fit.detail > 0.95,
+            "by the edges of the border alone: {fit:?}"
+        );
+        let [a, mirrored, b] = [&a, &a.mirrored(), &b].map(Ready::new);
+        let above = crate::DuplicateOptions::default().above;
+        assert_eq!(align(&a, &mirrored, &b, above), None);
+        assert!(align(&a, &mirrored, &a, above).is_some());
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! What is kept of a picture's pixels to compare it with others: some five kilobytes.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use anchorhood_data::{Picture, about_picture};
 use anchorhood_files::Checksum;
-use rayon::prelude::*;
 
 use super::colours::histogram;
 use super::perceptual_hash::PerceptualHash;
@@ -23,9 +21,9 @@ const FLAT: f32 = 4.0;
 pub struct Look {
     /// Rows and columns of the whole picture.
     pub height_and_width: [u32; 2],
-    /// Bytes of its file.
-    pub bytes: u64,
-    /// When its file was last written to.
+    /// Its file, where it has one.
+    pub(super) path: Option<PathBuf>,
+    /// When the file was last written to.
     pub written: Option<SystemTime>,
     /// See [`Appearance::sharpness`].
     pub sharpness: f32,
@@ -43,41 +41,34 @@ pub struct Look {
 impl Look {
     /// Reads a file once.
     pub fn at(path: &Path) -> Result<Look, String> {
-        let (bytes, written) = about_picture(path).ok_or("there is no such file")?;
+        let (_, written) = about_picture(path).ok_or("there is no such file")?;
         // Not made smaller than what sharpness is told by.
-        Picture::read_for(path, 256, |picture| {
-            let ([rows, columns], rgb) = picture.within(SIDE)?;
-            let luma = Luma::of_rgb(rows, columns, &rgb);
-            let all = luma.resized(32, 32);
-            Ok(Look {
-                height_and_width: picture.height_and_width(),
-                bytes,
-                written,
-                sharpness: Appearance::of(picture)?.sharpness,
-                pixels: picture.checksum(),
-                whole: picture.is_whole(),
-                hash: PerceptualHash::of(&luma),
-                mirrored_hash: PerceptualHash::of(&luma.mirrored()),
-                colours: histogram(&rgb),
-                flat: mean_and_deviation(&all).1 < FLAT,
-                luma,
-            })
+        let look = Picture::read_for(path, Appearance::SIDE, Look::of)?;
+        Ok(Look {
+            path: Some(path.into()),
+            written,
+            ..look
         })
     }
 
-    /// Reads many files, as many at a time as there are threads, or says why one cannot be read. `progress` is told how many are
-    /// done.
-    pub fn at_all(
-        paths: &[PathBuf],
-        progress: &(dyn Fn(usize) + Sync),
-    ) -> Vec<Result<Look, String>> {
-        let done = AtomicUsize::new(0);
-        let look = |path: &PathBuf| {
-            let seen = Look::at(path);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            seen
-        };
-        paths.par_iter().map(look).collect()
+    /// Of a picture that is at hand, without a file.
+    pub fn of(picture: &Picture) -> Result<Look, String> {
+        let ([rows, columns], rgb) = picture.within(SIDE)?;
+        let luma = Luma::of_rgb(rows, columns, &rgb);
+        let all = luma.resized(32, 32);
+        Ok(Look {
+            height_and_width: picture.height_and_width(),
+            path: None,
+            written: None,
+            sharpness: Appearance::of(picture)?.sharpness,
+            pixels: picture.checksum(),
+            whole: picture.is_whole(),
+            hash: PerceptualHash::of(&luma),
+            mirrored_hash: PerceptualHash::of(&luma.mirrored()),
+            colours: histogram(&rgb),
+            flat: mean_and_deviation(&all).1 < FLAT,
+            luma,
+        })
     }
 
     /// Pixels of the whole picture.

@@ -14,7 +14,7 @@ mod similar;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anchorhood_data::{Picture, picture_bytes};
 use anchorhood_engine::{Device, Scan};
@@ -22,6 +22,7 @@ use anchorhood_files::{Checksum, checksum};
 use rayon::prelude::*;
 
 use crate::SearchError;
+use crate::each::each;
 use crate::graph::Sets;
 use aligned::{Aligned, Lies, Ready};
 use colours::COLOURS;
@@ -127,10 +128,10 @@ pub struct Duplicates {
 }
 
 /// The pictures to compare.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy)]
 pub struct Compared<'a> {
-    /// Where each lies.
-    pub paths: &'a [PathBuf],
+    /// Looks at a picture by its number, or says why it cannot be read; on several threads at a time.
+    pub look: &'a (dyn Fn(usize) -> Result<Look, String> + Sync),
     /// Their vectors of unit length, one after the other.
     pub vectors: &'a [f32],
     /// Length of a vector.
@@ -158,10 +159,10 @@ pub fn find_duplicates(
     options: &DuplicateOptions,
     progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
 ) -> Result<Duplicates, SearchError> {
-    let n = compared.paths.len();
+    let n = compared.vectors.len() / compared.dim.max(1);
     let reading = |done| progress(DuplicateStage::Reading, done, n);
-    let looks = Look::at_all(compared.paths, &reading);
-    let equal = Equal::find(compared.paths, &looks);
+    let looks = each(n, &reading, compared.look);
+    let equal = Equal::find(&looks);
     let proposing = |done| progress(DuplicateStage::Proposing, done, n);
     let proposed = propose(device, compared, &looks, &equal, options, &proposing)?;
     let judging = |done| progress(DuplicateStage::Judging, done, proposed.len());
@@ -184,12 +185,12 @@ pub fn find_duplicates(
 struct Equal {
     /// For each picture the first that has the same pixels: itself, where there is none before it.
     first: Vec<usize>,
-    /// Of those that share their pixels, the checksum of the file.
+    /// Of those that share their pixels and have a file, its checksum.
     files: HashMap<usize, Checksum>,
 }
 
 impl Equal {
-    fn find(paths: &[PathBuf], looks: &[Result<Look, String>]) -> Equal {
+    fn find(looks: &[Result<Look, String>]) -> Equal {
         let mut alike: BTreeMap<Checksum, Vec<usize>> = BTreeMap::new();
         for (i, look) in looks.iter().enumerate() {
             if let Ok(look) = look {
@@ -203,10 +204,10 @@ impl Equal {
             .collect();
         let sums = alike
             .par_iter()
-            .map(|i| (*i, exact(&paths[*i], looks[*i].as_ref().ok())));
-        let sums: Vec<(usize, Option<(Checksum, Checksum)>)> = sums.collect();
+            .map(|i| (*i, exact(looks[*i].as_ref().ok())));
+        let sums: Vec<(usize, Option<Exact>)> = sums.collect();
         let mut equal = Equal {
-            first: (0..paths.len()).collect(),
+            first: (0..looks.len()).collect(),
             files: HashMap::new(),
         };
         let mut seen: HashMap<Checksum, usize> = HashMap::new();
@@ -215,30 +216,45 @@ impl Equal {
             .filter_map(|(i, sums)| Some((i, sums?)))
             .collect();
         sums.sort_unstable_by_key(|(i, _)| *i);
-        for (i, (pixels, file)) in sums {
+        for (i, Exact { pixels, file }) in sums {
             equal.first[i] = *seen.entry(pixels).or_insert(i);
-            equal.files.insert(i, file);
+            equal.files.extend(file.map(|file| (i, file)));
         }
         equal
     }
 
     fn kind(&self, a: usize, b: usize) -> CopyKind {
-        match self.files.get(&a) == self.files.get(&b) {
-            true => CopyKind::SameFile,
-            false => CopyKind::SamePixels,
+        match (self.files.get(&a), self.files.get(&b)) {
+            (Some(a), Some(b)) if a == b => CopyKind::SameFile,
+            _ => CopyKind::SamePixels,
         }
     }
 }
 
-/// Checksums of all pixels and of the file.
-fn exact(path: &PathBuf, look: Option<&Look>) -> Option<(Checksum, Checksum)> {
+/// Checksums of all pixels, and of the file where there is one.
+struct Exact {
+    pixels: Checksum,
+    file: Option<Checksum>,
+}
+
+fn exact(look: Option<&Look>) -> Option<Exact> {
     let look = look?;
-    let pixels = match look.whole {
-        true => look.pixels,
-        false => Picture::read(path).ok()?.checksum(),
+    let of_file = |path: &Path| {
+        let pixels = match look.whole {
+            true => look.pixels,
+            false => Picture::read(path).ok()?.checksum(),
+        };
+        let file = Some(checksum(&picture_bytes(path, MOST_BYTES).ok()?));
+        Some(Exact { pixels, file })
     };
-    let bytes = picture_bytes(path, MOST_BYTES).ok()?;
-    Some((pixels, checksum(&bytes)))
+    match &look.path {
+        Some(path) => of_file(path),
+        // What is at hand was looked at whole.
+        None => Some(Exact {
+            pixels: look.pixels,
+            file: None,
+        }),
+    }
 }
 
 /// Pairs that may be the same, each once and in order, the lower number first: near by their hashes, by their vectors or by their

@@ -1,4 +1,5 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anchorhood_data::{encode_jpeg, encode_png};
 use image::{RgbImage, imageops};
@@ -32,7 +33,7 @@ fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
     // Vectors that tell nothing: each is everybody's neighbour.
     let vectors = [1.0, 0.0].repeat(paths.len());
     let compared = Compared {
-        paths,
+        look: &|i| Look::at(&paths[i]),
         vectors: &vectors,
         dim: 2,
         against_from,
@@ -152,4 +153,20 @@ fn unreadable_ones_and_older_ones() {
     assert!(found.looks[2].is_err());
 }
 
-use std::time::SystemTime;
+/// Pictures without files are compared, too.
+#[test]
+fn what_is_in_memory() {
+    let pictures = [1, 2, 1].map(|n| scene(n, 32, 32));
+    let look = |i: usize| Look::of(&Picture::from_rgb(32, 32, pictures[i].to_vec())?);
+    let compared = Compared {
+        look: &look,
+        vectors: &[1.0, 0.0].repeat(3),
+        dim: 2,
+        against_from: None,
+    };
+    let options = DuplicateOptions::default();
+    let found = find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap();
+    assert_eq!(found.groups.len(), 1);
+    let Duplicate { picture, kind, .. } = found.groups[0].others[0];
+    assert_eq!((picture, kind), (2, CopyKind::SamePixels));
+}

@@ -83,6 +83,7 @@ function card(picture) {
     bar.style.width = Math.max(0, Math.min(1, near)) * 100 + "%";
     pic.append(bar, make("b", { className: "near", textContent: near.toFixed(3), title: "similarity: 1 is the same" }));
   }
+  if (picture.note) said.prepend(make("span", { className: "kind", textContent: picture.note, title: picture.told }));
   pic.append(
     make("button", { className: "tick", textContent: "✓", tabIndex: -1, ariaLabel: `select ${called(picture)}` }),
     make("button", { className: "look", textContent: "⤢", tabIndex: -1, ariaLabel: `enlarge ${called(picture)}` }), said);

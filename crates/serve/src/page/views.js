@@ -42,37 +42,46 @@ async function openCluster(number) {
   $("clusterList").replaceChildren(grid);
 }
 
-// Duplicates: groups, from a similarity on that one chooses.
-async function openDuplicates(above = $("above").value) {
-  const listed = $("duplicateList"), mine = listed.asked = {};
-  $("above").value = above;
-  $("aboveSaid").textContent = Number(above).toFixed(3);
-  $("duplicatesMore").hidden = true;
-  const load = from => ask(`/api/duplicates?${query({ above, from, count: 30 })}`);
-  const got = await waiting("duplicatesSaid", compared, () => load(0));
-  if (listed.asked !== mine) return;
-  const group = g => {
-    const grid = make("div", { className: "grid row" });
-    fill(grid, g.pictures);
-    return make("section", { className: "group" }, make("p", { className: "soft small", textContent: `similarity ${g.similarity.toFixed(4)}` }), grid);
-  };
-  listed.replaceChildren(...got.groups.map(group));
-  $("duplicatesSaid").textContent = got.of ? `${many(got.of, "group")} with ${many(got.pictures, "picture")}, at least ${Number(above).toFixed(3)} similar.` : `No two pictures are at least ${Number(above).toFixed(3)} similar.`;
+// Duplicates: groups, the one to keep first. The server says how far it is for as long as it looks for them.
+async function findDuplicates(from, still) {
+  for (;;) {
+    const got = await ask(`/api/duplicates?${query({ from, count: 30 })}`);
+    if (got.groups || !still()) return got;
+    $("duplicatesSaid").textContent = `Looking for copies, which is done once: ${got.stage}` + (got.total ? `, ${count(got.done)} of ${count(got.total)} …` : " …");
+  }
+}
+const sides = p => p.height_and_width ? ` · ${p.height_and_width[1]}×${p.height_and_width[0]}` : "";
+function duplicateGroup(g) {
+  const grid = make("div", { className: "grid row" });
+  const others = g.others.map(p => ({ ...p, note: `${p.kind}${sides(p)}`, told: `${p.kind}: the detail of both correlates by ${p.score.toFixed(3)}` }));
+  fill(grid, [{ ...g.keep, note: `keep${sides(g.keep)}`, told: "this one is suggested to be kept", kept: true }, ...others]);
+  const why = g.why.length ? ` (${g.why.join(", ")})` : "";
+  return make("section", { className: "group" }, make("p", { className: "soft small", textContent: `keep ${short(g.keep.name, 80)}${why}` }), grid);
+}
+async function openDuplicates() {
+  const listed = $("duplicateList"), mine = listed.asked = {}, still = () => listed.asked === mine && viewed === "duplicates";
+  $("duplicatesMore").hidden = $("selectCopies").hidden = true;
+  listed.replaceChildren();
+  const got = await findDuplicates(0, still);
+  if (!still()) return;
+  const kinds = Object.entries(got.kinds).map(([kind, n]) => `${count(n)} ${kind}`).join(", ");
+  const unread = got.unread ? ` ${many(got.unread, "picture")} could not be read.` : "";
+  $("duplicatesSaid").textContent = (got.of ? `${got.copies === 1 ? "1 copy" : count(got.copies) + " copies"} in ${many(got.of, "group")}: ${kinds}.` : "No two pictures are the same.") + unread;
   const rest = () => { $("duplicatesMore").hidden = listed.children.length >= got.of; $("duplicatesMore").textContent = `More of ${count(got.of)}`; };
-  rest();
+  const add = groups => { listed.append(...groups.map(duplicateGroup)); $("selectCopies").hidden = !got.of; rest(); };
+  add(got.groups);
   $("duplicatesMore").onclick = async () => {
-    try { listed.append(...(await load(listed.children.length)).groups.map(group)); rest(); } catch (error) { trouble(error); }
+    try { const more = await findDuplicates(listed.children.length, still); if (still()) add(more.groups); } catch (error) { trouble(error); }
   };
 }
-let sliding;
-$("above").oninput = () => {
-  $("aboveSaid").textContent = Number($("above").value).toFixed(3);
-  clearTimeout(sliding);
-  sliding = setTimeout(() => { history.replaceState(null, "", address(`duplicates/${$("above").value}`)); openDuplicates().catch(trouble); }, 120);
+$("selectCopies").onclick = () => {
+  $("duplicateList").querySelectorAll(".pic").forEach(pic => { if (!pic.picture.kept) set(pic.picture, true); });
+  showSelected();
 };
 
 async function openOutliers() {
-  const load = from => ask(`/api/outliers?${query({ from, count: 60 })}`);
+  const noted = p => ({ ...p, note: p.score.toFixed(3), told: "1 less the mean similarity to the ten nearest: near 0, many are like it" });
+  const load = async from => { const got = await ask(`/api/outliers?${query({ from, count: 60 })}`); return { ...got, pictures: got.pictures.map(noted) }; };
   const got = await waiting("outliersSaid", compared, () => list($("outlierGrid"), $("outliersMore"), load));
   if (got) $("outliersSaid").textContent = got.compared < about.pictures ? `Among ${count(got.compared)} of ${count(about.pictures)} pictures, evenly taken.` : "";
 }

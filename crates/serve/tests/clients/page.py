@@ -166,11 +166,14 @@ def views(page, name):
     until(page, "document.querySelector('#clustersSaid').textContent.includes('most typical first')")
     assert len(ids(page, "#clusterList")) > 6
     page.click("[data-view=duplicates]")
-    until(page, "document.querySelector('#duplicatesSaid').textContent.includes('group')")
-    page.fill("#above", "1")
-    until(page, "document.querySelector('#duplicatesSaid').textContent.startsWith('3 groups with 6 pictures')")
+    until(page, "document.querySelector('#duplicatesSaid').textContent === '3 copies in 3 groups: 1 crop, 1 mirrored, 1 same file.'")
     assert ids(page, "#duplicateList") == ["0", "1", "40", "41", "80", "81"]
+    notes = page.eval_on_selector_all("#duplicateList .kind", "all => all.map(n => n.textContent)")
+    assert notes == ["keep · 360×240", "mirrored · 360×240", "keep · 360×240", "same file · 360×240", "keep · 360×240", "crop · 260×200"], notes
+    page.click("#selectCopies")
+    assert page.evaluate("[...selected.values()].map(p => p.id)") == [1, 41, 81]
     fits(page, f"{name}-duplicates")
+    page.click("#chosenNone")
     page.click("[data-view=outliers]")
     page.wait_for_selector("#outlierGrid .pic")
     assert len(ids(page, "#outlierGrid")) == 60
