@@ -45,6 +45,42 @@ pub fn python_with(modules: &[&str]) -> Option<OsString> {
     None
 }
 
+/// `mpirun` for so many processes, of which there may be more than cores; skips where there is none.
+pub fn mpirun(ranks: usize) -> Option<Command> {
+    if Command::new("mpirun").arg("--version").output().is_err() {
+        skip("no mpirun");
+        return None;
+    }
+    let mut mpirun = Command::new("mpirun");
+    mpirun.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    mpirun.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    // Messages stay on this machine, and waiting processes let others work.
+    mpirun.env("OMPI_MCA_btl", "self,vader");
+    mpirun.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    mpirun.env("OMPI_MCA_mpi_yield_when_idle", "1");
+    mpirun.args(["-n", &ranks.to_string()]);
+    Some(mpirun)
+}
+
+/// Runs a test of this binary as so many processes, each of which finds itself to be one of several; skips where there is no `mpirun`.
+/// Panics with what they said where one of them fails.
+pub fn as_ranks(ranks: usize, test: &str) {
+    let Some(mut mpirun) = mpirun(ranks) else {
+        return;
+    };
+    let binary = std::env::current_exe().expect("a test has a binary");
+    let ended = mpirun
+        .arg(binary)
+        .args([test, "--exact", "--nocapture", "--test-threads", "1"])
+        .output()
+        .expect("mpirun can be started");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (said(&ended.stdout), said(&ended.stderr));
+    assert!(ended.status.success(), "{ranks} ranks: {out}\n{err}");
+    let passed = out.matches("1 passed").count();
+    assert_eq!(passed, ranks, "tests that ran: {out}\n{err}");
+}
+
 /// The test's binary and its name, which is that of its thread.
 fn test_name() -> String {
     let binary = std::env::current_exe().unwrap_or_default();

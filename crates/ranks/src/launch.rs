@@ -1,0 +1,351 @@
+//! Which process of how many is this one? As the launcher says it by environment variables, and not by anything else.
+
+use std::fmt;
+
+/// Who started the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// `torchrun`, or variables of its names set by hand.
+    Torchrun,
+    /// Open MPI's `mpirun`.
+    OpenMpi,
+    /// Slurm's `srun`.
+    Slurm,
+    /// MPICH's or Intel MPI's `mpirun` (Hydra), or another by PMI.
+    Pmi,
+}
+
+impl Launcher {
+    /// In the order in which they are asked.
+    const ALL: [Launcher; 4] = [
+        Launcher::Torchrun,
+        Launcher::OpenMpi,
+        Launcher::Slurm,
+        Launcher::Pmi,
+    ];
+
+    /// The variables of rank and number of processes, then of the same among the processes of one machine; each by its names, of which
+    /// the first that is set counts.
+    fn variables(self) -> [&'static [&'static str]; 4] {
+        match self {
+            Launcher::Torchrun => [
+                &["RANK"],
+                &["WORLD_SIZE"],
+                &["LOCAL_RANK"],
+                &["LOCAL_WORLD_SIZE"],
+            ],
+            Launcher::OpenMpi => [
+                &["OMPI_COMM_WORLD_RANK"],
+                &["OMPI_COMM_WORLD_SIZE"],
+                &["OMPI_COMM_WORLD_LOCAL_RANK"],
+                &["OMPI_COMM_WORLD_LOCAL_SIZE"],
+            ],
+            // A batch script that srun did not start has SLURM_PROCID and SLURM_NTASKS, too; of a step only srun tells.
+            Launcher::Slurm => [
+                &["SLURM_PROCID"],
+                &["SLURM_STEP_NUM_TASKS"],
+                &["SLURM_LOCALID"],
+                &[],
+            ],
+            Launcher::Pmi => [
+                &["PMI_RANK", "PMIX_RANK"],
+                &["PMI_SIZE", "PMIX_SIZE"],
+                &["MPI_LOCALRANKID", "PMI_LOCAL_RANK"],
+                &["MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"],
+            ],
+        }
+    }
+
+    /// Whether half of its variables may be set by somebody else, and then say nothing.
+    fn may_be_half(self) -> bool {
+        match self {
+            // Any program may call a variable RANK; two of them with a meaning are no accident.
+            Launcher::Torchrun | Launcher::OpenMpi => false,
+            Launcher::Slurm => true,
+            // Open MPI's own processes have PMIX_RANK, and their number by other names.
+            Launcher::Pmi => true,
+        }
+    }
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Launcher::Torchrun => "the environment (RANK, WORLD_SIZE)",
+            Launcher::OpenMpi => "Open MPI's mpirun",
+            Launcher::Slurm => "Slurm's srun",
+            Launcher::Pmi => "the launcher (PMI)",
+        })
+    }
+}
+
+/// One of several processes that were started together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Who started them.
+    pub launcher: Launcher,
+    /// This one's number, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub ranks: usize,
+    /// Its number among those of this machine, where that is told.
+    pub local_rank: Option<usize>,
+    /// How many are on this machine, where that is told.
+    pub local_ranks: Option<usize>,
+    /// Where the first one can be reached, where that is told: host and port.
+    pub master: Option<(String, u16)>,
+}
+
+/// Variables that cannot be what a launcher meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// One without the other.
+    #[error(
+        "{set} is set and {unset} is not: of processes that work together, each has both; set {unset}, or neither"
+    )]
+    Half {
+        /// The one that is set.
+        set: String,
+        /// The one that is not.
+        unset: String,
+    },
+    /// No number.
+    #[error("{name}={value}: not a whole number{}", .most.map_or(String::new(), |most| format!(" from 0 to {most}")))]
+    Number {
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+        /// The greatest it can be.
+        most: Option<usize>,
+    },
+    /// A rank that there is not.
+    #[error("{rank_name}={rank} and {ranks_name}={ranks}: ranks are counted from 0, so the last is {}", .ranks.saturating_sub(1))]
+    Beyond {
+        /// The rank's variable.
+        rank_name: String,
+        /// The rank.
+        rank: usize,
+        /// The variable of how many there are.
+        ranks_name: String,
+        /// How many there are.
+        ranks: usize,
+    },
+    /// Two launchers that say different things.
+    #[error("{first} says that this is rank {} of {}, and {second} that it is rank {} of {}; unset the variables of one of them", .says[0], .says[1], .says[2], .says[3])]
+    Contradiction {
+        /// The one that is asked first.
+        first: Launcher,
+        /// The other.
+        second: Launcher,
+        /// Rank and number of processes of both.
+        says: [usize; 4],
+    },
+}
+
+/// Looks a variable up.
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl Launch {
+    /// What this process's environment says; nothing where it was started alone.
+    pub fn from_environment() -> Result<Option<Launch>, LaunchError> {
+        Launch::from_variables(&|name| std::env::var(name).ok())
+    }
+
+    /// The same of any environment. One process of one is alone.
+    pub fn from_variables(get: Variables) -> Result<Option<Launch>, LaunchError> {
+        let mut found: Vec<Launch> = vec![];
+        for launcher in Launcher::ALL {
+            found.extend(told_by(launcher, get)?);
+        }
+        let mut found = found.into_iter();
+        let Some(mut launch) = found.next() else {
+            return Ok(None);
+        };
+        // Slurm's step may be that of Open MPI's own servers, one for each machine.
+        let mut others = found.filter(|l| l.launcher != Launcher::Slurm);
+        let says = |l: &Launch| [l.rank, l.ranks];
+        if let Some(other) = others.find(|other| says(other) != says(&launch)) {
+            let ([a, b], [c, d]) = (says(&launch), says(&other));
+            return Err(LaunchError::Contradiction {
+                first: launch.launcher,
+                second: other.launcher,
+                says: [a, b, c, d],
+            });
+        }
+        launch.master = master(get)?;
+        Ok(Some(launch).filter(|launch| launch.ranks > 1))
+    }
+
+    /// Whether it is the one that writes and speaks.
+    pub fn is_first(&self) -> bool {
+        self.rank == 0
+    }
+}
+
+impl fmt::Display for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "rank {} of {}", self.rank, self.ranks)?;
+        if let (Some(local), Some(locals)) = (self.local_rank, self.local_ranks) {
+            write!(f, ", {local} of {locals} on this machine")?;
+        }
+        write!(f, ", as {} says", self.launcher)
+    }
+}
+
+/// What one launcher says, if it has started this process.
+fn told_by(launcher: Launcher, get: Variables) -> Result<Option<Launch>, LaunchError> {
+    let [rank, ranks, local_rank, local_ranks] = launcher.variables();
+    let (Some(rank), Some(ranks)) = (number(rank, get)?, number(ranks, get)?) else {
+        return match launcher.may_be_half() {
+            true => Ok(None),
+            false => half(rank, ranks, get),
+        };
+    };
+    if rank.1 >= ranks.1 {
+        return Err(LaunchError::Beyond {
+            rank_name: rank.0.into(),
+            rank: rank.1,
+            ranks_name: ranks.0.into(),
+            ranks: ranks.1,
+        });
+    }
+    Ok(Some(Launch {
+        launcher,
+        rank: rank.1,
+        ranks: ranks.1,
+        local_rank: number(local_rank, get)?.map(|n| n.1),
+        local_ranks: number(local_ranks, get)?.map(|n| n.1),
+        master: None,
+    }))
+}
+
+/// None of two variables is set, or one is and the other is missed.
+fn half(rank: &[&str], ranks: &[&str], get: Variables) -> Result<Option<Launch>, LaunchError> {
+    let is_set = |name: &&&str| get(name).is_some();
+    let (a, b) = (rank.iter().find(is_set), ranks.iter().find(is_set));
+    match (a, b) {
+        (Some(set), None) => Err(LaunchError::Half {
+            set: set.to_string(),
+            unset: ranks[0].into(),
+        }),
+        (None, Some(set)) => Err(LaunchError::Half {
+            set: set.to_string(),
+            unset: rank[0].into(),
+        }),
+        (Some(_), Some(_)) | (None, None) => Ok(None),
+    }
+}
+
+/// The first variable that is set, and its number.
+fn number<'a>(names: &[&'a str], get: Variables) -> Result<Option<(&'a str, usize)>, LaunchError> {
+    let set = names.iter().find_map(|name| Some((*name, get(name)?)));
+    let Some((name, value)) = set else {
+        return Ok(None);
+    };
+    match value.trim().parse() {
+        Ok(number) => Ok(Some((name, number))),
+        Err(_) => Err(LaunchError::Number {
+            name: name.into(),
+            value,
+            most: None,
+        }),
+    }
+}
+
+/// MASTER_ADDR and MASTER_PORT.
+fn master(get: Variables) -> Result<Option<(String, u16)>, LaunchError> {
+    let (Some(host), Some(port)) = (get("MASTER_ADDR"), get("MASTER_PORT")) else {
+        return Ok(None);
+    };
+    match port.trim().parse() {
+        Ok(port) => Ok(Some((host, port))),
+        Err(_) => Err(LaunchError::Number {
+            name: "MASTER_PORT".into(),
+            value: port,
+            most: Some(u16::MAX.into()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &str) -> Result<Option<Launch>, LaunchError> {
+        let get = |name: &str| {
+            let mut all = variables.split_whitespace();
+            let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
+            value.map(String::from)
+        };
+        Launch::from_variables(&get)
+    }
+
+    fn says(variables: &str) -> (Launcher, usize, usize, Option<usize>) {
+        let launch = of(variables).unwrap().unwrap();
+        (
+            launch.launcher,
+            launch.rank,
+            launch.ranks,
+            launch.local_rank,
+        )
+    }
+
+    fn refused(variables: &str) -> String {
+        of(variables).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nothing_said_is_a_process_alone() {
+        for alone in [
+            "",
+            "RANK=0 WORLD_SIZE=1",
+            "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1",
+            // A batch script of Slurm, without srun.
+            "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=0",
+            "PMIX_RANK=0",
+            "MASTER_ADDR=a MASTER_PORT=1",
+        ] {
+            assert_eq!(of(alone), Ok(None), "{alone}");
+        }
+    }
+
+    #[test]
+    fn each_launcher_is_understood() {
+        let torch = "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=node0 MASTER_PORT=29500";
+        assert_eq!(says(torch), (Launcher::Torchrun, 3, 8, Some(1)));
+        let launch = of(torch).unwrap().unwrap();
+        assert_eq!(launch.master, Some(("node0".into(), 29500)));
+        let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 PMIX_RANK=1";
+        assert_eq!(says(ompi), (Launcher::OpenMpi, 1, 2, Some(0)));
+        let slurm = "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_NUM_TASKS=6 SLURM_LOCALID=2";
+        assert_eq!(says(slurm), (Launcher::Slurm, 5, 6, Some(2)));
+        let hydra = "PMI_RANK=1 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4";
+        assert_eq!(says(hydra), (Launcher::Pmi, 1, 4, Some(1)));
+    }
+
+    #[test]
+    fn the_first_in_order_counts() {
+        let both =
+            "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1";
+        assert_eq!(says(both).0, Launcher::OpenMpi);
+        let both = "RANK=1 WORLD_SIZE=2 PMI_RANK=1 PMI_SIZE=2";
+        assert_eq!(says(both).0, Launcher::Torchrun);
+    }
+
+    #[test]
+    fn what_cannot_be_is_a_sentence() {
+        assert!(refused("RANK=0").contains("RANK is set and WORLD_SIZE is not"));
+        assert!(refused("WORLD_SIZE=2").contains("WORLD_SIZE is set and RANK is not"));
+        assert!(refused("RANK=x WORLD_SIZE=2").contains("RANK=x: not a whole number"));
+        assert!(refused("RANK=2 WORLD_SIZE=2").contains("the last is 1"));
+        let both = "RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4";
+        let said = refused(both);
+        assert!(
+            said.contains("rank 0 of 2") && said.contains("rank 1 of 4"),
+            "{said}"
+        );
+        let port = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=70000";
+        assert!(refused(port).contains("MASTER_PORT=70000: not a whole number from 0 to 65535"));
+    }
+}

@@ -1,0 +1,17 @@
+//! Which process of how many is this one, and how do they work together?
+//!
+//! A [`Launch`] is what the environment says: `mpirun`, `srun` and `torchrun` tell each process its number among all, its rank.
+//! [`Collectives`] are what processes do together; [`open_mpi`] has the installed MPI do them, opened when it is asked for, so that a build needs
+//! none. Without a launcher there is one process, and nothing here is asked.
+
+mod collectives;
+mod launch;
+mod library;
+mod mpi;
+mod threads;
+
+pub use collectives::{Collectives, RanksError, Reduce};
+pub use launch::{Launch, LaunchError, Launcher};
+pub use library::open_global;
+pub use mpi::{MpiKind, find_mpi, open_mpi};
+pub use threads::ThreadRank;
