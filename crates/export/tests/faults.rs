@@ -65,6 +65,7 @@ impl Lab {
             batch: 8,
             thumbnail: None,
             threads: 1,
+            content_sums: false,
             restart: false,
             disk: disk.clone(),
         }

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut journal, _) = Journal::open(&kept.path().join("journal"), &header)?;
     let options = EmbedOptions {
         threads,
-        thumbnail: None,
+        ..EmbedOptions::default()
     };
     let start = Instant::now();
     let stop = AtomicBool::new(false);

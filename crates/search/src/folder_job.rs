@@ -10,6 +10,7 @@ use anchorhood_engine::Device;
 use anchorhood_files::FileSystem;
 use anchorhood_random::{Draws, Stream};
 
+use crate::each::each;
 use crate::folders::{FoundPictures, find};
 use crate::stream::stamp;
 use crate::{
@@ -37,6 +38,8 @@ pub struct FolderJob<'a> {
     pub batch: usize,
     /// Pixels a side of thumbnails, where there are to be any.
     pub thumbnail: Option<usize>,
+    /// Whether checksums of the files are taken, for an index that is to know a file again that was only written again.
+    pub content_sums: bool,
     /// Threads that decode.
     pub threads: usize,
     /// Whether an interrupted job is thrown away.
@@ -182,6 +185,7 @@ impl FolderJob<'_> {
         let options = EmbedOptions {
             threads: self.threads,
             thumbnail: self.thumbnail_side(),
+            content_sums: self.content_sums,
         };
         let (total, known) = (look.files.len(), look.files.len() - todo.len());
         let mut progress = |done: usize, entry: Option<&Entry>| {
@@ -291,11 +295,10 @@ impl Look {
     fn at(files: Vec<PictureFile>, known: Option<&PictureIndex>) -> Look {
         let rows = known.map(PictureIndex::rows_by_path).unwrap_or_default();
         let stamps: Vec<u64> = files.iter().map(|file| stamp(&file.path)).collect();
-        let row = |(file, stamp): (&PictureFile, &u64)| {
-            let (row, before) = rows.get(&file.path)?;
-            Some((*row, before == stamp))
-        };
-        let found: Vec<_> = files.iter().zip(&stamps).map(row).collect();
+        let found = each(files.len(), &|_| {}, |i| {
+            let row = rows.get(&files[i].path)?;
+            Some((row.number, row.is_of(&files[i].path, stamps[i])))
+        });
         let kept =
             |found: &Option<(usize, bool)>| found.filter(|(_, same)| *same).map(|(row, _)| row);
         let changed = |found: &Option<(usize, bool)>| found.is_some_and(|(_, same)| !same);
@@ -358,7 +361,7 @@ impl FolderVectors {
         let divide = divide || index.is_large() || job.known.is_some_and(divided);
         let same = |known: &PictureIndex| {
             let (a, b) = (known.parts(), index.parts());
-            let names = (&a.names, &a.classes) == (&b.names, &b.classes);
+            let names = (&a.names, &a.classes, &a.stamps) == (&b.names, &b.classes, &b.stamps);
             changes.none() && names && divided(known) == divide
         };
         if let Some(known) = job.known.filter(|known| same(known)) {

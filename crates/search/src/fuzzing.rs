@@ -65,6 +65,7 @@ pub fn small_index() -> IndexParts {
         rows: Some([2, 10]),
         model_path: Some("/somewhere/runs/mine".into()),
         stamps: Some(vec![1, 1 << 63, 0]),
+        content_sums: Some(vec![u64::MAX, 0, 7]),
         sizes: Some(vec![[600, 800], [0, 0], [1, 70_000]]),
         names: ["a.png", "ü/b\n.jpg", "日本.gif"].map(String::from).into(),
         classes: vec![Some("x".into()), None, Some("a".into())],

@@ -45,6 +45,9 @@ pub struct IndexParts {
     pub names: Vec<String>,
     /// A number for each picture that changes when its file does; none in an index of before these were kept.
     pub stamps: Option<Vec<u64>>,
+    /// A checksum of each file's bytes, 0 where unknown, so that a file that was only written again is known; none in an index of before
+    /// these were kept.
+    pub content_sums: Option<Vec<u64>>,
     /// Each picture's height and width in its file, the right way up, zeros where unknown; none in an index of 0.1.
     pub sizes: Option<Vec<[u32; 2]>>,
     /// Each picture's class, where the folder has classes.

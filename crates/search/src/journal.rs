@@ -82,6 +82,8 @@ pub struct Entry {
     pub name: String,
     /// Changes whenever the file does.
     pub stamp: u64,
+    /// A checksum of the file's bytes; 0 where unknown.
+    pub content_sum: u64,
     /// Its height and width, the right way up; zeros where unknown.
     pub height_and_width: [u32; 2],
     /// Its vector, or why there is none.
@@ -290,7 +292,8 @@ impl Entry {
     }
 }
 
-/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width (of which 0.1 knows nothing).
+/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width (of which 0.1 knows nothing), checksum of the
+/// file (which may be left out).
 fn encode(entry: &Entry) -> Vec<u8> {
     let mut body = entry.stamp.to_le_bytes().to_vec();
     let mut piece = |bytes: &[u8]| {
@@ -308,6 +311,7 @@ fn encode(entry: &Entry) -> Vec<u8> {
     piece(&entry.thumbnail);
     let sides = entry.height_and_width.map(u32::to_le_bytes);
     piece(sides.as_flattened());
+    piece(&entry.content_sum.to_le_bytes());
     body
 }
 
@@ -330,7 +334,9 @@ fn decode(body: &[u8]) -> Option<Entry> {
         ([height, width], []) => [*height, *width].map(u32::from_le_bytes),
         _ => [0; 2],
     };
+    let sum = piece().and_then(|sum| sum.try_into().ok());
     Some(Entry {
+        content_sum: sum.map_or(0, u64::from_le_bytes),
         height_and_width,
         name,
         stamp: u64::from_le_bytes(stamp.try_into().ok()?),
@@ -355,6 +361,7 @@ mod tests {
         Entry {
             name: name.into(),
             stamp: 5,
+            content_sum: 1 << 63,
             height_and_width: [480, 640],
             vector: Ok(vec![value, -value]),
             thumbnail: vec![1, 2, 3],

@@ -8,6 +8,7 @@ use anchorhood_data::{Picture, encode_jpeg};
 use rayon::prelude::*;
 
 use crate::SearchError;
+use crate::stream::content_sum;
 
 /// Chunks that wait for the network; with the one being decoded and the one in use, all that is in memory.
 const WAITING: usize = 2;
@@ -19,11 +20,15 @@ pub(crate) struct Wanted {
     pub size: usize,
     /// Pixels a side of a thumbnail, where there is to be one.
     pub thumbnail: Option<usize>,
+    /// Whether its file's checksum is.
+    pub content_sum: bool,
 }
 
 /// One picture, decoded.
 pub(crate) struct Decoded {
     pub square: Vec<u8>,
+    /// Of the file; 0 where none was wanted.
+    pub content_sum: u64,
     /// Of the whole picture.
     pub height_and_width: [u32; 2],
     /// As a JPEG file.
@@ -87,6 +92,12 @@ impl Drop for Ahead {
 
 fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
     let side = wanted.size.max(wanted.thumbnail.unwrap_or(0));
+    // First: if the file is written to meanwhile, the checksum is of what was, and it will be noticed.
+    let content_sum = if wanted.content_sum {
+        content_sum(path)
+    } else {
+        0
+    };
     Picture::read_for(path, side, |picture| {
         let mut square = vec![0; wanted.size * wanted.size * 3];
         picture.square(wanted.size, &mut square)?;
@@ -96,6 +107,7 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
         };
         Ok(Decoded {
             square,
+            content_sum,
             height_and_width: picture.height_and_width(),
             thumbnail,
         })

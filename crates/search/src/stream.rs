@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
-use anchorhood_data::{PictureFile, about_picture};
+use anchorhood_data::{PictureFile, about_picture, picture_bytes};
+use anchorhood_files::checksum;
 
 use crate::prefetch::{Ahead, Chunk, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
 
 /// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
 const LEAST_CHUNK: usize = 64;
+/// Of a larger file no checksum is taken.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// How files are embedded.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct EmbedOptions {
     pub threads: usize,
     /// Pixels a side of a thumbnail, where there is to be one.
     pub thumbnail: Option<usize>,
+    /// Whether checksums of the files are taken.
+    pub content_sums: bool,
 }
 
 /// Is told how many of all files are done, and of each what became of it.
@@ -58,6 +63,7 @@ pub fn embed_files(
     let wanted = Wanted {
         size: embedder.size(),
         thumbnail: options.thumbnail,
+        content_sum: options.content_sums,
     };
     let chunk = LEAST_CHUNK.next_multiple_of(embedder.batch());
     let paths = todo.iter().map(|(file, _)| file.path.clone()).collect();
@@ -116,13 +122,14 @@ fn embed_chunk(
     let entries = files.iter().zip(decoded).zip(vectors);
     let entry = |(((file, stamp), decoded), vector): ((&(&PictureFile, u64), _), _)| {
         let decoded: Result<crate::prefetch::Decoded, String> = decoded;
-        let (height_and_width, thumbnail) = match decoded {
-            Ok(d) => (d.height_and_width, d.thumbnail),
-            Err(_) => ([0; 2], vec![]),
+        let (content_sum, height_and_width, thumbnail) = match decoded {
+            Ok(d) => (d.content_sum, d.height_and_width, d.thumbnail),
+            Err(_) => (0, [0; 2], vec![]),
         };
         Entry {
             name: file.name.clone(),
             stamp: *stamp,
+            content_sum,
             height_and_width,
             vector,
             thumbnail,
@@ -159,6 +166,12 @@ fn finite(vector: &[f32]) -> Result<Vec<f32>, String> {
         )),
         None => Ok(vector.to_vec()),
     }
+}
+
+/// A checksum of a picture's file. 0 for one that cannot be read.
+pub(crate) fn content_sum(path: &Path) -> u64 {
+    let bytes = picture_bytes(path, MOST_BYTES);
+    bytes.map_or(0, |bytes| checksum(&bytes) as u64)
 }
 
 /// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.

@@ -58,6 +58,7 @@ impl Lab {
             batch: 4,
             thumbnail,
             threads: 1,
+            content_sums: true,
             restart: false,
             watched: false,
             disk: Disk::shared(),
@@ -119,6 +120,37 @@ fn only_what_is_new_is_embedded_and_the_result_is_as_if_made_anew() {
     assert!(changes.none() && changes.kept == 4, "{changes:?}");
 }
 
+/// A file whose time changed is read, and embedded where its bytes changed, too.
+#[test]
+fn what_was_only_written_again_is_not_embedded_again() {
+    let lab = Lab::new();
+    for name in ["p/a.png", "p/b.png"] {
+        lab.picture(name, 40);
+    }
+    let (before, ..) = lab.index("x.index", &["p"], None);
+    let touch = |name: &str| {
+        let later = SystemTime::now() + Duration::from_secs(5);
+        let file = std::fs::File::options().write(true).open(lab.path(name));
+        file.unwrap().set_modified(later).unwrap();
+    };
+    lab.picture("p/b.png", 41);
+    for name in ["p/a.png", "p/b.png"] {
+        touch(name);
+    }
+    let (index, changes, embedded) = lab.index("x.index", &["p"], None);
+    assert_eq!((changes.kept, changes.changed), (1, 1));
+    assert_eq!(embedded, ["b.png"]);
+    assert_ne!(parts(&index).stamps, parts(&before).stamps);
+    // Touched alone, its stamp is taken down; then there is nothing to do.
+    touch("p/a.png");
+    let (_, changes, embedded) = lab.index("x.index", &["p"], None);
+    assert!(changes.none() && embedded.is_empty(), "{changes:?}");
+    let written = || std::fs::read(lab.path("x.index")).unwrap();
+    let bytes = written();
+    lab.index("x.index", &["p"], None);
+    assert!(written() == bytes);
+}
+
 #[test]
 fn a_folder_more_is_added_and_a_moved_one_is_found() {
     let lab = Lab::new();
@@ -164,6 +196,7 @@ fn what_cannot_be_brought_up_to_date_says_why() {
             batch: 4,
             thumbnail,
             threads: 1,
+            content_sums: true,
             restart: false,
             watched: false,
             disk: Disk::shared(),

@@ -175,6 +175,7 @@ fn work(
         layer: None,
         batch: BATCH,
         thumbnail: None,
+        content_sums: true,
         threads: served.threads,
         restart: false,
         watched: true,
@@ -234,6 +235,7 @@ impl<'a> Shown<'a> {
                 thumbnails: None,
                 lists: None,
                 stamps: None,
+                content_sums: None,
                 rows: None,
                 ..parts
             },

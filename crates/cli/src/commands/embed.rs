@@ -68,6 +68,7 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let threads = machine.thread_count();
     let job = FolderJob {
         labels: args.labels.labels.into(),
+        content_sums: false,
         ..args.job.job(&model, words.rest, journal, threads)
     };
     let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;

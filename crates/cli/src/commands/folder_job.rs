@@ -79,6 +79,7 @@ impl JobArgs {
             layer: self.layer.as_deref(),
             batch: self.batch.into(),
             thumbnail: None,
+            content_sums: true,
             threads,
             restart: self.restart,
             disk: Disk::shared(),

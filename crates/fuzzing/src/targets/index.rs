@@ -80,6 +80,7 @@ fn seeds() -> Vec<Vec<u8>> {
         rows: None,
         sizes: None,
         stamps: None,
+        content_sums: None,
         model_path: None,
         classes: vec![None; 3],
         thumbnails: None,

@@ -25,6 +25,7 @@ fn entry(name: &str, vector: Result<Vec<f32>, String>) -> Entry {
     Entry {
         name: name.into(),
         stamp: 5,
+        content_sum: 9,
         height_and_width: [480, 640],
         vector,
         thumbnail: vec![1, 2, 3],

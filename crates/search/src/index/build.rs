@@ -36,6 +36,7 @@ impl PictureIndex {
             layer: None,
             batch: BATCH,
             thumbnail: None,
+            content_sums: true,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             restart: false,
             disk: Disk::shared(),

@@ -5,6 +5,7 @@
 //! | `vectors` | F32, unit length | pictures × dim |
 //! | `names`, `name_ends` | U8 (UTF-8, one after the other), U64 | bytes; pictures |
 //! | `stamps` | U64, a number that changes when the file does | pictures (where known) |
+//! | `content_sums` | U64, a checksum of the file's bytes, 0 where unknown | pictures (where known) |
 //! | `sizes` | U32, each picture's height and width in its file, zeros where unknown | pictures × 2 (where known) |
 //! | `classes` | U32, place in the metadata's `classes`, or the largest number for none | pictures (where there are classes) |
 //! | `thumbnails`, `thumbnail_ends` | U8 (JPEG files one after the other), U64 | bytes; pictures (where asked for) |
@@ -35,6 +36,8 @@ const FORMAT: &str = "anchorhood-index";
 /// Type of the vectors' numbers.
 const DTYPE: &str = "F32";
 const NO_CLASS: u32 = u32::MAX;
+const STAMPS: &str = "stamps";
+const CONTENT_SUMS: &str = "content_sums";
 
 /// Writes the file, whole or not at all.
 pub(super) fn write(
@@ -58,7 +61,11 @@ pub(super) fn write(
     ];
     if let Some(stamps) = &parts.stamps {
         let stamps = bytes(stamps);
-        tensors.push(NamedTensor::new("stamps", Dtype::U64, &[n], stamps));
+        tensors.push(NamedTensor::new(STAMPS, Dtype::U64, &[n], stamps));
+    }
+    if let Some(sums) = &parts.content_sums {
+        let sums = bytes(sums);
+        tensors.push(NamedTensor::new(CONTENT_SUMS, Dtype::U64, &[n], sums));
     }
     if let Some(sizes) = &parts.sizes {
         let sizes = bytes(sizes.as_flattened());
@@ -214,7 +221,8 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
         folder,
         folders: several.map(|field| field.now(path)).collect(),
         names,
-        stamps: stamps(&file)?,
+        stamps: numbers_of_files(&file, STAMPS)?,
+        content_sums: numbers_of_files(&file, CONTENT_SUMS)?,
         sizes: sizes(&file)?,
         classes: classes(&file, field("classes"), n).map_err(|e| e.in_file(path))?,
         dim,
@@ -308,12 +316,13 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     if parts.thumbnails.as_ref().is_some_and(|t| !t.fits(n)) {
         return Err("its thumbnails are not those of its pictures".into());
     }
-    if parts
-        .stamps
-        .as_ref()
-        .is_some_and(|stamps| stamps.len() != n)
-    {
-        return Err("its stamps are not those of its pictures".into());
+    for (what, each) in [
+        ("stamps", &parts.stamps),
+        ("checksums", &parts.content_sums),
+    ] {
+        if each.as_ref().is_some_and(|each| each.len() != n) {
+            return Err(format!("its {what} are not those of its pictures"));
+        }
     }
     let mut labels: Vec<&str> = parts.folders.iter().map(|f| f.label.as_str()).collect();
     labels.sort_unstable();
@@ -380,12 +389,13 @@ fn names(file: &OpenContainer) -> Result<Vec<String>, Wrong> {
     ends.iter().map(name).collect()
 }
 
-fn stamps(file: &OpenContainer) -> Result<Option<Vec<u64>>, SearchError> {
-    if file.shape("stamps").is_none() {
+/// A number of each picture's file, where they are kept.
+fn numbers_of_files(file: &OpenContainer, name: &str) -> Result<Option<Vec<u64>>, SearchError> {
+    if file.shape(name).is_none() {
         return Ok(None);
     }
-    let stamps = raw(file, "stamps", Dtype::U64)?;
-    Ok(Some(numbers(&stamps, u64::from_le_bytes)))
+    let tensor = raw(file, name, Dtype::U64)?;
+    Ok(Some(numbers(&tensor, u64::from_le_bytes)))
 }
 
 fn sizes(file: &OpenContainer) -> Result<Option<Vec<[u32; 2]>>, SearchError> {
@@ -481,6 +491,7 @@ mod tests {
                 model_path: None,
                 preprocessing: None,
                 stamps: None,
+                content_sums: None,
                 sizes: None,
                 classes: vec![None; 3],
                 thumbnails: None,

@@ -9,6 +9,7 @@ use anchorhood_files::Checked;
 
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
 use crate::folders::place;
+use crate::stream::content_sum;
 use crate::{FolderJob, FolderVectors, SearchError};
 
 /// What became of an index's pictures.
@@ -61,16 +62,25 @@ impl PictureIndex {
         Picture::promised(first).map(|[width, _]| width as usize)
     }
 
-    /// Its pictures by where they lie, each with its number and its stamp; none where it keeps no stamps.
-    pub(crate) fn rows_by_path(&self) -> HashMap<PathBuf, (usize, u64)> {
+    /// Its pictures by where they lie; none where it keeps no stamps.
+    pub(crate) fn rows_by_path(&self) -> HashMap<PathBuf, Row> {
         let Some(stamps) = &self.parts.stamps else {
             return HashMap::new();
         };
         let folders = self.parts.folders();
-        let names = self.parts.names.iter().zip(stamps).enumerate();
-        let row =
-            |(i, (name, stamp)): (usize, (&String, &u64))| (place(&folders, name).1, (i, *stamp));
-        names.map(row).collect()
+        let row = |number: usize| Row {
+            number,
+            stamp: stamps[number],
+            content_sum: self.content_sum(number),
+        };
+        let path = |number| place(&folders, self.name(number)).1;
+        (0..self.len()).map(|i| (path(i), row(i))).collect()
+    }
+
+    /// 0 where it is unknown.
+    fn content_sum(&self, row: usize) -> u64 {
+        let sums = self.parts.content_sums.as_ref();
+        sums.map_or(0, |sums| sums[row])
     }
 
     /// The index of what a job found, to be saved at `path`: of each file its row of the index of before, or else what the journal
@@ -119,6 +129,8 @@ impl PictureIndex {
         parts.rows = Some([0, parts.names.len() as u64]);
         parts.vectors = rows.vectors.into();
         parts.stamps = Some(rows.stamps);
+        let any = rows.content_sums.iter().any(|sum| *sum != 0);
+        parts.content_sums = any.then_some(rows.content_sums);
         parts.sizes = Some(rows.sizes);
         parts.thumbnails = rows.thumbnails.non_empty();
         Ok(PictureIndex {
@@ -129,9 +141,24 @@ impl PictureIndex {
     }
 }
 
+/// What an index knows of a file.
+pub(crate) struct Row {
+    pub number: usize,
+    stamp: u64,
+    content_sum: u64,
+}
+
+impl Row {
+    /// Whether the file, which has this stamp, is what it was: not written to since, or written again the same.
+    pub fn is_of(&self, path: &Path, stamp: u64) -> bool {
+        self.stamp == stamp || (self.content_sum != 0 && self.content_sum == content_sum(path))
+    }
+}
+
 /// What is kept of each picture.
 #[derive(Default)]
 struct Rows {
+    content_sums: Vec<u64>,
     vectors: Vec<f32>,
     sizes: Vec<[u32; 2]>,
     stamps: Vec<u64>,
@@ -145,6 +172,7 @@ impl Rows {
     fn keep(&mut self, known: &PictureIndex, row: usize) -> Result<bool, SearchError> {
         let parts = known.parts();
         self.vectors.extend_from_slice(known.vector(row)?);
+        self.content_sums.push(known.content_sum(row));
         let sizes = parts.sizes.as_ref();
         self.sizes.push(sizes.map_or([0; 2], |sizes| sizes[row]));
         let thumbnail = parts.thumbnails.as_ref().map(|t| t.get(row));
@@ -161,6 +189,7 @@ impl Rows {
         match &entry.vector {
             Ok(vector) => {
                 extend_unit(&mut self.vectors, vector);
+                self.content_sums.push(entry.content_sum);
                 self.sizes.push(entry.height_and_width);
                 self.thumbnails.push(&entry.thumbnail);
                 true
