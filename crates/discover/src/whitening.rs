@@ -18,6 +18,8 @@ use crate::eigen::Eigen;
 
 /// The variance that no direction has less than, as a share of their mean.
 const LEAST: f64 = 0.01;
+/// Rows that it is found from, at most.
+const ROWS: usize = 4096;
 /// Rows whose products are summed in single precision.
 const CHUNK: usize = 1024;
 
@@ -34,6 +36,12 @@ impl Whitening {
     /// Values of a feature, at most: the work grows as their cube, and beyond this takes longer than a judgement should.
     pub const MOST: usize = 1024;
 
+    /// Which of `n` rows it is found from: all, or some of many, as far from each other as can be. More change it little.
+    pub fn sample(n: usize) -> impl Iterator<Item = usize> {
+        let count = n.min(ROWS);
+        (0..count).map(move |i| i * n / count)
+    }
+
     /// What features, rows of `dim` values, ask for, to the power `power`. None where nothing can be said of them: fewer than two, more
     /// values than [`Whitening::MOST`], all the same, or no numbers.
     pub fn of(features: &[f32], dim: usize, power: f64) -> Option<Whitening> {
@@ -41,8 +49,10 @@ impl Whitening {
         if n < 2 || dim == 0 || dim > Whitening::MOST {
             return None;
         }
-        let mean = mean(features, dim);
-        let Eigen { values, vectors } = Eigen::of(covariance(features, &mean), dim)?;
+        let rows = Whitening::sample(n).flat_map(|i| &features[i * dim..(i + 1) * dim]);
+        let features: Vec<f32> = rows.copied().collect();
+        let mean = mean(&features, dim);
+        let Eigen { values, vectors } = Eigen::of(covariance(&features, &mean), dim)?;
         let least = LEAST * values.iter().sum::<f64>() / dim as f64;
         if least <= 0.0 {
             return None;
@@ -196,6 +206,17 @@ mod tests {
         assert_eq!(Whitening::of(&rows, 4, 0.5), None);
         let wide = vec![1.0; 2 * (Whitening::MOST + 1)];
         assert_eq!(Whitening::of(&wide, Whitening::MOST + 1, 0.5), None);
+    }
+
+    #[test]
+    fn many_rows_are_stood_for_by_some() {
+        assert_eq!(Whitening::sample(3).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(Whitening::sample(0).count(), 0);
+        let of_many: Vec<usize> = Whitening::sample(3 * ROWS).collect();
+        assert_eq!(
+            (of_many.len(), of_many[1], of_many[ROWS - 1]),
+            (ROWS, 3, 3 * (ROWS - 1))
+        );
     }
 
     /// Dead directions are not made loud.

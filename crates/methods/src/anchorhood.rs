@@ -13,10 +13,11 @@
 //! With momentum rows, what is remembered comes from a second network instead, which follows the first one slowly (an
 //! exponential moving average) and sees one view more; it is written before the loss, so that a view's own row is of now.
 //!
-//! Neighbourhoods are discovered from the encoder's features, which are judged and better than the projector's, before every
-//! round from some share of the rounds on; one cosine spans them all.
+//! Before every round from some share of the rounds on, neighbourhoods are discovered from the encoder's features, which are judged and
+//! better than the projector's, whitened as those are: sure anchors then have purer neighbourhoods. One cosine spans all
+//! rounds.
 
-use anchorhood_discover::{MemoryBank, Neighbourhoods, to_unit_length};
+use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
 use crate::chain::{Chain, momentum_at};
@@ -42,6 +43,8 @@ pub struct AnchorhoodSettings {
     pub memory: MemorySettings,
     /// ω: the weight of the memory's loss; the rest is the views'.
     pub memory_weight: f32,
+    /// How far features are whitened that neighbourhoods are discovered from: 0 leaves them.
+    pub whiten: f64,
     /// The share of the second network that a step keeps, at the beginning, where there is one.
     pub momentum: Option<f64>,
 }
@@ -155,6 +158,11 @@ impl Method for Anchorhood {
             true => {
                 let mut features = (round.features)(self.chain.encoder())?;
                 let dim = self.chain.encoder().features();
+                if self.settings.whiten > 0.0
+                    && let Some(whitening) = Whitening::of(&features, dim, self.settings.whiten)
+                {
+                    features = whitening.apply(&features);
+                }
                 to_unit_length(&mut features, dim);
                 Some(MemoryBank::from_values(round.device, &features, dim)?)
             }

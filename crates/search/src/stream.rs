@@ -99,6 +99,7 @@ pub fn embed_paths(
     let wanted = Wanted {
         size: embedder.size(),
         thumbnail: None,
+        content_sum: false,
     };
     let chunk = LEAST_CHUNK.next_multiple_of(embedder.batch());
     let ahead = Ahead::start(paths, wanted, chunk, threads)?;

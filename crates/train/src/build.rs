@@ -65,6 +65,7 @@ pub fn build_unlabelled(
                 predictor: m.predictor.then_some(predictor),
                 memory: config.memory(),
                 memory_weight: m.memory_weight as f32,
+                whiten: m.whiten,
                 momentum: m.momentum_rows.then_some(m.momentum),
             };
             Box::new(Anchorhood::new(setup, settings)?)

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 /// What may be lost to a crash anyway, where an epoch takes less.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// How much longer a run trains between two checkpoints than it took to write one: a twentieth of the time is the most
+/// How much longer a run trains between two checkpoints than it took to write one: a sixtieth of the time is the most
 /// that saving takes.
-const TIMES: u32 = 20;
+const TIMES: u32 = 60;
 
 /// The checkpoints of this process.
 #[derive(Default)]
@@ -47,7 +47,10 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_written_seldom() {
-        assert_eq!(pause_after(Duration::from_millis(300)), LEAST);
-        assert_eq!(pause_after(Duration::from_secs(2)), Duration::from_secs(40));
+        assert_eq!(pause_after(Duration::from_millis(150)), LEAST);
+        assert_eq!(
+            pause_after(Duration::from_secs(2)),
+            Duration::from_secs(120)
+        );
     }
 }

@@ -12,9 +12,6 @@ use anchorhood_evaluate::extract;
 use crate::checkpoint::Tensor;
 use crate::{RunConfig, TrainError};
 
-/// Pictures that it is found from, at most: more change it little.
-const MOST: usize = 4096;
-
 const NAMES: [&str; 2] = ["fc.weight", "fc.bias"];
 /// The layer above it, which is judged.
 pub(crate) const LAYER: &str = "normalise";
@@ -32,9 +29,7 @@ pub(crate) fn whitening(
     if power == 0.0 || !config.method.name.compares_views() || !open || dim > Whitening::MOST {
         return Ok(None);
     }
-    let n = pictures.len();
-    let count = n.min(MOST);
-    let numbers: Vec<usize> = (0..count).map(|i| i * n / count).collect();
+    let numbers: Vec<usize> = Whitening::sample(pictures.len()).collect();
     let features = extract(network, &pictures.subset(&numbers), mean, std, &|_| {})?;
     Ok(Whitening::of(&features, dim, power))
 }
