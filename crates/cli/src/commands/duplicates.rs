@@ -45,7 +45,7 @@ least half of each side of what it could have. Files and pixels that are equal a
 pub struct DuplicatesArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
-    /// How alike two pictures must be that are one: the correlation of their detail [default: 0.8]; with --loose, the similarity of
+    /// How alike two pictures must be that are one: the correlation of their detail [default: 0.75]; with --loose, the similarity of
     /// their vectors [default: 0.98].
     #[arg(long, value_name = "LEAST")]
     pub above: Option<f32>,

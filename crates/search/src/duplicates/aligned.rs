@@ -570,14 +570,8 @@ mod tests {
     #[test]
     fn the_same_border_does_not_make_two_pictures_one() {
         let bordered = |mut inside: Luma| {
-            for i in 0..64 * 64 {
-                let row = i / 64;
-                if !(8..50).contains(&row) {
-                    inside.pixels[i] = 255;
-                } else {
-                    inside.pixels[i] = 40 + inside.pixels[i] / 8;
-                }
-            }
+            let pixels = inside.pixels.iter_mut().enumerate();
+            pixels.for_each(|(i, p)| *p = if i / 64 < 50 { 20 + *p / 8 } else { 255 });
             inside
         };
         let a = bordered(part(&luma(192, 192), 0, 0, 192, 192));

@@ -50,7 +50,7 @@ impl Default for DuplicateOptions {
     /// As measured in docs/duplicates.md.
     fn default() -> Self {
         DuplicateOptions {
-            above: 0.8,
+            above: 0.75,
             nearest: 20,
         }
     }
