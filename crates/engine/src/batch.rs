@@ -70,6 +70,11 @@ pub trait BatchMaker: Send + Sync {
     /// How many items there are.
     fn items(&self) -> usize;
 
+    /// Steps of an epoch; fewer than batches fit into it where several processes each have a batch of a step.
+    fn steps(&self) -> usize {
+        self.items() / self.batch().max(1)
+    }
+
     /// Bytes of an item.
     fn item_bytes(&self) -> usize;
 
@@ -250,7 +255,7 @@ impl HostLoader {
 
     /// Goes on with an epoch; begins anew where that is not what comes next.
     pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        check_schedules(epoch, self.maker.items(), self.maker.batch())?;
+        check_schedules(epoch, self.maker.steps())?;
         let loader = self
             .loader
             .get_mut()
@@ -270,7 +275,7 @@ impl HostLoader {
         let batch = batch.ok_or_else(ended)?;
         check_items(&batch.indices, self.maker.items())?;
         self.next.1 += 1;
-        if self.next.1 == self.maker.items() / self.maker.batch() {
+        if self.next.1 == self.maker.steps() {
             self.next = (self.next.0 + 1, 0);
         }
         Ok(batch)
@@ -301,12 +306,11 @@ fn check_items(indices: &[u32], items: usize) -> Result<()> {
 pub(crate) fn check_epoch(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
     Error::check_length("the order of an epoch", items, epoch.order.len())?;
     check_items(epoch.order, items)?;
-    check_schedules(epoch, items, batch)
+    check_schedules(epoch, items / batch.max(1))
 }
 
 /// As many values of each schedule as the epoch has steps, and not too many schedules.
-fn check_schedules(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
-    let steps = items / batch.max(1);
+fn check_schedules(epoch: &Epoch, steps: usize) -> Result<()> {
     for values in epoch.scalars {
         Error::check_length(
             "a schedule's values for the steps of an epoch",

@@ -12,6 +12,7 @@ use crate::{Error, Result};
 pub struct Buffer<T = f32> {
     len: usize,
     limit: usize,
+    shard: Option<Shard>,
     memory: Box<dyn Any + Send + Sync>,
     of: PhantomData<fn() -> T>,
 }
@@ -22,6 +23,7 @@ impl<T> Buffer<T> {
         Buffer {
             len,
             limit: usize::MAX,
+            shard: None,
             memory: Box::new(memory),
             of: PhantomData,
         }
@@ -45,6 +47,30 @@ impl<T> Buffer<T> {
     /// The same, to be written to.
     pub fn memory_mut<M: Any>(&mut self) -> Result<&mut M> {
         self.memory.downcast_mut().ok_or_else(of_another_device)
+    }
+}
+
+/// Some of the rows of a matrix that lies in parts on several processes, each with its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// The first row that is here.
+    pub first: usize,
+    /// Rows on all processes.
+    pub rows: usize,
+}
+
+impl Buffer {
+    /// As this process's part of the rows of a matrix: operations that compare with its rows compare with those of all processes.
+    pub fn sharded(self, shard: Shard) -> Self {
+        Buffer {
+            shard: Some(shard),
+            ..self
+        }
+    }
+
+    /// Which part of a matrix it is; nothing where it is a whole one.
+    pub fn shard(&self) -> Option<Shard> {
+        self.shard
     }
 }
 

@@ -7,16 +7,19 @@
 use std::sync::Arc;
 
 use crate::batch::{BatchBackend, BatchMaker, BatchSource};
+use crate::communicator::Communicator;
 use crate::graph::Graph;
 use crate::network::{Network, NetworkBackend, NetworkOptions};
+use crate::shards::scan_shards;
 use crate::similarity::{DevicePositives, Positives, Scan, ScanResult};
 use crate::stream::{Stream, StreamBackend};
-use crate::{Buffer, Cpu, Cuda, Error, Precision, Result};
+use crate::{Buffer, Cpu, Cuda, Error, Precision, Result, Shard};
 
 /// A machine that runs networks.
 #[derive(Clone)]
 pub struct Device {
     backend: Arc<dyn Backend>,
+    communicator: Communicator,
 }
 
 /// What a machine must offer; [`Device`] says what each does.
@@ -60,7 +63,26 @@ impl Device {
     pub fn new(backend: impl Backend + 'static) -> Self {
         Device {
             backend: Arc::new(backend),
+            communicator: Communicator::single(),
         }
+    }
+
+    /// The same, working with other processes, each of which has a device of its own.
+    pub fn among(self, communicator: Communicator) -> Self {
+        Device {
+            communicator,
+            ..self
+        }
+    }
+
+    /// The same without the others.
+    pub fn alone(&self) -> Self {
+        self.clone().among(Communicator::single())
+    }
+
+    /// The processes that it works with.
+    pub fn communicator(&self) -> &Communicator {
+        &self.communicator
     }
 
     /// The CPU with so many threads (0: one for each core).
@@ -105,6 +127,18 @@ impl Device {
         self.backend.hand_over(values)
     }
 
+    /// Moves this process's [part](Communicator::part) of the rows of a matrix to the device; of a process alone, all of them.
+    pub fn hand_over_part(&self, own: Vec<f32>, rows: usize) -> Result<Buffer> {
+        let buffer = self.hand_over(own)?;
+        Ok(match self.communicator.is_single() {
+            true => buffer,
+            false => buffer.sharded(Shard {
+                first: self.communicator.part(rows).start,
+                rows,
+            }),
+        })
+    }
+
     /// Zeros on the device.
     pub fn zeros(&self, len: usize) -> Result<Buffer> {
         self.hand_over(vec![0.0; len])
@@ -141,9 +175,9 @@ impl Device {
         Ok(Network::new(self.backend.network(graph, options)?))
     }
 
-    /// A stream for a training.
+    /// A stream for a training, by all processes together where there are several.
     pub fn stream(&self) -> Result<Stream> {
-        Ok(Stream::new(self.backend.stream()?))
+        Stream::among(self.backend.stream()?, &self.communicator)
     }
 
     /// Batches of items, as a maker has it.
@@ -161,7 +195,8 @@ impl Device {
     }
 
     /// Compares every query with every key: the entropy of its softmax over all keys, its top-k keys, or both.
-    /// `progress` is told how many queries are done.
+    /// `progress` is told how many queries are done. Keys that are [sharded](crate::Shard) are those of all processes: each
+    /// process asks with queries of its own, or, where the keys are the queries, with its part of them.
     pub fn scan(
         &self,
         queries: &Buffer,
@@ -169,7 +204,22 @@ impl Device {
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
-        scan.check(queries.len(), keys.len())?;
+        match keys.shard() {
+            None => {
+                scan.check(queries.len(), keys.len())?;
+                self.scan_whole([queries, keys], scan, progress)
+            }
+            Some(shard) => scan_shards(self, [queries, keys], shard, scan, progress),
+        }
+    }
+
+    /// The same over the keys that are here.
+    pub(crate) fn scan_whole(
+        &self,
+        [queries, keys]: [&Buffer; 2],
+        scan: &Scan,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ScanResult> {
         self.backend.scan(queries, keys, scan, progress)
     }
 }

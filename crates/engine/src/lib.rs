@@ -45,6 +45,7 @@ mod parameters;
 mod plan;
 mod precision;
 mod profile;
+mod shards;
 mod similarity;
 mod stream;
 #[cfg(test)]
@@ -55,7 +56,7 @@ pub use batch::{
     Batch, BatchBackend, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch,
     HostBatches, Scalar,
 };
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Shard};
 pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};
 #[doc(hidden)] // what crates/fuzzing attacks

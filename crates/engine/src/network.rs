@@ -23,6 +23,8 @@ pub struct NetworkOptions {
     pub keep: Vec<NodeId>,
     /// Whether the gradient of the input is computed too.
     pub input_gradient: bool,
+    /// Whether batch norm's statistics are those of all processes' rows, where several take a step together, rather than of each one's own.
+    pub sync_norm: bool,
     /// How weights move.
     pub optimiser: Optimiser,
     /// Which parameters it treats alike.
@@ -37,6 +39,7 @@ impl NetworkOptions {
             passes: 1,
             keep: vec![],
             input_gradient: false,
+            sync_norm: false,
             optimiser: Optimiser::sgd(),
             groups: ParameterGroup::all_alike,
         }
@@ -206,8 +209,8 @@ impl Network {
         self.backend.input_gradient()
     }
 
-    /// Moves the weights along the gradients of all passes, at the stream's learning rate, unless the step's loss is not
-    /// a finite number: then weights stay, and the running statistics become again what they were after the last update.
+    /// Moves the weights along the gradients of all passes, and of all processes that take the step, at the stream's learning rate, unless the
+    /// step's loss is not a finite number: then weights stay, and the running statistics become again what they were after the last update.
     pub fn update(&mut self, stream: &mut Stream) -> Result<()> {
         self.backend.update(&mut *stream.backend)
     }

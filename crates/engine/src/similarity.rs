@@ -209,6 +209,8 @@ impl Neighbours {
 pub struct ScanResult {
     /// −Σ p ln p of each query's softmax; empty when not asked for.
     pub entropy: Vec<f32>,
+    /// ln Σ e^(similarity / temperature) of each query, beside the entropy; empty where a device does not tell it.
+    pub log_sum: Vec<f64>,
     /// The top-k.
     pub neighbours: Neighbours,
 }

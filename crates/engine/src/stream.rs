@@ -48,12 +48,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A device's own.
-    pub fn new(backend: Box<dyn StreamBackend>) -> Self {
-        Stream {
-            backend,
-            communicator: Communicator::single(),
+    /// A device's own, whose steps several processes take together where there are several.
+    pub(crate) fn among(
+        mut backend: Box<dyn StreamBackend>,
+        communicator: &Communicator,
+    ) -> Result<Self> {
+        if !communicator.is_single() {
+            backend.join(communicator)?;
         }
+        let communicator = communicator.clone();
+        Ok(Stream {
+            backend,
+            communicator,
+        })
     }
 
     /// The processes that train together.
@@ -127,13 +134,19 @@ impl Stream {
 
     /// Softmax of each query over all keys, and the loss −log Σ p over its positives, or the mean of their −log p
     /// ([`Positives::counting_each`](crate::Positives::counting_each)). The matrix of all similarities never exists.
+    ///
+    /// Where several processes take the step, the mean of this and of every other loss is that over the queries of all of them, and
+    /// keys that are [sharded](crate::Shard) are the keys of all of them.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         check_temperature(of.temperature)?;
-        let keys = of.positives.keys() * of.dim;
+        let keys = match of.keys.shard() {
+            None => of.keys.len(),
+            Some(_) => self.rows_of("keys", of.keys, of.dim)? * of.dim,
+        };
         Error::check_length(
             "keys, as many as the positives are among",
+            of.positives.keys() * of.dim,
             keys,
-            of.keys.len(),
         )?;
         let count = rows("queries", of.queries.len(), of.dim)?;
         loss.check(count, of.queries)?;
@@ -147,6 +160,7 @@ impl Stream {
                 }
             }
         }
+        let loss = self.shared(loss);
         self.backend.softmax_loss(of, loss)
     }
 
@@ -164,6 +178,7 @@ impl Stream {
         let count = rows("logits", logits.len(), classes)?;
         Error::check_length("items with logits", count, items.len())?;
         loss.check(count, logits)?;
+        let loss = self.shared(loss);
         self.backend
             .cross_entropy(logits, classes, labels, items, loss)
     }
@@ -181,6 +196,7 @@ impl Stream {
         check_temperature(temperature)?;
         check_views(rows, views, dim)?;
         loss.check(rows.len() / dim, rows)?;
+        let loss = self.shared(loss);
         self.backend
             .contrastive(rows, views, dim, temperature, loss)
     }
@@ -194,12 +210,14 @@ impl Stream {
         loss: Loss,
     ) -> Result<()> {
         check_pair(predictions, targets, dim, &loss)?;
+        let loss = self.shared(loss);
         self.backend.cosine([predictions, targets], dim, loss)
     }
 
     /// The mean squared difference of each row of two matrices, with a gradient for the first alone.
     pub fn mean_squared(&mut self, a: &Buffer, b: &Buffer, dim: usize, loss: Loss) -> Result<()> {
         check_pair(a, b, dim, &loss)?;
+        let loss = self.shared(loss);
         self.backend.mean_squared([a, b], dim, loss)
     }
 
@@ -251,8 +269,32 @@ impl Stream {
         if queries.len() < indices.len() * dim {
             Error::check_length("queries", indices.len() * dim, queries.len())?;
         }
-        indices.check_below("rows to blend", rows("keys", keys.len(), dim)?)?;
+        indices.check_below("rows to blend", self.rows_of("keys", keys, dim)?)?;
         self.backend.blend_rows(keys, dim, indices, queries, rate)
+    }
+
+    /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
+    fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
+        Loss {
+            weight: loss.weight / self.communicator.ranks() as f32,
+            ..loss
+        }
+    }
+
+    /// Rows of a matrix, on all processes where it is sharded.
+    fn rows_of(&self, what: &str, matrix: &Buffer, dim: usize) -> Result<usize> {
+        let here = rows(what, matrix.len(), dim)?;
+        let Some(shard) = matrix.shard() else {
+            return Ok(here);
+        };
+        let part = self.communicator.part(shard.rows);
+        match (shard.first, here) == (part.start, part.len()) {
+            true => Ok(shard.rows),
+            false => Err(Error::Plan(format!(
+                "{what}: {here} rows from {} on are not this process's part of {}",
+                shard.first, shard.rows
+            ))),
+        }
     }
 
     /// `to` = `from`.
@@ -323,6 +365,12 @@ pub enum Stepped {
 #[allow(missing_docs)]
 pub trait StreamBackend: Send {
     fn as_any(&mut self) -> &mut dyn Any;
+    /// Takes its steps with other processes from now on. A loss then comes with this process's share of its weight, the step's loss is the
+    /// sum of all processes' shares, networks add up their gradients over all processes, and rows that are sharded are everybody's.
+    fn join(&mut self, _: &Communicator) -> Result<()> {
+        let why = "this device cannot train with other processes yet";
+        Err(Error::Device(why.into()))
+    }
     fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()>;
     fn begin_step(&mut self) -> Result<()>;
     fn end_step(&mut self, worked: Result<()>) -> Result<Stepped>;

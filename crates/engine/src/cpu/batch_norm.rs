@@ -225,19 +225,21 @@ pub(super) fn backward_sums(
     }
 }
 
-/// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or `+=`.
+/// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or `+=`. dγ, dβ and the statistics are over
+/// so many times as many rows as there are here.
 pub(super) fn backward_values(
     arch: Arch,
     saved: &Saved,
     gamma: &[f32],
     dgamma: &[f32],
     dbeta: &[f32],
+    times: usize,
     coefficients: &mut [f32],
     dresidual: Option<(&mut [f32], bool)>,
     dy: &mut [f32],
 ) {
     let channels = gamma.len();
-    let rows = (dy.len() / channels) as f32;
+    let rows = (times * (dy.len() / channels)) as f32;
     // dc = k1 · dz − k2 − k3 · (c − mean)
     let (k1, rest) = coefficients[..3 * channels].split_at_mut(channels);
     let (k2, k3) = rest.split_at_mut(channels);

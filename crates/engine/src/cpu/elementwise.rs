@@ -141,12 +141,23 @@ pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
 
 /// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that is NaN. The mask is drawn from (node, step, place), so the backward pass draws
 /// it again instead of storing it.
-pub(super) fn dropout(node: usize, step: u64, p: f32, x: &[f32], accumulate: bool, y: &mut [f32]) {
+///
+/// Tensors of `rank` other processes, as long as this one, come before it.
+pub(super) fn dropout(
+    node: usize,
+    step: u64,
+    rank: usize,
+    p: f32,
+    x: &[f32],
+    accumulate: bool,
+    y: &mut [f32],
+) {
+    let before = rank * y.len().div_ceil(4);
     let scale = 1.0 / (1.0 - p);
     let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK)).enumerate();
     tasks.for_each(|(task, (y, x))| {
         for (i, (y, x)) in y.chunks_mut(4).zip(x.chunks(4)).enumerate() {
-            let block = (task * TASK / 4 + i) as u64;
+            let block = (before + task * TASK / 4 + i) as u64;
             let words = Draws::new(node as u64, Stream::Dropout, step % (1 << 20), block).block(0);
             for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
                 let value = if unit(word) < p {

@@ -6,6 +6,7 @@ mod batches;
 mod conv;
 mod elementwise;
 mod exp;
+mod gathered;
 mod gemm;
 mod losses;
 mod network;

@@ -22,8 +22,8 @@ use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm, Parameter,
-    ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
+    Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm,
+    Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -55,6 +55,9 @@ struct State {
     input_gradient: Option<Buffer>,
     step: u64,
     last_was_training: bool,
+    /// The processes that take the step, and whether batch norm looks at all their rows.
+    communicator: Communicator,
+    sync_norm: bool,
 }
 
 /// What each pass has for itself.
@@ -76,15 +79,29 @@ impl State {
         self.pass = pass;
     }
 
-    /// The passes' gradients, added up in their order, become the first one's.
-    fn sum_gradients(&mut self) {
+    /// The passes' gradients, added up in their order and over all processes, become the first one's.
+    fn sum_gradients(&mut self) -> Result<()> {
         self.select(0);
-        if !std::mem::replace(&mut self.summed, true) {
-            for other in &self.others[1..] {
-                let sums = self.parameters.gradients.iter_mut();
-                sums.zip(&other.gradients).for_each(|(s, g)| *s += g);
-            }
+        if std::mem::replace(&mut self.summed, true) {
+            return Ok(());
         }
+        for other in &self.others[1..] {
+            let sums = self.parameters.gradients.iter_mut();
+            sums.zip(&other.gradients).for_each(|(s, g)| *s += g);
+        }
+        self.communicator.sum(&mut self.parameters.gradients)
+    }
+
+    /// Running statistics that each process has moved by its own rows become their mean over all processes.
+    fn agree_on_statistics(&mut self) -> Result<()> {
+        if self.sync_norm || self.communicator.is_single() {
+            return Ok(());
+        }
+        let statistics = &mut self.parameters.statistics;
+        self.communicator.sum(statistics)?;
+        let share = 1.0 / self.communicator.ranks() as f32;
+        statistics.iter_mut().for_each(|s| *s *= share);
+        Ok(())
     }
 }
 
@@ -158,6 +175,8 @@ impl CpuNetwork {
             input_gradient: options.input_gradient.then(|| zeros(input)),
             step: 0,
             last_was_training: false,
+            communicator: Communicator::single(),
+            sync_norm: options.sync_norm,
         };
         Ok(CpuNetwork {
             cpu: cpu.clone(),
@@ -206,7 +225,9 @@ impl NetworkBackend for CpuNetwork {
         let to = self.part(pass, &self.state.output);
         let (state, graph) = (&mut self.state, &self.graph);
         state.select(pass);
-        state.step = CpuStream::of(stream)?.number();
+        let stream = CpuStream::of(stream)?;
+        state.step = stream.number();
+        state.communicator = stream.communicator().clone();
         state.last_was_training = true;
         self.cpu.install(|| {
             let one = graph.nodes()[0].shape.len();
@@ -270,16 +291,18 @@ impl NetworkBackend for CpuNetwork {
 
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
         let (stream, state) = (CpuStream::of(stream)?, &mut self.state);
-        state.parameters.settle_statistics(stream.failed());
         if stream.failed() {
+            state.parameters.settle_statistics(true);
             return Ok(());
         }
+        state.agree_on_statistics()?;
+        state.parameters.settle_statistics(false);
         let (rate, number) = (stream.scalar(Scalar::RATE), stream.number());
         self.cpu.install(|| {
-            state.sum_gradients();
+            state.sum_gradients()?;
             state.parameters.update(state.arch, rate, number);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     fn follow(
@@ -296,6 +319,7 @@ impl NetworkBackend for CpuNetwork {
         let other: Option<&CpuNetwork> = other.as_any().downcast_ref();
         let other = other.ok_or_else(of_another_device)?;
         let (m, arch) = (stream.scalar(m), self.state.arch);
+        self.state.agree_on_statistics()?;
         let (own, others) = (&mut self.state.parameters, &other.state.parameters);
         self.cpu.install(|| {
             optimisers::ema(arch, m, &mut own.weights, &others.weights);
@@ -382,18 +406,15 @@ impl Layers for State {
     }
 
     fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
-        self.conv_layer(layer, norm, relu);
-        Ok(())
+        self.conv_layer(layer, norm, relu)
     }
 
     fn linear(&mut self, layer: &Layer) -> Result<()> {
-        self.conv_layer(layer, None, false);
-        Ok(())
+        self.conv_layer(layer, None, false)
     }
 
     fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
-        self.batch_norm_layer(layer, norm);
-        Ok(())
+        self.batch_norm_layer(layer, norm)
     }
 
     fn relu(&mut self, layer: &Layer) -> Result<()> {

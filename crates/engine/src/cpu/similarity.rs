@@ -12,25 +12,32 @@ mod loss;
 mod nearest;
 mod running;
 mod scan;
+mod shard;
 mod symmetric;
 mod tile;
 
-pub(super) use contrastive::Contrastive;
+pub(super) use contrastive::{Contrastive, Shape};
 pub(super) use loss::{SoftmaxCall, SoftmaxScratch, softmax_loss};
 pub(super) use nearest::nearest_rows;
 pub(super) use scan::scan;
+pub(super) use shard::{ShardScratch, ShardSums};
 
-/// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other: an index named twice
-/// is blended twice.
+/// Rows `indices` of `keys`, whose first is number `first`, become normalise((1 − rate) · row + rate · query), one after the other: an
+/// index named twice is blended twice, and rows that are not here are left to others.
 pub(super) fn blend_rows(
     keys: &mut [f32],
     dim: usize,
+    first: usize,
     indices: &[u32],
     queries: &[f32],
     rate: f32,
 ) {
+    let here = first..first + keys.len() / dim;
     for (index, query) in indices.iter().zip(queries.chunks_exact(dim)) {
-        let row = &mut keys[*index as usize * dim..][..dim];
+        if !here.contains(&(*index as usize)) {
+            continue;
+        }
+        let row = &mut keys[(*index as usize - first) * dim..][..dim];
         let mut square = 0.0;
         for (old, new) in row.iter_mut().zip(query) {
             *old = (1.0 - rate) * *old + rate * new;

@@ -2,10 +2,11 @@
 
 use std::any::Any;
 
+use super::gathered::Gathered;
 use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
 use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
-use crate::{Buffer, Epoch, Positives, Result, Scalar};
+use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
@@ -26,6 +27,8 @@ pub(crate) struct CpuStream {
     scratch: similarity::SoftmaxScratch,
     /// One for each shape that was met.
     contrastive: Vec<similarity::Contrastive>,
+    communicator: Communicator,
+    gathered: Gathered,
 }
 
 impl CpuStream {
@@ -41,6 +44,8 @@ impl CpuStream {
             failed: false,
             scratch: similarity::SoftmaxScratch::default(),
             contrastive: vec![],
+            communicator: Communicator::single(),
+            gathered: Gathered::default(),
         }
     }
 
@@ -69,17 +74,63 @@ impl CpuStream {
         self.failed
     }
 
-    /// Adds to the step's loss.
-    fn lose(&mut self, rows: &[f32], weight: f32) {
+    /// The processes that take its steps.
+    pub(super) fn communicator(&self) -> &Communicator {
+        &self.communicator
+    }
+
+    /// Adds to the step's loss, on all processes the same.
+    fn lose(&mut self, rows: &[f32], weight: f32) -> Result<()> {
         let sum: f64 = rows.iter().map(|l| f64::from(*l)).sum();
-        self.loss += f64::from(weight) * (sum / rows.len().max(1) as f64);
+        let mut loss = [f64::from(weight) * (sum / rows.len().max(1) as f64)];
+        self.communicator.sum_f64(&mut loss)?;
+        self.loss += loss[0];
         self.failed |= !self.loss.is_finite();
+        Ok(())
+    }
+
+    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here.
+    fn softmax_shards(&mut self, of: &SoftmaxLoss, shard: Shard, loss: Loss) -> Result<()> {
+        let items = of.items.ok_or_else(|| {
+            Error::Plan("queries of several processes need items to be told apart".into())
+        })?;
+        let (queries, items) = (values(of.queries)?, indices(items)?);
+        let (c, g, dim) = (&self.communicator, &mut self.gathered, of.dim);
+        let (count, arch) = (queries.len() / dim, self.cpu.arch());
+        g.rows(c, queries)?;
+        g.items(c, items, count)?;
+        g.make_room(c.ranks());
+        let call = similarity::SoftmaxCall {
+            queries: &g.rows,
+            keys: values(of.keys)?,
+            dim,
+            temperature: of.temperature,
+            positives: of.positives.memory()?,
+            items: Some(&g.items),
+            weight: loss.weight,
+        };
+        let (sums, means, losses) = (&mut g.sums, &mut g.means, &mut g.losses);
+        self.cpu
+            .install(|| g.shard.look(arch, &call, shard.first, sums, means));
+        c.gather(sums, &mut g.all_sums)?;
+        let (all, rank) = (&g.all_sums, c.rank());
+        self.cpu
+            .install(|| g.shard.share(&call, all, rank, losses, means));
+        c.sum_parts(means, values_mut(loss.gradient)?)?;
+        let own = &losses[rank * count..][..count];
+        values_mut(loss.rows)?.copy_from_slice(own);
+        self.lose(values(loss.rows)?, loss.weight)
     }
 }
 
 impl StreamBackend for CpuStream {
     fn as_any(&mut self) -> &mut dyn Any {
         self
+    }
+
+    fn join(&mut self, communicator: &Communicator) -> Result<()> {
+        self.communicator = communicator.clone();
+        Ok(())
     }
 
     fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
@@ -131,6 +182,9 @@ impl StreamBackend for CpuStream {
     }
 
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        if let Some(shard) = of.keys.shard() {
+            return self.softmax_shards(of, shard, loss);
+        }
         let (queries, keys) = (values(of.queries)?, values(of.keys)?);
         let positives: &Positives = of.positives.memory()?;
         let items = of.items.map(indices).transpose()?;
@@ -147,8 +201,7 @@ impl StreamBackend for CpuStream {
         };
         self.cpu
             .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
-        self.lose(values(loss.rows)?, loss.weight);
-        Ok(())
+        self.lose(values(loss.rows)?, loss.weight)
     }
 
     fn cross_entropy(
@@ -166,8 +219,7 @@ impl StreamBackend for CpuStream {
             let weight = loss.weight;
             losses::cross_entropy(arch, logits, classes, labels, items, weight, rows, gradient);
         });
-        self.lose(values(loss.rows)?, loss.weight);
-        Ok(())
+        self.lose(values(loss.rows)?, loss.weight)
     }
 
     fn contrastive(
@@ -178,19 +230,38 @@ impl StreamBackend for CpuStream {
         temperature: f32,
         loss: Loss,
     ) -> Result<()> {
-        let (from, arch) = (values(rows)?, self.cpu.arch());
-        let batch = rows.len() / (views * dim);
+        let (own, arch, c) = (values(rows)?, self.cpu.arch(), &self.communicator);
+        let pictures = rows.len() / (views * dim);
+        let shape = similarity::Shape {
+            views,
+            batch: pictures * c.ranks(),
+            dim,
+            first: pictures * c.rank(),
+            own: pictures,
+        };
         let place = made_for_shape(
             &mut self.contrastive,
-            |c| c.fits(views, batch, dim),
-            || Ok(similarity::Contrastive::new(views, batch, dim)),
+            |c| c.fits(shape),
+            || Ok(similarity::Contrastive::new(shape)),
         )?;
-        let work = &mut self.contrastive[place];
+        let (work, g) = (&mut self.contrastive[place], &mut self.gathered);
         let (to, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu
-            .install(|| work.run(arch, from, temperature, loss.weight, to, gradient));
-        self.lose(values(loss.rows)?, loss.weight);
-        Ok(())
+        let weight = loss.weight;
+        if c.is_single() {
+            self.cpu.install(|| {
+                work.losses(arch, own, own, temperature, to);
+                work.gradient(arch, own, work.log_sums(), temperature, weight, gradient);
+            });
+        } else {
+            g.views(c, own, pictures * dim)?;
+            self.cpu
+                .install(|| work.losses(arch, own, &g.by_view, temperature, to));
+            g.log_sums(c, work.log_sums(), pictures)?;
+            let (rows, log_sums) = (&g.by_view, &g.log_sums);
+            self.cpu
+                .install(|| work.gradient(arch, rows, log_sums, temperature, weight, gradient));
+        }
+        self.lose(values(loss.rows)?, weight)
     }
 
     fn cosine(
@@ -204,8 +275,7 @@ impl StreamBackend for CpuStream {
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu
             .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
-        self.lose(values(loss.rows)?, weight);
-        Ok(())
+        self.lose(values(loss.rows)?, weight)
     }
 
     fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
@@ -214,8 +284,7 @@ impl StreamBackend for CpuStream {
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu
             .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
-        self.lose(values(loss.rows)?, weight);
-        Ok(())
+        self.lose(values(loss.rows)?, weight)
     }
 
     fn mean_of_others(
@@ -258,7 +327,16 @@ impl StreamBackend for CpuStream {
         }
         let which = indices(which)?;
         let queries = &values(queries)?[..which.len() * dim];
-        similarity::blend_rows(values_mut(keys)?, dim, which, queries, rate);
+        let (first, rows, which) = match keys.shard() {
+            None => (0, queries, which),
+            Some(shard) => {
+                let (c, g) = (&self.communicator, &mut self.gathered);
+                g.rows(c, queries)?;
+                g.items(c, which, which.len())?;
+                (shard.first, &g.rows[..], &g.items[..])
+            }
+        };
+        similarity::blend_rows(values_mut(keys)?, dim, first, which, rows, rate);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use anchorhood_files::{entries_beginning, python_packages};
+use anchorhood_ranks::open_global;
 
 use crate::{Error, Result};
 
@@ -122,16 +123,7 @@ fn search(library: Library) -> Option<String> {
 
 /// Opens a library for good, its symbols global.
 fn keep_open(file: &Path) -> bool {
-    // SAFETY: NVIDIA's libraries run nothing at opening but their own set-up, and they are never closed.
-    #[cfg(unix)]
-    let opened = unsafe {
-        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-        Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL).map(std::mem::forget)
-    };
-    // SAFETY: as above.
-    #[cfg(not(unix))]
-    let opened = unsafe { libloading::Library::new(file).map(std::mem::forget) };
-    opened.is_ok()
+    open_global(file).map(std::mem::forget).is_ok()
 }
 
 /// The file behind a library that the loader found, where the system tells.

@@ -87,6 +87,7 @@ pub fn scan(queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
     let (dim, n) = (scan.dim, keys.len() / scan.dim);
     let mut result = ScanResult {
         entropy: vec![],
+        log_sum: vec![],
         neighbours: Neighbours {
             k: scan.k.min(n.saturating_sub(usize::from(scan.same))),
             ..Neighbours::default()
@@ -98,6 +99,7 @@ pub fn scan(queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
             let all = log_sum_exp(logits.iter().copied());
             let entropy: f64 = (logits.iter()).map(|l| -(l - all).exp() * (l - all)).sum();
             result.entropy.push(entropy as f32);
+            result.log_sum.push(all);
         }
         let mut found: Vec<(f32, u32)> = (0..n)
             .filter(|key| !(scan.same && *key == query))

@@ -5,22 +5,27 @@ use rayon::prelude::*;
 use super::State;
 use crate::cpu::{batch_norm, elementwise};
 use crate::walk::{Layer, Pass};
-use crate::{GradientWrite, NodeId, Norm};
+use crate::{GradientWrite, NodeId, Norm, Result};
 
 impl State {
-    pub(super) fn conv_layer(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) {
+    pub(super) fn conv_layer(
+        &mut self,
+        layer: &Layer,
+        norm: Option<Norm>,
+        relu: bool,
+    ) -> Result<()> {
         let saved = self.training.saved[layer.i].range();
         match (layer.pass, norm) {
             (Pass::Forward, Some(norm)) => {
                 self.conv_forward(layer, true, relu);
-                self.finish_statistics(layer, norm, true);
+                self.finish_statistics(layer, norm, true)?;
                 let second = self.ends(layer).second;
                 let second = layer.second().map(|_| second);
                 self.norm_apply(layer, saved, second, relu);
             }
             (Pass::Forward, None) => self.conv_forward(layer, false, relu),
             (Pass::Backward, Some(_)) => {
-                self.norm_backward(layer, saved, relu);
+                self.norm_backward(layer, saved, relu)?;
                 self.conv_backward(layer);
             }
             (Pass::Backward, None) => {
@@ -29,6 +34,7 @@ impl State {
             }
             (Pass::Infer(_), norm) => self.conv_infer(layer, norm, relu),
         }
+        Ok(())
     }
 
     /// The convolution of a training pass: with a norm to follow, its output goes to the saved buffer and each task

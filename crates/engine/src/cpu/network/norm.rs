@@ -6,17 +6,17 @@ use super::State;
 use crate::cpu::batch_norm::{self, Saved};
 use crate::cpu::elementwise;
 use crate::walk::{Layer, Pass};
-use crate::{GradientWrite, Node, Norm};
+use crate::{Communicator, GradientWrite, Node, Norm, Result};
 
 impl State {
-    pub(super) fn batch_norm_layer(&mut self, layer: &Layer, norm: Norm) {
+    pub(super) fn batch_norm_layer(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
         let (arch, e) = (self.arch, self.ends(layer));
         let channels = layer.node.shape.channels;
         match layer.pass {
             Pass::Forward => {
                 let partials = &mut self.scratch.partials;
                 batch_norm::statistics(arch, self.arena.read(e.x.clone()), channels, partials);
-                self.finish_statistics(layer, norm, false);
+                self.finish_statistics(layer, norm, false)?;
                 self.norm_apply(layer, e.x, None, false);
             }
             Pass::Infer(_) => {
@@ -26,17 +26,31 @@ impl State {
                 batch_norm::apply(arch, x, scale, shift, None, false, y);
             }
             Pass::Backward => {
-                self.norm_backward(layer, e.x, false);
+                self.norm_backward(layer, e.x, false)?;
                 if !e.skip {
                     let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
                     elementwise::pass_gradient(arch, None, dy, e.accumulate, dx);
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Processes whose rows a batch norm looks at.
+    fn norm_ranks(&self) -> usize {
+        match self.sync_norm {
+            true => self.communicator.ranks(),
+            false => 1,
+        }
     }
 
     /// Merges the tasks' statistics, saves them for the backward pass and moves the running ones.
-    pub(super) fn finish_statistics(&mut self, layer: &Layer, norm: Norm, of_conv: bool) {
+    pub(super) fn finish_statistics(
+        &mut self,
+        layer: &Layer,
+        norm: Norm,
+        of_conv: bool,
+    ) -> Result<()> {
         let (i, node) = (layer.i, layer.node);
         let channels = node.shape.channels;
         let rows = self.training.batch * node.shape.pixels();
@@ -44,16 +58,20 @@ impl State {
             Some(conv) if of_conv => conv.task_len(),
             Some(_) | None => batch_norm::task_len(channels),
         };
+        let ranks = self.norm_ranks();
         let (mean, variance) = self.batch_statistics[i].split_at_mut(channels);
         let tasks = (rows * channels).div_ceil(task);
         let partials = &self.scratch.partials[..tasks * 2 * channels];
         batch_norm::merge_statistics(partials, rows, task / channels, mean, variance);
+        if ranks > 1 {
+            sync_statistics(&self.communicator, rows, mean, variance)?;
+        }
         let running = node.norm_parameters() + 2;
         let mut statistics = std::mem::take(&mut self.parameters.statistics);
         let (running_mean, running_variance) = self.parameters.pair(&mut statistics, running);
         batch_norm::update_running(
             norm.momentum,
-            rows,
+            ranks * rows,
             mean,
             variance,
             running_mean,
@@ -63,6 +81,7 @@ impl State {
         for v in variance {
             *v = 1.0 / (*v + norm.epsilon).sqrt();
         }
+        Ok(())
     }
 
     /// Scale, shift, residual and ReLU.
@@ -94,7 +113,13 @@ impl State {
 
     /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
     /// values before the norm.
-    pub(super) fn norm_backward(&mut self, layer: &Layer, before: Range<usize>, relu: bool) {
+    pub(super) fn norm_backward(
+        &mut self,
+        layer: &Layer,
+        before: Range<usize>,
+        relu: bool,
+    ) -> Result<()> {
+        let ranks = self.norm_ranks();
         let (i, node) = (layer.i, layer.node);
         let (arch, channels) = (self.arch, node.shape.channels);
         let (mean, inverse_std) = self.batch_statistics[i].split_at(channels);
@@ -127,17 +152,30 @@ impl State {
         batch_norm::backward_sums(arch, &saved, dy, &mut self.scratch.partials, dgamma, dbeta);
         let accumulate = write == Some(GradientWrite::Accumulate);
         let gamma = self.parameters.weight(first);
+        // The gradients of γ and β stay this process's own, to be added up with all others; the values' are of all rows.
+        let (mut all, synced) = (vec![], ranks > 1);
+        if synced {
+            all.extend_from_slice(dgamma);
+            all.extend_from_slice(dbeta);
+            self.communicator.sum(&mut all)?;
+        }
+        let (dgamma, dbeta) = match synced {
+            true => all.split_at(channels),
+            false => (&*dgamma, &*dbeta),
+        };
         batch_norm::backward_values(
             arch,
             &saved,
             gamma,
             dgamma,
             dbeta,
+            ranks,
             &mut self.scratch.channels,
             wants_residual.then_some((dr, accumulate)),
             dy,
         );
         self.parameters.gradients = gradients;
+        Ok(())
     }
 
     /// The running statistics as scale and shift; a convolution's bias goes into the shift.
@@ -157,4 +195,22 @@ impl State {
             }
         }
     }
+}
+
+/// Mean and variance of `rows` rows of every process become those of all of them, merged in rank order.
+fn sync_statistics(
+    communicator: &Communicator,
+    rows: usize,
+    mean: &mut [f32],
+    variance: &mut [f32],
+) -> Result<()> {
+    let channels = mean.len();
+    let squares = variance.iter().map(|v| v * rows as f32);
+    let own: Vec<f32> = mean.iter().copied().chain(squares).collect();
+    let mut all = vec![0.0; communicator.ranks() * own.len()];
+    communicator.gather(&own, &mut all)?;
+    let all_rows = communicator.ranks() * rows;
+    debug_assert_eq!(own.len(), 2 * channels);
+    batch_norm::merge_statistics(&all, all_rows, rows, mean, variance);
+    Ok(())
 }

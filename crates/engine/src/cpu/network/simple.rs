@@ -80,11 +80,11 @@ impl State {
     }
 
     pub(super) fn dropout_layer(&mut self, layer: &Layer, p: f32) {
-        let (i, e) = (layer.i, self.ends(layer));
+        let (i, e, rank) = (layer.i, self.ends(layer), self.communicator.rank());
         match layer.pass {
             Pass::Forward => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                elementwise::dropout(i, self.step, p, x, false, y);
+                elementwise::dropout(i, self.step, rank, p, x, false, y);
             }
             Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
@@ -93,7 +93,7 @@ impl State {
             Pass::Backward if e.skip => {}
             Pass::Backward => {
                 let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                elementwise::dropout(i, self.step, p, dy, e.accumulate, dx);
+                elementwise::dropout(i, self.step, rank, p, dy, e.accumulate, dx);
             }
         }
     }

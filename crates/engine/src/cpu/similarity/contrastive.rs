@@ -26,53 +26,53 @@ use crate::cpu::gemm::{self, Outer};
 pub(crate) struct Contrastive {
     shape: Shape,
     packed: Vec<f32>,
-    /// l of each row.
+    /// l of each row of this process.
     log_sums: Vec<f32>,
 }
 
+/// Rows of all pictures, and which pictures' losses and gradients are wanted here: those of one of several processes, or all.
 #[derive(Clone, Copy, PartialEq)]
-struct Shape {
-    views: usize,
-    batch: usize,
-    dim: usize,
+pub(crate) struct Shape {
+    pub(crate) views: usize,
+    /// All pictures.
+    pub(crate) batch: usize,
+    pub(crate) dim: usize,
+    /// The first picture that is wanted, and how many.
+    pub(crate) first: usize,
+    pub(crate) own: usize,
 }
 
 impl Contrastive {
-    /// Allocates what losses of `views` of `batch` pictures need.
-    pub(crate) fn new(views: usize, batch: usize, dim: usize) -> Self {
-        let n = views * batch;
+    /// Allocates what losses of a shape need.
+    pub(crate) fn new(shape: Shape) -> Self {
+        let n = shape.views * shape.own;
         Contrastive {
-            shape: Shape { views, batch, dim },
-            packed: vec![0.0; n.next_multiple_of(QUERIES) * dim],
+            shape,
+            packed: vec![0.0; n.next_multiple_of(QUERIES) * shape.dim],
             log_sums: vec![0.0; n],
         }
     }
 
     /// Whether it is for matrices of this shape.
-    pub(crate) fn fits(&self, views: usize, batch: usize, dim: usize) -> bool {
-        self.shape == (Shape { views, batch, dim })
+    pub(crate) fn fits(&self, shape: Shape) -> bool {
+        self.shape == shape
     }
 
-    /// See the module.
-    pub(crate) fn run(
+    /// Losses of the wanted rows (`own`, which are among all `rows`), and their l: that of all rows is needed for the gradient.
+    pub(crate) fn losses(
         &mut self,
         arch: Arch,
+        own: &[f32],
         rows: &[f32],
         temperature: f32,
-        weight: f32,
         losses: &mut [f32],
-        gradient: &mut [f32],
     ) {
-        let (shape, n) = (self.shape, self.log_sums.len());
+        let shape = self.shape;
         let width = tile::block_width(arch);
         let block = width * shape.dim;
-        (self
-            .packed
-            .par_chunks_mut(block)
-            .zip(rows.par_chunks(block)))
-        .for_each(|(packed, rows)| {
-            let len = shape.dim * tile::padded(arch, rows.len() / shape.dim);
-            tile::pack(arch, rows, shape.dim, 1.0 / temperature, &mut packed[..len]);
+        (self.packed.par_chunks_mut(block).zip(own.par_chunks(block))).for_each(|(packed, own)| {
+            let len = shape.dim * tile::padded(arch, own.len() / shape.dim);
+            tile::pack(arch, own, shape.dim, 1.0 / temperature, &mut packed[..len]);
         });
         (self.log_sums.par_chunks_mut(width))
             .zip(losses.par_chunks_mut(width))
@@ -82,12 +82,32 @@ impl Contrastive {
                 let first = number * width;
                 let sums = shape.log_sums(arch, packed, first..first + log_sums.len(), rows);
                 for (lane, (log_sum, loss)) in log_sums.iter_mut().zip(losses).enumerate() {
-                    let positives = shape.positives(rows, first + lane) / f64::from(temperature);
+                    let j = shape.place(first + lane);
+                    let positives = shape.positives(rows, j) / f64::from(temperature);
                     *log_sum = sums[lane] as f32;
                     *loss = (sums[lane] - positives) as f32;
                 }
             });
-        let (log_sums, factor) = (&self.log_sums, weight / (n as f32 * temperature));
+    }
+
+    /// l of the wanted rows.
+    pub(crate) fn log_sums(&self) -> &[f32] {
+        &self.log_sums
+    }
+
+    /// The gradient of the wanted rows, from l of all rows.
+    pub(crate) fn gradient(
+        &self,
+        arch: Arch,
+        rows: &[f32],
+        log_sums: &[f32],
+        temperature: f32,
+        weight: f32,
+        gradient: &mut [f32],
+    ) {
+        let (shape, width) = (self.shape, tile::block_width(arch));
+        let (n, block) = (self.log_sums.len(), width * shape.dim);
+        let factor = weight / (n as f32 * temperature);
         (gradient.par_chunks_mut(block))
             .zip(self.packed.par_chunks(block))
             .enumerate()
@@ -99,6 +119,11 @@ impl Contrastive {
 }
 
 impl Shape {
+    /// Which of all rows a wanted one is.
+    fn place(self, row: usize) -> usize {
+        row / self.own * self.batch + self.first + row % self.own
+    }
+
     /// The other views of row j's picture.
     fn others(self, j: usize) -> impl Iterator<Item = usize> {
         let all = (0..self.views).map(move |u| u * self.batch + j % self.batch);
@@ -112,7 +137,7 @@ impl Shape {
         sum / (self.views - 1) as f64
     }
 
-    /// l of a block of rows, under a running maximum.
+    /// l of a block of wanted rows, under a running maximum.
     fn log_sums(
         self,
         arch: Arch,
@@ -127,11 +152,11 @@ impl Shape {
         for (keys, first_key) in rows.chunks(KEYS * self.dim).zip((0..).step_by(KEYS)) {
             let here = keys.len() / self.dim;
             tile.fill(arch, keys, self.dim, &packed[..self.dim * width], width);
-            for j in block
-                .clone()
-                .filter(|j| (first_key..first_key + here).contains(j))
-            {
-                tile.0[(j - first_key) * width + j - block.start] = f32::NEG_INFINITY;
+            for lane in 0..block.len() {
+                let j = self.place(block.start + lane);
+                if (first_key..first_key + here).contains(&j) {
+                    tile.0[(j - first_key) * width + lane] = f32::NEG_INFINITY;
+                }
             }
             let greatest = tile.max_of_columns(arch, here, width);
             raise(&mut max, &greatest, &mut total);
@@ -150,7 +175,7 @@ impl Shape {
         std::array::from_fn(|lane| f64::from(max.0[lane]) + total[lane].ln())
     }
 
-    /// Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k for the block of rows from `first` on.
+    /// Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k for the block of wanted rows from `first` on.
     fn gradient(
         self,
         arch: Arch,
@@ -163,7 +188,9 @@ impl Shape {
         let count = gradient.len() / self.dim;
         let width = tile::padded(arch, count);
         let mut own = Lanes([0.0; QUERIES]);
-        own.0[..count].copy_from_slice(&log_sums[first..first + count]);
+        for (lane, own) in own.0[..count].iter_mut().enumerate() {
+            *own = log_sums[self.place(first + lane)];
+        }
         let pairs: [[u32; 2]; KEYS] =
             std::array::from_fn(|key| [(key * width) as u32, (key * self.dim) as u32]);
         let mut tile = Tile::new();
@@ -202,8 +229,9 @@ impl Shape {
         keys: Range<usize>,
     ) {
         let twice = 2.0 / (self.views - 1) as f32;
-        for j in block.clone() {
-            let at = |k: usize| (k - keys.start) * width + j - block.start;
+        for lane in 0..block.len() {
+            let j = self.place(block.start + lane);
+            let at = |k: usize| (k - keys.start) * width + lane;
             if keys.contains(&j) {
                 tile.0[at(j)] = 0.0;
             }

@@ -50,7 +50,7 @@ pub(crate) struct SoftmaxCall<'a> {
 }
 
 impl SoftmaxCall<'_> {
-    fn row_of(&self, query: usize) -> usize {
+    pub(super) fn row_of(&self, query: usize) -> usize {
         match self.items {
             Some(items) => items[query % items.len()] as usize,
             None => query,
@@ -65,6 +65,22 @@ fn range_len(keys: usize) -> usize {
         .max(4 * KEYS)
 }
 
+/// The sums of all queries over all ranges of the keys: `ranges` for each block of `width` queries.
+pub(super) struct Sums<'a> {
+    partials: &'a [Partial],
+    ranges: usize,
+    width: usize,
+}
+
+impl Sums<'_> {
+    /// Writes Σ p·k of a query, gives ln Σ e^s.
+    pub(super) fn merge(&self, query: usize, weighted: &mut [f32]) -> f64 {
+        let block = query / self.width;
+        let partials = &self.partials[block * self.ranges..(block + 1) * self.ranges];
+        merge(partials, query % self.width, weighted)
+    }
+}
+
 /// See the module.
 pub(crate) fn softmax_loss(
     arch: Arch,
@@ -73,45 +89,17 @@ pub(crate) fn softmax_loss(
     losses: &mut [f32],
     gradient: &mut [f32],
 ) {
-    let SoftmaxCall {
-        queries,
-        keys,
-        dim,
-        temperature,
-        positives,
-        ..
-    } = *call;
-    let (batch, n) = (queries.len() / dim, keys.len() / dim);
-    let (width, range) = (tile::block_width(arch), range_len(n));
-    let (blocks, ranges) = (batch.div_ceil(width), n.div_ceil(range));
-    let block_len = width * dim;
-    scratch.prepare(blocks, ranges, block_len);
-    for (queries, packed) in (queries.chunks(block_len)).zip(scratch.packed.chunks_mut(block_len)) {
-        let len = dim * tile::padded(arch, queries.len() / dim);
-        tile::pack(arch, queries, dim, 1.0 / temperature, &mut packed[..len]);
-    }
-    let packed = &scratch.packed;
-    let partials = &mut scratch.partials[..blocks * ranges];
-    partials
-        .par_iter_mut()
-        .enumerate()
-        .for_each(|(task, partial)| {
-            let (block, r) = (task / ranges, task % ranges);
-            let count = width.min(batch - block * width);
-            let keys = &keys[r * range * dim..((r + 1) * range).min(n) * dim];
-            partial.sum_over(arch, &packed[block * block_len..], count, keys, dim);
-        });
-    let partials = &*partials;
+    let (dim, keys, temperature) = (call.dim, call.keys, call.temperature);
+    let batch = call.queries.len() / dim;
+    let sums = scratch.sum_over(arch, call);
     (gradient.par_chunks_mut(dim).with_min_len(8))
         .zip(losses)
         .enumerate()
         .for_each(|(query, (gradient, loss))| {
-            let block = query / width;
-            let partials = &partials[block * ranges..(block + 1) * ranges];
-            let all = merge(partials, query % width, gradient);
-            let query_row = &queries[query * dim..(query + 1) * dim];
-            let of = positives.of(call.row_of(query));
-            let each = positives.count_each();
+            let all = sums.merge(query, gradient);
+            let query_row = &call.queries[query * dim..(query + 1) * dim];
+            let of = call.positives.of(call.row_of(query));
+            let each = call.positives.count_each();
             let own = subtract_positives(query_row, keys, temperature, of, each, gradient);
             *loss = (all - own) as f32;
             let scale = call.weight / (temperature * batch as f32);
@@ -120,6 +108,45 @@ pub(crate) fn softmax_loss(
 }
 
 impl SoftmaxScratch {
+    /// All sums of a call.
+    pub(super) fn sum_over(&mut self, arch: Arch, call: &SoftmaxCall) -> Sums<'_> {
+        let SoftmaxCall {
+            queries,
+            keys,
+            dim,
+            temperature,
+            ..
+        } = *call;
+        let scratch = self;
+        let (batch, n) = (queries.len() / dim, keys.len() / dim);
+        let (width, range) = (tile::block_width(arch), range_len(n));
+        let (blocks, ranges) = (batch.div_ceil(width), n.div_ceil(range));
+        let block_len = width * dim;
+        scratch.prepare(blocks, ranges, block_len);
+        for (queries, packed) in
+            (queries.chunks(block_len)).zip(scratch.packed.chunks_mut(block_len))
+        {
+            let len = dim * tile::padded(arch, queries.len() / dim);
+            tile::pack(arch, queries, dim, 1.0 / temperature, &mut packed[..len]);
+        }
+        let packed = &scratch.packed;
+        let partials = &mut scratch.partials[..blocks * ranges];
+        partials
+            .par_iter_mut()
+            .enumerate()
+            .for_each(|(task, partial)| {
+                let (block, r) = (task / ranges, task % ranges);
+                let count = width.min(batch - block * width);
+                let keys = &keys[r * range * dim..((r + 1) * range).min(n) * dim];
+                partial.sum_over(arch, &packed[block * block_len..], count, keys, dim);
+            });
+        Sums {
+            partials,
+            ranges,
+            width,
+        }
+    }
+
     fn prepare(&mut self, blocks: usize, ranges: usize, block_len: usize) {
         self.packed.resize(blocks * block_len, 0.0);
         if self.partials.len() < blocks * ranges {

@@ -182,6 +182,11 @@ impl Sums {
         self.best.add(later.best);
     }
 
+    /// ln Σ e^(s / temperature).
+    pub(super) fn log_sum(&self) -> f64 {
+        self.max + self.z.ln()
+    }
+
     pub(super) fn entropy(&self) -> f32 {
         (self.z.ln() - self.t / self.z) as f32
     }

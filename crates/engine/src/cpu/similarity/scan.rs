@@ -112,6 +112,7 @@ fn result(sums: Vec<Sums>, scan: &Scan, k: usize) -> Result<ScanResult> {
     for (query, sums) in sums.into_iter().enumerate() {
         if scan.entropy_temperature.is_some() {
             result.entropy.push(sums.entropy());
+            result.log_sum.push(sums.log_sum());
         }
         let found = sums.best.sorted();
         if found.len() < k {

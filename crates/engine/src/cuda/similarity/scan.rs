@@ -84,6 +84,7 @@ pub(in crate::cuda) fn scan(
     };
     let mut result = ScanResult {
         entropy: vec![0.0; entropies],
+        log_sum: vec![],
         neighbours: Neighbours {
             k,
             indices: vec![0; count * k],
