@@ -18,6 +18,7 @@
 //! | [`reproduce`] | what did the paper find, and what do we? |
 //! | [`files`] | how does a file get onto a disk whole, and how is damage to it noticed? |
 //! | [`random`] | the draws that all of them share |
+//! | [`ranks`] | which process of how many is this one, and how do they work together? |
 //!
 //! # Train on your own pictures
 //!
@@ -117,6 +118,7 @@ pub use anchorhood_methods as methods;
 pub use anchorhood_models as models;
 pub use anchorhood_onnx as onnx;
 pub use anchorhood_random as random;
+pub use anchorhood_ranks as ranks;
 pub use anchorhood_report as report;
 pub use anchorhood_reproduce as reproduce;
 pub use anchorhood_search as search;

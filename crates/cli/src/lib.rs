@@ -73,7 +73,13 @@ pub fn train(
     let Command::Train(args) = args.map_err(refused)?.command else {
         unreachable!("the second word is `train`")
     };
-    let trained = commands::train::learn(&args, began, own, viewer, stop)?;
+    let trained = commands::train::learn(
+        &args,
+        (began, &args::ranks::Ranks::alone()),
+        own,
+        viewer,
+        stop,
+    )?;
     if let Outcome::Finished(_) = trained.outcome {
         trained.draw(args.tensorboard)?;
     }
@@ -89,6 +95,9 @@ fn refused(error: clap::Error) -> Failure {
 
 fn command(command: Command) -> Result<(), Failure> {
     use commands::*;
+    if let Some(name) = for_one_process(&command) {
+        args::ranks::refuse_several(name)?;
+    }
     match command {
         Command::Train(args) => train::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
@@ -113,4 +122,32 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
     }
+}
+
+/// What a command is called that several processes started together would only do over and over.
+fn for_one_process(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        // They do it together, or it is no work.
+        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {
+            return None;
+        }
+        Command::Evaluate(_) => "evaluate",
+        Command::Attention(_) => "attention",
+        Command::Embed(_) => "embed",
+        Command::Index(_) => "index",
+        Command::Neighbours(_) => "neighbours",
+        Command::Duplicates(_) => "duplicates",
+        Command::Select(_) => "select",
+        Command::Outliers(_) => "outliers",
+        Command::Cluster(_) => "cluster",
+        Command::Classify(_) => "classify",
+        Command::Export(_) => "export",
+        Command::Report(_) => "report",
+        Command::Compare(_) => "compare",
+        Command::Reproduce(_) => "reproduce",
+        Command::Serve(_) => "serve",
+        Command::Model(_) => "model",
+        Command::Bench(_) => "bench",
+        Command::Data(_) => "data",
+    })
 }

@@ -6,9 +6,11 @@
 //! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
 //! Pictures that are still in their files are decoded just before they are augmented, once for all views, those of a batch
 //! by all cores.
+//! Where several processes train together, each prepares its own part of every batch.
 //! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
@@ -66,6 +68,8 @@ pub struct Feed {
 /// What to prepare, the same for the loader's whole life.
 struct Work {
     feed: Feed,
+    /// Which pictures of each batch.
+    part: Range<usize>,
     batches_per_epoch: usize,
     queue: u64,
 }
@@ -99,6 +103,19 @@ impl Loader {
         threads: usize,
         queue: usize,
     ) -> Result<Self, DataError> {
+        let all = 0..feed.batch;
+        Self::start_part(epoch, number, feed, all, threads, queue)
+    }
+
+    /// The same for some pictures of each batch: those in these places of it.
+    pub fn start_part(
+        epoch: u64,
+        number: usize,
+        feed: Feed,
+        part: Range<usize>,
+        threads: usize,
+        queue: usize,
+    ) -> Result<Self, DataError> {
         feed.views.check()?;
         if feed.batch == 0 {
             return Err(DataError::BadOption {
@@ -116,6 +133,7 @@ impl Loader {
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {
             work: Work {
+                part: part.start..part.end.min(feed.batch),
                 feed,
                 batches_per_epoch,
                 queue: queue.max(1) as u64,
@@ -265,17 +283,15 @@ impl Work {
     fn prepare(&self, job: &mut Job, bytes: &mut Vec<u8>) {
         let batch = &mut job.batch;
         let order = job.order.get_or_init(|| self.order(batch.epoch));
-        let start = batch.number * self.feed.batch;
+        let all = &order[batch.number * self.feed.batch..][..self.feed.batch];
         batch.indices.clear();
-        batch
-            .indices
-            .extend_from_slice(&order[start..start + self.feed.batch]);
+        batch.indices.extend_from_slice(&all[self.part.clone()]);
         let (one, item) = (
             self.feed.pictures.picture_len(),
             self.feed.pictures.item_len(),
         );
         let views = self.feed.views.count();
-        batch.pixels.resize(views * self.feed.batch * one, 0.0);
+        batch.pixels.resize(views * self.part.len() * one, 0.0);
         if self.feed.pictures.is_resident() {
             self.see_resident(batch, one);
         } else {
@@ -286,7 +302,7 @@ impl Work {
 
     fn see_resident(&self, batch: &mut Batch, one: usize) {
         let (pictures, epoch) = (&self.feed.pictures, batch.epoch);
-        let views = batch.pixels.chunks_exact_mut(self.feed.batch * one);
+        let views = batch.pixels.chunks_exact_mut(self.part.len() * one);
         let mut unused = vec![];
         for (view, outs) in views.enumerate() {
             for (&i, out) in batch.indices.iter().zip(outs.chunks_exact_mut(one)) {

@@ -1,6 +1,6 @@
 //! What did each picture look like last time?
 //!
-//! One row a picture, on the device. The bank begins as noise, uniform in ±1/√(dim/3) and not normalised, as the authors'
+//! One row a picture, on the device; on several processes that work together, a part of the rows on each. The bank begins as noise, uniform in ±1/√(dim/3) and not normalised, as the authors'
 //! code has it; a row has unit length from its first update on, and inner products of rows are then cosines.
 
 use anchorhood_engine::{Buffer, Device, Error, Result, Stream};
@@ -18,11 +18,12 @@ impl MemoryBank {
     pub fn new(device: &Device, n: usize, dim: usize, seed: u64) -> Result<Self> {
         check_dim(dim)?;
         let limit = (3.0 / dim as f32).sqrt();
-        let mut values = vec![0.0; n * dim];
-        for (i, row) in values.chunks_exact_mut(dim).enumerate() {
+        let part = device.communicator().part(n);
+        let mut values = vec![0.0; part.len() * dim];
+        for (i, row) in part.zip(values.chunks_exact_mut(dim)) {
             Draws::new(seed, Purpose::Memory, 0, i as u64).fill_symmetric(row, limit);
         }
-        MemoryBank::from_values(device, &values, dim)
+        MemoryBank::from_part(device, n, values, dim)
     }
 
     /// A bank of given features, one after the other: a saved bank, or features computed anew. For discovery by cosine
@@ -31,7 +32,17 @@ impl MemoryBank {
         check_dim(dim)?;
         let len = values.len() / dim;
         Error::check_length("memory bank", len * dim, values.len())?;
-        let rows = device.upload(values)?;
+        let part = device.communicator().part(len);
+        let own = values[part.start * dim..part.end * dim].to_vec();
+        MemoryBank::from_part(device, len, own, dim)
+    }
+
+    /// The same of so many pictures, from the rows of this process's [part](anchorhood_engine::Communicator::part) of them.
+    pub fn from_part(device: &Device, len: usize, own: Vec<f32>, dim: usize) -> Result<Self> {
+        check_dim(dim)?;
+        let part = device.communicator().part(len);
+        Error::check_length("memory bank", part.len() * dim, own.len())?;
+        let rows = device.hand_over_part(own, len)?;
         Ok(MemoryBank { rows, len, dim })
     }
 
@@ -50,14 +61,16 @@ impl MemoryBank {
         self.dim
     }
 
-    /// The rows where they are.
+    /// The rows where they are; of several processes, this one's.
     pub fn buffer(&self) -> &Buffer {
         &self.rows
     }
 
-    /// The rows, copied back.
+    /// All rows, copied back; on several processes to the first, and nothing on the others.
     pub fn values(&self, device: &Device) -> Result<Vec<f32>> {
-        device.download(&self.rows)
+        let own = device.download(&self.rows)?;
+        let communicator = device.communicator();
+        communicator.gather_to_first(own, self.len, self.dim)
     }
 
     /// Eq. 8, x̃ ← (1 − η)·x̃ + η·x, and back to unit length: row `indices[b]` takes in feature b of the batch.

@@ -59,7 +59,7 @@ impl Neighbourhoods {
 
     /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all others, if they are
     /// fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included). The `share` of pictures with the lowest
-    /// entropy are anchors. `progress` is told how many pictures are done.
+    /// entropy are anchors. `progress` is told how many pictures are done. Several processes discover together, and each gets all of it.
     pub fn discover(
         device: &Device,
         bank: &MemoryBank,
@@ -75,11 +75,13 @@ impl Neighbourhoods {
             same: true,
         };
         let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
+        let (together, n, k) = (device.communicator(), bank.len(), found.neighbours.k);
+        let entropy = together.gather_parts(found.entropy, n, 1)?;
         Ok(Neighbourhoods {
-            k: found.neighbours.k,
-            neighbours: found.neighbours.indices,
-            anchors: lowest_entropy(&found.entropy, share),
-            entropy: found.entropy,
+            k,
+            neighbours: together.gather_parts(found.neighbours.indices, n, k)?,
+            anchors: lowest_entropy(&entropy, share),
+            entropy,
         })
     }
 

@@ -11,6 +11,7 @@
 //! With p = 1 all directions count the same, and noise as much as what matters; with p = 0 nothing is changed but the mean. It is a
 //! linear map, so a network carries it as its last layer. Values come in the order of how much pictures differ in them.
 
+use anchorhood_engine::{Communicator, Result};
 use rayon::prelude::*;
 
 use crate::dot::dot_products;
@@ -68,6 +69,25 @@ impl Whitening {
             bias.push((-scale * along) as f32);
         }
         Some(Whitening { weight, bias })
+    }
+
+    /// What the first of several processes found, for all of them.
+    pub fn of_first(
+        found: Option<Whitening>,
+        dim: usize,
+        together: &Communicator,
+    ) -> Result<Option<Whitening>> {
+        if together.is_single() {
+            return Ok(found);
+        }
+        let mut all = match found {
+            Some(found) => [found.weight, found.bias, vec![1.0]].concat(),
+            None => vec![0.0; dim * dim + dim + 1],
+        };
+        together.broadcast(&mut all, 0)?;
+        let there = all.pop() == Some(1.0);
+        let bias = all.split_off(dim * dim);
+        Ok(there.then_some(Whitening { weight: all, bias }))
     }
 
     /// Values of a feature.

@@ -39,7 +39,8 @@ pub struct KnnResult {
 }
 
 /// Classifies every test feature by the training features in `bank`, both rows of length `dim`. Rows of unit length make
-/// the similarity a cosine. A class nobody voted for comes nowhere; of equal classes the lower number comes first.
+/// the similarity a cosine. A class nobody voted for comes nowhere; of equal classes the lower number comes first. On several processes,
+/// each has its part of the rows of both, and all of the labels.
 pub fn weighted_knn(
     device: &Device,
     options: &KnnOptions,
@@ -57,8 +58,10 @@ pub fn weighted_knn(
         same: false,
     };
     let found = device.scan(test, bank, &scan, &|_| {})?.neighbours;
-    let n = found.indices.len() / found.k.max(1);
-    Error::check_length("labels of the test pictures", n, test_labels.len())?;
+    let (together, n) = (device.communicator(), test_labels.len());
+    let part = together.part(n);
+    let here = test.len() / dim.max(1);
+    Error::check_length("labels of the test pictures", here, part.len())?;
     if let Some(i) = (found.indices.iter()).find(|i| **i as usize >= train_labels.len()) {
         return Err(Error::Plan(format!(
             "training picture {i} has no label: there are {} labels",
@@ -74,18 +77,17 @@ pub fn weighted_knn(
         options.temperature,
         classes,
         train_labels,
-        test_labels,
+        &test_labels.values()[part],
     );
-    let share = |first: usize| {
-        let hits = ranks
-            .iter()
-            .filter(|r| r.is_some_and(|r| r < first))
-            .count();
-        hits as f64 / n as f64
+    let hits = |first: usize| {
+        let hits = ranks.iter().filter(|r| r.is_some_and(|r| r < first));
+        hits.count() as f64
     };
+    let mut hits = [hits(1), hits(5)];
+    together.sum_f64(&mut hits)?;
     Ok(KnnResult {
-        top1: share(1),
-        top5: (classes > 5).then(|| share(5)),
+        top1: hits[0] / n as f64,
+        top5: (classes > 5).then(|| hits[1] / n as f64),
         n,
         k: found.k,
         temperature: options.temperature,
@@ -118,7 +120,7 @@ fn ranks(
     temperature: f32,
     classes: usize,
     train: &Labels,
-    test: &Labels,
+    test: &[u32],
 ) -> Vec<Option<usize>> {
     let mut votes = vec![0.0_f64; classes];
     let rank = |(query, truth): (usize, &u32)| {
@@ -131,7 +133,7 @@ fn ranks(
         }
         place(&votes, *truth as usize)
     };
-    test.values().iter().enumerate().map(rank).collect()
+    test.iter().enumerate().map(rank).collect()
 }
 
 /// How many classes come before one.

@@ -148,7 +148,7 @@ impl Method for Anchorhood {
         if round.round == 0 && settings.fill {
             let features = (round.features)(self.chain.encoder())?;
             let rows = self.chain.infer_projector(features)?;
-            self.memory.fill(round.device, &rows)?;
+            self.memory.fill(round.device, rows)?;
         }
         if !Memory::discovers(&settings, round) {
             return Ok(());
@@ -158,13 +158,21 @@ impl Method for Anchorhood {
             true => {
                 let mut features = (round.features)(self.chain.encoder())?;
                 let dim = self.chain.encoder().features();
-                if self.settings.whiten > 0.0
-                    && let Some(whitening) = Whitening::of(&features, dim, self.settings.whiten)
-                {
-                    features = whitening.apply(&features);
+                if self.settings.whiten > 0.0 {
+                    let own = Whitening::of(&features, dim, self.settings.whiten);
+                    let together = round.device.communicator();
+                    if let Some(whitening) = Whitening::of_first(own, dim, together)? {
+                        features = whitening.apply(&features);
+                    }
                 }
                 to_unit_length(&mut features, dim);
-                Some(MemoryBank::from_values(round.device, &features, dim)?)
+                let pictures = self.memory.bank.len();
+                Some(MemoryBank::from_part(
+                    round.device,
+                    pictures,
+                    features,
+                    dim,
+                )?)
             }
         };
         self.memory.discover(round, recomputed.as_ref(), &settings)

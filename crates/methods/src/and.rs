@@ -61,7 +61,7 @@ impl Method for And {
     fn before_round(&mut self, round: &mut Round) -> Result<()> {
         if round.round == 0 && self.settings.fill {
             let features = (round.features)(&mut self.network)?;
-            self.memory.fill(round.device, &features)?;
+            self.memory.fill(round.device, features)?;
         }
         if !self.discovers || !Memory::discovers(&self.settings, round) {
             return Ok(());
@@ -70,8 +70,14 @@ impl Method for And {
             false => None,
             true => {
                 let features = (round.features)(&mut self.network)?;
-                let dim = self.memory.bank.dim();
-                Some(MemoryBank::from_values(round.device, &features, dim)?)
+                let bank = &self.memory.bank;
+                let (pictures, dim) = (bank.len(), bank.dim());
+                Some(MemoryBank::from_part(
+                    round.device,
+                    pictures,
+                    features,
+                    dim,
+                )?)
             }
         };
         self.memory

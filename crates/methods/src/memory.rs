@@ -70,9 +70,9 @@ impl Memory {
         })
     }
 
-    /// Features of unit length, a row for each picture, in place of what it remembers.
-    pub fn fill(&mut self, device: &Device, rows: &[f32]) -> Result<()> {
-        self.bank = MemoryBank::from_values(device, rows, self.bank.dim())?;
+    /// Features of unit length, a row for each of this process's pictures, in place of what it remembers.
+    pub fn fill(&mut self, device: &Device, rows: Vec<f32>) -> Result<()> {
+        self.bank = MemoryBank::from_part(device, self.bank.len(), rows, self.bank.dim())?;
         Ok(())
     }
 

@@ -83,6 +83,7 @@ pub struct Round<'a> {
     pub rounds: usize,
     /// Is told how many pictures are done, where something takes long.
     pub progress: &'a (dyn Fn(usize) + Sync),
-    /// What a network makes of all training pictures now, not augmented: a row for each.
+    /// What a network makes of all training pictures now, not augmented: a row for each; on several processes, for each of this one's
+    /// [part](anchorhood_engine::Communicator::part).
     pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
 }

@@ -13,8 +13,10 @@ pub struct Setup<'a> {
     pub graph: &'a Graph,
     /// Pictures there are to learn from.
     pub pictures: usize,
-    /// Pictures in a batch.
+    /// Pictures in a batch; of several processes that take a step together, in this one's part of it.
     pub batch: usize,
+    /// Whether batch norm's statistics are those of all processes' pictures.
+    pub sync_norm: bool,
     /// How weights move.
     pub optimiser: Optimiser,
     /// Decides every random draw.
@@ -26,6 +28,7 @@ impl Setup<'_> {
     pub fn options(&self, rows: usize) -> NetworkOptions {
         NetworkOptions {
             groups: parameter_groups(&self.optimiser),
+            sync_norm: self.sync_norm,
             ..NetworkOptions::new(rows).with_optimiser(self.optimiser)
         }
     }

@@ -1,5 +1,7 @@
 //! Where a step's batches come from: pictures, augmented by the device's own kernel or by a data loader of the host.
 
+use std::ops::Range;
+
 use anchorhood_data::augment::kernel::{self, AugmentKernel};
 use anchorhood_data::{Feed, Loader, Pictures};
 use anchorhood_engine::{
@@ -21,6 +23,8 @@ pub enum Placement {
 /// Augmented pictures, for whoever makes batches of them.
 pub(crate) struct PictureBatches {
     pub(crate) feed: Feed,
+    /// Which pictures of each batch are this process's.
+    pub(crate) part: Range<usize>,
     /// Of the data loader.
     pub(crate) threads: usize,
     pub(crate) placement: Placement,
@@ -28,7 +32,11 @@ pub(crate) struct PictureBatches {
 
 impl BatchMaker for PictureBatches {
     fn batch(&self) -> usize {
-        self.feed.batch
+        self.part.len()
+    }
+
+    fn steps(&self) -> usize {
+        self.items() / self.feed.batch.max(1)
     }
 
     fn views(&self) -> usize {
@@ -76,7 +84,8 @@ impl BatchMaker for PictureBatches {
     }
 
     fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>> {
-        let loader = Loader::start_at(epoch, first, self.feed.clone(), self.threads, 4);
+        let (feed, part) = (self.feed.clone(), self.part.clone());
+        let loader = Loader::start_part(epoch, first, feed, part, self.threads, 4);
         let loader = loader.map_err(|e| Error::Plan(e.to_string()))?;
         Ok(Box::new(Loaded(loader)))
     }

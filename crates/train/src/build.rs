@@ -9,6 +9,7 @@ use anchorhood_methods::{
 };
 
 use crate::room::check_room_of;
+use crate::together::check_shares;
 use crate::training_set::check_pictures;
 use crate::{FeatureSource, MethodChoice, RunConfig, TrainError, TrainingSet};
 
@@ -29,6 +30,7 @@ pub fn build_method(
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
+            check_shares(device, config, &set)?;
             let graph = embedding_graph(config, set.pictures.height())?;
             let labels = data.train.labels.as_ref();
             let labels = labels.ok_or_else(|| TrainError::NoLabels {
@@ -49,6 +51,7 @@ pub fn build_unlabelled(
     set: &TrainingSet,
 ) -> Result<Box<dyn Method>, TrainError> {
     check_pictures(config, set)?;
+    check_shares(device, config, set)?;
     let graph = embedding_graph(config, set.pictures.height())?;
     check_room_of(device, config, set, &graph)?;
     let (setup, m) = (config.setup(device, &graph, set), &config.method);
@@ -161,7 +164,8 @@ impl RunConfig {
             device,
             graph,
             pictures: set.pictures.len(),
-            batch: self.batch_of(set),
+            batch: device.communicator().part(self.batch_of(set)).len(),
+            sync_norm: self.training.sync_norm,
             optimiser: self.training.optimiser(),
             seed: self.seed,
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::DataError;
 
-use crate::config::{ConfigError, Difference};
+use crate::config::{ConfigError, Difference, MethodChoice};
 use crate::{CheckpointError, Position};
 
 /// An error of training.
@@ -47,6 +47,50 @@ pub enum TrainError {
         pictures: usize,
         /// What could be asked for.
         most: usize,
+    },
+    /// A batch that cannot be shared out.
+    #[error(
+        "training.batch: a batch of {batch} pictures cannot be shared out evenly among {ranks} processes"
+    )]
+    UnevenBatch {
+        /// Pictures in a batch.
+        batch: usize,
+        /// How many processes there are.
+        ranks: usize,
+    },
+    /// A method for one process.
+    #[error("{method} trains as one process yet, and there are {ranks}")]
+    NotTogether {
+        /// Which.
+        method: MethodChoice,
+        /// How many processes there are.
+        ranks: usize,
+    },
+    /// Processes that were not given the same.
+    #[error(
+        "{what}: {first} on rank 0, {other} on rank {rank}; processes that train together must have the same"
+    )]
+    Disagree {
+        /// What.
+        what: String,
+        /// What rank 0 has.
+        first: String,
+        /// The first that has something else.
+        rank: usize,
+        /// What it has.
+        other: String,
+    },
+    /// Processes that found different checkpoints.
+    #[error(
+        "rank 0 would go on from {first} and rank {rank} from {other}: the run's folder must be one that all processes see"
+    )]
+    OtherPosition {
+        /// The first that would go on from elsewhere.
+        rank: usize,
+        /// From where.
+        other: Position,
+        /// Where rank 0 would.
+        first: Position,
     },
     /// Nothing to judge by.
     #[error(
@@ -255,6 +299,10 @@ impl TrainError {
             | TrainError::TooManyNeighbours { .. }
             | TrainError::NeighboursBeyondCount { .. }
             | TrainError::NoLabels { .. }
+            | TrainError::UnevenBatch { .. }
+            | TrainError::NotTogether { .. }
+            | TrainError::Disagree { .. }
+            | TrainError::OtherPosition { .. }
             | TrainError::NotSquare { .. }
             | TrainError::RunExists { .. }
             | TrainError::RunName { .. }

@@ -6,6 +6,7 @@ use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
 use anchorhood_engine::{Buffer, Device, Network, Op};
 use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
 
+use crate::together::own_pictures;
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, RunConfig, TrainError};
 
 /// Pixels of all pictures of a split that vote, at most: 4 GiB. Of more pictures each has fewer.
@@ -122,6 +123,12 @@ impl Labelled {
         self.knn(&bank, test)
     }
 
+    /// This process's part of the rows that vote.
+    fn bank(&self, own: Rows) -> Result<Buffer, TrainError> {
+        let device = &self.device;
+        Ok(device.hand_over_part(own.values, self.train.len())?)
+    }
+
     fn knn(&self, bank: &Buffer, test: Rows) -> Result<Accuracy, TrainError> {
         let options = self.options.knn();
         let result = self.pictures().vote(&self.device, &options, bank, test)?;
@@ -134,6 +141,7 @@ impl Labelled {
         })
     }
 
+    /// Rows of this process's part of pictures.
     fn extract(
         &self,
         network: &mut Network,
@@ -142,7 +150,8 @@ impl Labelled {
     ) -> Result<Rows, TrainError> {
         let [mean, std] = self.seen;
         let dim = network.features();
-        let features = extract(network, of, mean, std, &|_| {})?;
+        let own = own_pictures(&self.device, of);
+        let features = extract(network, &own, mean, std, &|_| {})?;
         let mut rows = Rows {
             dim,
             channels: dim,
@@ -167,9 +176,11 @@ impl Examiner for Labelled {
 
     fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
         let most = MOST_PIXELS / self.train.len().max(self.test.len()).max(1);
-        let [train, test] =
-            [&self.train, &self.test].map(|of| raw_pixels_within(of, self.mean, most));
-        let bank = self.device.hand_over(train.values)?;
+        let [train, test] = [&self.train, &self.test].map(|of| {
+            let own = own_pictures(&self.device, of);
+            raw_pixels_within(&own, self.mean, most)
+        });
+        let bank = self.bank(train)?;
         self.knn(&bank, test).map(Some)
     }
 
@@ -185,7 +196,7 @@ impl Examiner for Labelled {
             Some(bank) => self.knn(bank.buffer(), test),
             None => {
                 let train = self.extract(network, &self.train, whitening)?;
-                self.knn(&self.device.hand_over(train.values)?, test)
+                self.knn(&self.bank(train)?, test)
             }
         };
         accuracy.map(Some)

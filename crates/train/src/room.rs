@@ -38,9 +38,11 @@ pub(crate) fn check_room_of(
 ) -> Result<(), TrainError> {
     let optimiser = config.training.optimiser();
     let views = config.method.views_of_a_picture();
-    let batch = config.batch_of(set).saturating_mul(views);
+    let together = device.communicator();
+    let batch = together.part(config.batch_of(set)).len();
+    let batch = batch.saturating_mul(views);
     let options = NetworkOptions::new(batch).with_optimiser(optimiser);
-    let pictures = set.pictures.len();
+    let pictures = together.part(set.pictures.len()).len();
     // A row of the memory, and the number and the likeness of each neighbour.
     let remembered = |dim| {
         let each = 4 * dim + 8 * config.discovery.neighbours;

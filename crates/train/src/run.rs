@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anchorhood_data::{Dataset, Split};
-use anchorhood_engine::{Device, Network, Role};
+use anchorhood_engine::{Communicator, Device, Network, Role};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_methods::Method;
 
@@ -13,6 +13,7 @@ use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
 use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
+use crate::together::{any, check_together, of_first};
 use crate::verdict::{evaluations_between, may_stop};
 use crate::{
     Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
@@ -61,6 +62,7 @@ pub fn train_with(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
+    check_together(device, dir.config(), data)?;
     let method = build_method(device, dir.config(), data)?;
     train_by(device, dir, data, (method, beginning), observer, stop)
 }
@@ -153,13 +155,17 @@ impl<'a> Run<'a> {
             mend = path != dir.checkpoint("last");
             trainer.restore(checkpoint, &path)?;
         }
-        match resumed {
-            true => warnings.extend(seen_pictures::recognise(dir.disk(), dir.path(), train)?),
-            false => {
-                begin_from(beginning.model.as_ref(), dir.config(), &mut trainer)?;
-                seen_pictures::keep(dir.disk(), dir.path(), train)?;
-            }
+        if !resumed {
+            begin_from(beginning.model.as_ref(), dir.config(), &mut trainer)?;
         }
+        match (dir.is_written_here(), resumed) {
+            (false, _) => {}
+            (true, true) => {
+                warnings.extend(seen_pictures::recognise(dir.disk(), dir.path(), train)?);
+            }
+            (true, false) => seen_pictures::keep(dir.disk(), dir.path(), train)?,
+        }
+        check_position(trainer.communicator(), standing.position)?;
         let lost = dir.rewind_metrics(standing.metrics_bytes)?;
         if lost > 0 {
             warnings.push(format!(
@@ -168,6 +174,8 @@ impl<'a> Run<'a> {
                 standing.metrics_bytes
             ));
         }
+        // All or none: what is written is gathered from all.
+        let mend = any(trainer.communicator(), mend || lost > 0)?;
         Ok(Run {
             dir,
             trainer,
@@ -183,7 +191,7 @@ impl<'a> Run<'a> {
             saves: Saves::default(),
             unsaved: false,
             warnings,
-            mend: mend || lost > 0,
+            mend,
             warned: 0,
             saved_at: resumed.then_some(standing.position),
             clock: Instant::now(),
@@ -203,6 +211,10 @@ impl<'a> Run<'a> {
         let TrainError::Engine(source) = error else {
             return error;
         };
+        // Looking at the weights takes all processes, and this may be the only one that is in trouble.
+        if !self.trainer.communicator().is_single() {
+            return TrainError::Engine(source);
+        }
         if let Err(diverged @ TrainError::Diverged { .. }) = self.checkpoint(self.standing.position)
         {
             return diverged;
@@ -228,7 +240,7 @@ impl<'a> Run<'a> {
         }
         self.trainer.begin()?;
         while !self.standing.stopped_early && self.standing.position.round <= rounds {
-            if self.stopping() {
+            if self.stopping()? {
                 return self.stopped();
             }
             if self.standing.position.epoch == 0 && self.standing.position.batch == 0 {
@@ -348,9 +360,8 @@ impl<'a> Run<'a> {
         let seconds_before = self.standing.epoch_seconds;
         let mut report = Report::new(start.batch);
         while self.standing.position.batch < batches {
-            let losses = self
-                .trainer
-                .advance(self.standing.position, self.pace.steps())?;
+            let steps = of_first(self.trainer.communicator(), self.pace.steps())?;
+            let losses = self.trainer.advance(self.standing.position, steps)?;
             for loss in losses.iter().copied() {
                 if !loss.is_finite() {
                     let at = self.standing.position;
@@ -365,7 +376,7 @@ impl<'a> Run<'a> {
             if let Some(progress) = report.due(&self.standing, &self.trainer, &training) {
                 self.tell(Event::Progress(progress))?;
             }
-            if self.stopping() && self.standing.position.batch < batches {
+            if self.stopping()? && self.standing.position.batch < batches {
                 return Ok(false);
             }
         }
@@ -402,7 +413,8 @@ impl<'a> Run<'a> {
         if last_of_round || (at.epoch + 1).is_multiple_of(every * self.evaluations_between()) {
             self.judge_without_labels(at)?;
         }
-        if !last_of_round && !self.standing.stopped_early && !self.saves.due() {
+        let due = of_first(self.trainer.communicator(), self.saves.due().into())?;
+        if !last_of_round && !self.standing.stopped_early && due == 0 {
             return Ok(());
         }
         let begun = Instant::now();
@@ -500,8 +512,10 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Whether this process was asked to stop, or another of those that train with it.
+    fn stopping(&self) -> Result<bool, TrainError> {
+        let here = self.stop.load(Ordering::Relaxed);
+        any(self.trainer.communicator(), here)
     }
 
     fn stopped(&mut self) -> Result<Outcome, TrainError> {
@@ -607,6 +621,29 @@ fn begin_from(
             model: from.clone(),
         }),
         (None, None) => Ok(()),
+    }
+}
+
+/// Refuses processes that would go on from different places.
+fn check_position(together: &Communicator, at: Position) -> Result<(), TrainError> {
+    let own = [at.round, at.epoch, at.batch].map(|n| n as u64);
+    let mut all = vec![own; together.ranks()];
+    together.gather(&[own], &mut all)?;
+    let of = |at: [u64; 3]| {
+        let [round, epoch, batch] = at.map(|n| n as usize);
+        Position {
+            round,
+            epoch,
+            batch,
+        }
+    };
+    match all.iter().position(|at| *at != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(TrainError::OtherPosition {
+            rank,
+            other: of(all[rank]),
+            first: of(all[0]),
+        }),
     }
 }
 

@@ -21,8 +21,8 @@ pub struct RunDir {
     disk: Arc<dyn FileSystem>,
     path: PathBuf,
     config: RunConfig,
-    metrics: Metrics,
-    _held: Box<dyn Hold>,
+    /// What this process writes, and holds the folder by; another of several that train together writes, if not this one.
+    writing: Option<(Metrics, Box<dyn Hold>)>,
 }
 
 impl RunDir {
@@ -97,13 +97,29 @@ impl RunDir {
         let Some(held) = held else {
             return Err(TrainError::Busy { path });
         };
+        let metrics = Metrics::open(disk.clone(), &path.join("metrics.jsonl"))?;
         Ok(RunDir {
-            metrics: Metrics::open(disk.clone(), &path.join("metrics.jsonl"))?,
             disk,
             path,
             config,
-            _held: held,
+            writing: Some((metrics, held)),
         })
+    }
+
+    /// A run that another process writes, with which this one trains: checkpoints are read from its folder, if it has any yet, and nothing
+    /// is written.
+    pub fn follow(path: &Path, config: &RunConfig) -> RunDir {
+        RunDir {
+            disk: Disk::shared(),
+            path: path.into(),
+            config: config.clone(),
+            writing: None,
+        }
+    }
+
+    /// Whether this process writes it.
+    pub(crate) fn is_written_here(&self) -> bool {
+        self.writing.is_some()
     }
 
     /// The disk that it lies on.
@@ -135,6 +151,9 @@ impl RunDir {
     /// since without its configuration it would be no run.
     pub(crate) fn save(&self, checkpoint: &Checkpoint, name: &str) -> Result<PathBuf, TrainError> {
         let path = self.checkpoint(name);
+        if !self.is_written_here() {
+            return Ok(path);
+        }
         let folder = folder_of(&path);
         let save = || {
             let _ = self.disk.create_folder(folder); // it is there, or saving will say why not
@@ -184,17 +203,26 @@ impl RunDir {
 
     /// Forgets events after the first `bytes`: a resumed run tells them again. Says how many of those bytes are lost.
     pub(crate) fn rewind_metrics(&mut self, bytes: u64) -> Result<u64, TrainError> {
-        self.metrics.rewind(bytes)
+        match &mut self.writing {
+            Some((metrics, _)) => metrics.rewind(bytes),
+            None => Ok(0),
+        }
     }
 
     /// Keeps an event.
     pub(crate) fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
-        self.metrics.keep(event)
+        match &mut self.writing {
+            Some((metrics, _)) => metrics.keep(event),
+            None => Ok(()),
+        }
     }
 
     /// Makes all events kept so far survive a power cut; says how many bytes of `metrics.jsonl` they are.
     pub(crate) fn sync_metrics(&mut self) -> Result<u64, TrainError> {
-        self.metrics.sync()
+        match &mut self.writing {
+            Some((metrics, _)) => metrics.sync(),
+            None => Ok(0),
+        }
     }
 }
 

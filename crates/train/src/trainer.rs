@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anchorhood_data::{Augmentation, Feed, Views};
 use anchorhood_discover::Whitening;
-use anchorhood_engine::{BatchSource, Device, Epoch, Network, Profile, Stream};
+use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_files::Checked;
 use anchorhood_methods::{Method, Round, ViewSettings};
@@ -13,6 +13,7 @@ use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::batch_source::{PictureBatches, Placement};
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
+use crate::together::{label_free_of_first, own_pictures};
 use crate::{
     Accuracy, Examiner, Position, Pretrained, RunConfig, Standing, TrainError, TrainingSet,
     VERSION, build_unlabelled, pretrained, whitened,
@@ -72,6 +73,11 @@ impl Trainer {
         model.load_into(&mut *self.method)
     }
 
+    /// The processes that take its steps.
+    pub(crate) fn communicator(&self) -> &Communicator {
+        self.device.communicator()
+    }
+
     /// Pictures in a batch: the configured number, or all there are if fewer.
     pub fn batch(&self) -> usize {
         self.config.batch_of(&self.set)
@@ -103,18 +109,24 @@ impl Trainer {
         examiner.network(network, memory, self.whitening.as_ref())
     }
 
-    /// Finds the map anew that features are judged and used through, where there is to be one.
+    /// Finds the map anew that features are judged and used through, where there is to be one: the first process's.
     pub fn whiten(&mut self) -> Result<(), TrainError> {
+        let together = self.device.communicator();
         let (network, _) = self.method.encoder();
         let seen = [self.seen.0, self.seen.1];
-        self.whitening = whitened::whitening(&self.config, network, &self.set.pictures, seen)?;
+        let found = match together.is_first() {
+            true => whitened::whitening(&self.config, network, &self.set.pictures, seen)?,
+            false => None,
+        };
+        self.whitening = Whitening::of_first(found, network.features(), together)?;
         Ok(())
     }
 
-    /// What can be said of the features without labels.
+    /// What can be said of the features without labels: what the first process finds, where there are several.
     pub fn judge_label_free(&mut self, copies: &Copies) -> Result<LabelFree, TrainError> {
         let (network, _) = self.method.encoder();
-        Ok(copies.judge(network, self.seen.0, self.seen.1)?)
+        let judge = || Ok(copies.judge(network, self.seen.0, self.seen.1)?);
+        label_free_of_first(self.device.communicator(), judge)
     }
 
     /// The same of another network's, which sees pictures as this one does.
@@ -123,7 +135,8 @@ impl Trainer {
         network: &mut Network,
         copies: &Copies,
     ) -> Result<LabelFree, TrainError> {
-        Ok(copies.judge(network, self.seen.0, self.seen.1)?)
+        let judge = || Ok(copies.judge(network, self.seen.0, self.seen.1)?);
+        label_free_of_first(self.device.communicator(), judge)
     }
 
     /// Prepares batches, wherever they are best made.
@@ -145,6 +158,7 @@ impl Trainer {
         feed.views.check()?;
         self.end(); // its memory first
         let maker = PictureBatches {
+            part: self.device.communicator().part(feed.batch),
             feed,
             threads: (self.config.machine.thread_count() / 4).max(1),
             placement,
@@ -182,9 +196,9 @@ impl Trainer {
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<(), TrainError> {
         let (pictures, (mean, std)) = (&self.set.pictures, self.seen);
-        let mut features = |network: &mut Network| {
-            anchorhood_evaluate::extract(network, pictures, mean, std, &|_| {})
-        };
+        let own = own_pictures(&self.device, pictures);
+        let mut features =
+            |network: &mut Network| anchorhood_evaluate::extract(network, &own, mean, std, &|_| {});
         Ok(self.method.before_round(&mut Round {
             device: &self.device,
             round,

@@ -9,6 +9,7 @@ pub mod encoder;
 pub mod model;
 pub mod pictures;
 pub mod pretrained;
+pub mod ranks;
 pub mod resolve;
 pub mod run_data;
 pub mod setting;

@@ -4,6 +4,7 @@ use anchorhood::data::{self, LoadOptions};
 use anchorhood::engine::{Device, Library, Precision};
 use anchorhood::models::Architecture;
 use anchorhood::onnx::Runtime;
+use anchorhood::ranks::{Launch, find_mpi};
 use anchorhood::train::VERSION;
 use serde_json::json;
 
@@ -19,6 +20,13 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
     let onnx = look_for_onnx_runtime();
+    let launch = Launch::from_environment();
+    let mpi = look_for_mpi(launch.as_ref().ok().and_then(Option::as_ref));
+    let launch = match launch {
+        Ok(Some(launch)) => launch.to_string(),
+        Ok(None) => "one process".into(),
+        Err(why) => why.to_string(),
+    };
     let cifar = ["cifar10", "cifar100"].map(|name| (name, look_for(name)));
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     if args.json {
@@ -39,6 +47,8 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             "libraries": libraries.iter().flatten().map(|l| l.place.as_str()).collect::<Vec<_>>(),
             "networks": networks,
             "onnx": onnx.as_ref().ok(),
+            "launch": launch,
+            "mpi": mpi.as_ref().ok(),
             "data": sets,
         });
         return output::line(&object.to_string());
@@ -60,6 +70,11 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         Ok(found) => format!("onnx      {found}"),
         Err(why) => format!("onnx      no .onnx model can be used: {why}"),
     })?;
+    output::line(&format!("launch    {launch}"))?;
+    output::line(&match &mpi {
+        Ok(found) => format!("mpi       {found}"),
+        Err(why) => format!("mpi       {why}"),
+    })?;
     output::line("data      shapes: drawn by the program, always there")?;
     for (name, place) in &cifar {
         let text = match place {
@@ -77,6 +92,12 @@ fn look_for_onnx_runtime() -> Result<String, String> {
     let found = Runtime::find(memory).map_err(|e| e.to_string())?;
     let place = found.place().display();
     Ok(format!("ONNX Runtime {}: {place}", found.version()))
+}
+
+/// Which MPI several processes would train by, or why none can be used.
+fn look_for_mpi(launch: Option<&Launch>) -> Result<String, String> {
+    let (kind, place) = find_mpi(launch).map_err(|e| e.to_string())?;
+    Ok(format!("{kind}: {}", place.display()))
 }
 
 /// The first GPU, or why there is none.

@@ -10,11 +10,12 @@ use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
     Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
-    check_data, check_room_to_train, measure, model_path, train_with,
+    check_data, check_room_to_train, check_together, measure, model_path, train_with,
 };
 
 use crate::args::TrainArgs;
 use crate::args::device;
+use crate::args::ranks::Ranks;
 use crate::args::resolve::{Plan, plan};
 use crate::args::run_data;
 use crate::commands::tensorboard::Follower;
@@ -56,20 +57,35 @@ pub struct Trained {
     data: Dataset,
 }
 
-/// Runs the command.
+/// Runs the command, as one process or as one of several.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
+    let ranks = Ranks::join()?;
+    let outcome = train(args, &ranks);
+    ranks.ended(outcome)
+}
+
+fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
     let began = Instant::now();
-    let style = match (args.json, args.quiet) {
-        (true, _) => Style::Json,
-        (_, true) => Style::Quiet,
-        _ => Style::Human,
+    let first = ranks.communicator.is_first();
+    let style = match (first, args.json, args.quiet) {
+        (false, _, _) => Style::Silent,
+        (true, true, _) => Style::Json,
+        (true, _, true) => Style::Quiet,
+        (true, false, false) => Style::Human,
     };
-    let stop = stop_on_interrupt()?;
+    if args.minutes.is_some() && ranks.launch.is_some() {
+        return Err(Failure::usage(
+            "--minutes counts on the speed of one process, and there are several; say how long by --epochs",
+        ));
+    }
+    let stop = stop_when_interrupted(first)?;
     let mut drawer = Drawer::new(style, stop.clone());
-    let trained = learn(args, began, None, &mut drawer, &stop);
+    let trained = learn(args, (began, ranks), None, &mut drawer, &stop);
     drawer.finish();
     let trained = trained?;
     match &trained.outcome {
+        Outcome::Finished(_) if !first => Ok(()),
+        Outcome::Stopped(_) if !first => Err(Failure::interrupted()),
         Outcome::Finished(ended) => finished(args, &trained, ended),
         Outcome::Stopped(position) => {
             eprintln!(
@@ -85,10 +101,10 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     }
 }
 
-/// Trains what was typed, on pictures of one's own where there are some.
+/// Trains what was typed since some time, as one process or as one of several, on pictures of one's own where there are some.
 pub fn learn(
     args: &TrainArgs,
-    began: Instant,
+    (began, ranks): (Instant, &Ranks),
     own: Option<Dataset>,
     viewer: &mut dyn Viewer,
     stop: &AtomicBool,
@@ -112,7 +128,14 @@ pub fn learn(
         }
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
-    let machine = config.machine.clone();
+    let mut machine = config.machine.clone();
+    if let (0, Some(threads)) = (machine.threads, ranks.threads()) {
+        machine.threads = threads;
+    }
+    if let Some(carrier) = ranks.communicator.describe() {
+        let ranks = ranks.communicator.ranks();
+        viewer.note(&format!("{ranks} processes train together, by {carrier}"));
+    }
     let work = Training {
         args,
         began,
@@ -122,7 +145,8 @@ pub fn learn(
         observer: &mut |event: &Event| viewer.event(event),
         stop,
     };
-    let (run, outcome) = device::open(&machine).and_then(|device| work.on(&device))?;
+    let device = device::open(&machine).map(|d| d.among(ranks.communicator.clone()));
+    let (run, outcome) = device.and_then(|device| work.on(&device))?;
     Ok(Trained { run, outcome, data })
 }
 
@@ -176,11 +200,19 @@ impl Training<'_> {
     /// The run's folder, and what it begins with.
     fn folder(&mut self, device: &Device) -> Result<(RunDir, Beginning), Failure> {
         let (runs, mut beginning) = (&self.args.runs, Beginning::default());
+        let first = device.communicator().is_first();
         let dir = match &self.plan {
             Plan::New(config) => {
                 let mut config = config.clone();
                 check_data(&config, self.data)?;
+                check_together(device, &config, self.data)?;
                 check_room_to_train(device, &config, self.data)?;
+                if !first {
+                    let name = self.args.name.as_ref().unwrap_or(&self.data.name);
+                    let dir = RunDir::follow(&runs.join(name), &config);
+                    beginning.model = self.model.take();
+                    return Ok((dir, beginning));
+                }
                 if let Some(minutes) = self.args.minutes {
                     (*config, beginning) = self.within(minutes, &config, device)?;
                 }
@@ -189,6 +221,7 @@ impl Training<'_> {
                     None => RunDir::create_numbered(runs, &self.data.name, &config)?,
                 }
             }
+            Plan::Resume(path, config) if !first => RunDir::follow(path, config),
             Plan::Resume(path, config) => {
                 let mut dir = RunDir::open(path)?;
                 dir.set_machine(config.machine.clone());
@@ -226,7 +259,8 @@ impl Training<'_> {
 
     fn on(mut self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
         let (mut dir, beginning) = self.folder(device)?;
-        let mut follower = Follower::new(dir.path(), self.args.tensorboard);
+        let first = device.communicator().is_first();
+        let mut follower = Follower::new(dir.path(), self.args.tensorboard && first);
         let observer = self.observer;
         let mut observer = |event: &Event| {
             observer(event);
@@ -262,13 +296,20 @@ fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
 
 /// The first Ctrl-C asks training to save and end, the second ends the program.
 pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    stop_when_interrupted(true)
+}
+
+/// The same, with or without a word about it.
+fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nsaving after this step … (once more to end at once)");
+        if speaks {
+            eprintln!("\nsaving after this step … (once more to end at once)");
+        }
     })
     .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
     Ok(stop)

@@ -123,6 +123,12 @@ fn train(error: &TrainError) -> Option<String> {
             "give --minutes {:.1}, fewer --rounds, a smaller --width or fewer pictures (--limit)",
             (needed / 6.0).ceil() / 10.0
         ),
+        TrainError::UnevenBatch { batch, ranks } => {
+            format!("--batch {} would do", (batch / ranks).max(1) * ranks)
+        }
+        TrainError::NotTogether { .. } => {
+            "start it without a launcher, or learn by another --method".into()
+        }
         TrainError::NotSquare { .. } => "give --size".into(),
         TrainError::OtherThanModel { setting, .. } => other_than_model(setting),
         TrainError::NoModel { .. } => "put it back where it was, or start a new run".into(),
@@ -153,6 +159,8 @@ fn train(error: &TrainError) -> Option<String> {
         | TrainError::NoSuchRun { .. }
         | TrainError::OtherSettings { .. }
         | TrainError::OtherPictures { .. }
+        | TrainError::Disagree { .. }
+        | TrainError::OtherPosition { .. }
         | TrainError::OneColour { .. }
         | TrainError::LacksTensor { .. }
         | TrainError::Io { .. }

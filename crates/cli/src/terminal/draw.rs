@@ -22,6 +22,8 @@ pub enum Style {
     Json,
     /// Warnings only.
     Quiet,
+    /// Nothing: another process speaks.
+    Silent,
 }
 
 /// Shows events.
@@ -60,6 +62,7 @@ impl Drawer {
                 }
             }
             Style::Human => self.human(event),
+            Style::Silent => {}
         }
     }
 

@@ -74,17 +74,37 @@ impl RunConfig {
     /// Where another configuration differs in what decides a result; neither the machine nor the folder it was started in
     /// does.
     pub fn differences(&self, other: &RunConfig) -> Vec<Difference> {
-        let table = |c: &RunConfig| {
-            let mut c = c.clone();
-            c.data.seen_from = None;
-            let mut table = toml::Table::try_from(c).expect("a configuration is a table");
-            table.remove("machine");
-            table
-        };
-        let (ours, theirs) = (table(self), table(other));
+        let (ours, theirs) = (self.decisive_table(), other.decisive_table());
         let mut found = vec![];
         differ("", &ours, &theirs, &mut found);
         found
+    }
+}
+
+impl RunConfig {
+    /// What decides a result.
+    fn decisive_table(&self) -> toml::Table {
+        let mut c = self.clone();
+        c.data.seen_from = None;
+        let mut table = toml::Table::try_from(c).expect("a configuration is a table");
+        table.remove("machine");
+        table
+    }
+
+    /// The names and values of all settings that decide a result, in order.
+    pub fn decisive(&self) -> Vec<(String, String)> {
+        let mut found = vec![];
+        for (section, value) in self.decisive_table() {
+            match value {
+                toml::Value::Table(settings) => found.extend(
+                    (settings.into_iter())
+                        .map(|(name, value)| (format!("{section}.{name}"), value)),
+                ),
+                value => found.push((section, value)),
+            }
+        }
+        let text = |(name, value): (String, toml::Value)| (name, value.to_string());
+        found.into_iter().map(text).collect()
     }
 }
 

@@ -136,6 +136,9 @@ settings! {
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
         batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");
+        /// Whether batch norm's statistics are those of the whole batch, rather than of each process's part of it, where several
+        /// processes train together: true or false.
+        sync_norm: bool = false; [Any], flag long("sync-norm").value("BOOL"), unwritten false;
         /// How weights move: sgd (the default), lars, for large batches, or adamw.
         optimiser: OptimiserChoice = OptimiserChoice::Sgd;
             [Any], flag long("optimiser").alias("optimizer"), unwritten OptimiserChoice::Sgd;

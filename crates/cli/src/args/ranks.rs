@@ -1,0 +1,136 @@
+//! Which process of how many is this one, and how do several end?
+
+use std::thread;
+use std::time::Duration;
+
+use anchorhood::engine::Communicator;
+use anchorhood::ranks::{Launch, open_mpi};
+
+use crate::terminal::failure::Failure;
+
+/// How long a process other than the first waits before it says what went wrong: where the same went wrong everywhere, the first has said
+/// so by then, and all have ended.
+const AFTER_THE_FIRST: Duration = Duration::from_secs(1);
+
+/// The processes that were started together.
+pub struct Ranks {
+    /// They, seen from this one.
+    pub communicator: Communicator,
+    /// What the launcher says; nothing of a process alone.
+    pub launch: Option<Launch>,
+}
+
+impl Ranks {
+    /// A process that was started alone.
+    pub fn alone() -> Ranks {
+        Ranks {
+            communicator: Communicator::single(),
+            launch: None,
+        }
+    }
+
+    /// Finds the others, if there are any.
+    pub fn join() -> Result<Ranks, Failure> {
+        let launch = Launch::from_environment().map_err(|e| Failure::usage(e.to_string()))?;
+        let communicator = match &launch {
+            None => Communicator::single(),
+            Some(launch) => {
+                let mpi = open_mpi(launch);
+                Communicator::of(mpi.map_err(|e| once(launch, Failure::failed(e.to_string())))?)
+            }
+        };
+        Ok(Ranks {
+            communicator,
+            launch,
+        })
+    }
+
+    /// How a command ends that all of them have worked on. What went wrong is said once, and ends all of them: whoever is still at work would
+    /// wait for this one for ever.
+    pub fn ended<T>(self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        let (Some(launch), Err(failure)) = (&self.launch, &outcome) else {
+            return outcome;
+        };
+        let Some(message) = &failure.message else {
+            return outcome; // stopped, everywhere, and told
+        };
+        if !launch.is_first() {
+            thread::sleep(AFTER_THE_FIRST);
+        }
+        let message = message.replace('\n', "\n  ");
+        match launch.is_first() {
+            true => eprintln!("error: {message}"),
+            false => eprintln!("error: rank {}: {message}", launch.rank),
+        }
+        self.communicator.abort(failure.code.into());
+        Err(Failure {
+            message: None,
+            code: failure.code,
+        })
+    }
+
+    /// Cores for each process of this machine, where the launcher has not given each its own and says how many there are.
+    pub fn threads(&self) -> Option<usize> {
+        let here = self.launch.as_ref()?.local_ranks.filter(|n| *n > 1)?;
+        let cores = thread::available_parallelism().map_or(1, |n| n.get());
+        match is_bound() {
+            true => None,
+            false => Some((cores / here).max(1)),
+        }
+    }
+}
+
+/// Refuses what only one process can do, where several were started.
+pub fn refuse_several(command: &str) -> Result<(), Failure> {
+    // Variables that no launcher meant are no concern of a command that would not use them.
+    let Ok(Some(launch)) = Launch::from_environment() else {
+        return Ok(());
+    };
+    let refused = Failure::usage(format!(
+        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher, or train by several: `anchorhood train`"
+    ));
+    Err(once(&launch, refused))
+}
+
+/// Lets the first process speak first: its end ends the others.
+fn once(launch: &Launch, failure: Failure) -> Failure {
+    if !launch.is_first() {
+        thread::sleep(AFTER_THE_FIRST);
+    }
+    failure
+}
+
+/// Whether this process was given some of the machine's cores.
+fn is_bound() -> bool {
+    let allowed = || {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let line = status
+            .lines()
+            .find(|l| l.starts_with("Cpus_allowed_list:"))?;
+        listed(line.split_once(':')?.1)
+    };
+    let all = || listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?);
+    allowed().zip(all()).is_some_and(|(some, all)| some < all)
+}
+
+/// How many a list like 0-3,7 has.
+fn listed(text: &str) -> Option<usize> {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first).map(|n| n + 1)
+    };
+    text.trim().split(',').map(count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_counted() {
+        assert_eq!(listed("\t0-3,7\n"), Some(5));
+        assert_eq!(listed("2"), Some(1));
+        assert_eq!(listed("x"), None);
+    }
+}
