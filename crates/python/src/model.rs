@@ -71,7 +71,8 @@ impl Loaded {
                 match (height, width) == (size, size) {
                     true => embedder.embed(some, &mut vectors)?,
                     false => {
-                        let resized = Pictures::new(height, width, some.to_vec())?.resized(size)?;
+                        let some = Pictures::new(height, width, some.to_vec())?;
+                        let resized = self.device.within(|| some.resized(size))?;
                         embedder.embed(resized.raw(), &mut vectors)?;
                     }
                 }
@@ -178,8 +179,7 @@ impl Model {
     ) -> PyResult<Rows<'py>> {
         let (loaded, pictures) = (self.loaded.clone(), Lent::of(pictures)?);
         let (dim, vectors) = compute(py, move |worker| {
-            let within = || loaded.vectors(&pictures, batch, layer.as_deref(), worker);
-            Ok(loaded.device.within(within)?)
+            Ok(loaded.vectors(&pictures, batch, layer.as_deref(), worker)?)
         })?;
         rows(py, dim, vectors)
     }
@@ -198,7 +198,9 @@ impl Model {
             let embed = |embedder: &mut Embedder| {
                 let mut vectors = vec![];
                 for some in pictures.chunks(batch.max(1)) {
-                    embedder.embed(squares(embedder.size(), some)?.raw(), &mut vectors)?;
+                    let size = embedder.size();
+                    let some = loaded.device.within(|| squares(size, some))?;
+                    embedder.embed(some.raw(), &mut vectors)?;
                     if worker.stopped() {
                         break;
                     }
@@ -206,8 +208,7 @@ impl Model {
                 Ok((embedder.dim(), vectors))
             };
             let at_a_time = batch.min(pictures.len());
-            let within = || loaded.with_embedder(layer.as_deref(), at_a_time, embed);
-            Ok(loaded.device.within(within)?)
+            Ok(loaded.with_embedder(layer.as_deref(), at_a_time, embed)?)
         })?;
         rows(py, dim, vectors)
     }

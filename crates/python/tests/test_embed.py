@@ -143,10 +143,10 @@ def test_other_threads_of_python_run_meanwhile(model):
 CTRL_C = """
 import numpy, anchorhood, sys, time
 model = anchorhood.load("base")
-array = numpy.zeros((200_000, 64, 64, 3), numpy.uint8)
+array = numpy.zeros((100_000, 64, 64, 3), numpy.uint8)
 print("working", flush=True)
 try:
-    model.embed(array, batch=4096)
+    model.embed(array, batch=2048)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(7)

@@ -150,6 +150,7 @@ def test_settings_are_the_command_lines():
         ({"method": "magic"}, "magic"),
         ({"data": "no/such/folder"}, "no/such/folder"),
         ({"data": []}, "no picture came"),
+        ({"data": ["a.png", "b.png"]}, "lists the files"),
         ({"data": np.zeros((4, 8, 8, 3), np.int32)}, "int32"),
         ({"data": np.zeros((4, 8, 8, 3), np.uint8), "labels": ["a"]}, "1 labels for 4 pictures"),
         ({"data": np.zeros((4, 8, 8, 3), np.uint8), "test": 3}, "test: give"),

@@ -117,6 +117,8 @@ def train(
 
 
 def _own(data: Any, labels: Any, test: Any, size: Any) -> _native.Own:
+    if isinstance(data, (list, tuple)) and any(_pictures.is_path(one) for one in data):
+        raise InputError("a list of paths came; give the folder, or a .txt that lists the files, so that the run finds them again")
     pictures, found = _stack(data, size)
     classes = _pictures.label_names(data, list(labels)) if labels is not None else found
     tested = None
