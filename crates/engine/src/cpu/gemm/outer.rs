@@ -125,10 +125,10 @@ unsafe fn outer_block<S: Simd, const MI: usize, const NV: usize, const TAIL: boo
             } else {
                 b.cast::<[S::f32s; NV]>().read_unaligned()
             };
-            for m in 0..MI {
+            for (m, acc) in acc.iter_mut().enumerate() {
                 let x = simd.splat_f32s(*a.add(m));
                 for v in 0..NV {
-                    acc[m][v] = simd.mul_add_e_f32s(x, b[v], acc[m][v]);
+                    acc[v] = simd.mul_add_e_f32s(x, b[v], acc[v]);
                 }
             }
         }

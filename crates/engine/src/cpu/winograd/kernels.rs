@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::super::gemm;
 use super::super::simd::vectorised;
-use super::transforms::{load, save};
+use super::transforms::{column, load, save};
 use super::{PLACES, SIDE};
 
 /// Length of a layer's transformed and packed kernels, [panel][place][in][width].
@@ -100,7 +100,7 @@ impl WithSimd for KernelTransform<'_> {
                     kernel_line(simd, [g[2], g[5], g[8]]),
                 ];
                 for y in 0..SIDE {
-                    let line = kernel_line(simd, [half[0][y], half[1][y], half[2][y]]);
+                    let line = kernel_line(simd, column(&half, y));
                     for (x, value) in line.into_iter().enumerate() {
                         let at = ((y * SIDE + x) * self.depth + k) * self.width + j;
                         // SAFETY: `out` reaches to the last place's channel BLOCK − 1, as asserted.

@@ -106,7 +106,10 @@ fn four<T>(line: impl Fn(usize) -> T) -> [T; OUT] {
 
 /// Column x of a tile held by lines.
 #[inline(always)]
-fn column<T: Copy, const W: usize, const H: usize>(lines: &[[T; W]; H], x: usize) -> [T; H] {
+pub(super) fn column<T: Copy, const W: usize, const H: usize>(
+    lines: &[[T; W]; H],
+    x: usize,
+) -> [T; H] {
     let mut column = [lines[0][x]; H];
     for (c, line) in column.iter_mut().zip(lines) {
         *c = line[x];
