@@ -7,8 +7,8 @@ use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::files::Disk;
 use anchorhood::search::{
     self, Chosen, Cluster, Compared, DuplicateOptions, Duplicates, FolderEvent, FolderJob,
-    FolderOutcome, GraphOptions, Hit, Journal, PictureIndex, Sheet, Shown, Tile, cached_index,
-    find_duplicates, graph_clusters, kmeans_clusters,
+    FolderOutcome, GraphOptions, Hit, Journal, Look, PictureIndex, Sheet, Shown, Tile,
+    cached_index, find_duplicates, graph_clusters, kmeans_clusters,
 };
 use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -118,6 +118,7 @@ impl Index {
                 layer: layer.as_deref(),
                 batch,
                 thumbnail: thumbnails,
+                content_sums: true,
                 threads: kept.threads,
                 restart: false,
                 disk: Disk::shared(),
@@ -450,7 +451,7 @@ fn duplicates(
         vectors.extend_from_slice(index.vectors()?);
     }
     let compared = Compared {
-        paths: &paths,
+        look: &|i| Look::at(&paths[i]),
         vectors: &vectors,
         dim: index.parts().dim,
         against_from: against.map(|_| index.len()),
