@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.training.batch = 32;
     config.training.epochs = epochs;
     config.evaluation.every = epochs;
+    let config = config.fitted(&data)?;
     let mut run = RunDir::create_numbered(&runs, "stripes", &config)?;
     let threads = std::thread::available_parallelism()?.get();
     let never = AtomicBool::new(false);

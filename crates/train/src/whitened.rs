@@ -26,7 +26,9 @@ pub(crate) fn whitening(
     let graph = network.graph();
     let open = graph.node(graph.output_node()).op != Op::L2Normalise;
     let (dim, power) = (network.features(), config.method.whiten);
-    if power == 0.0 || !config.method.name.compares_views() || !open || dim > Whitening::MOST {
+    // A checkpoint's network is that of its settings, and so is its last layer.
+    let fits = dim == config.network.features && dim <= Whitening::MOST;
+    if power == 0.0 || !config.method.name.compares_views() || !open || !fits {
         return Ok(None);
     }
     let numbers: Vec<usize> = Whitening::sample(pictures.len()).collect();
