@@ -10,7 +10,7 @@ use crate::terminal::failure::Failure;
 
 /// How long a process other than the first waits before it says what went wrong: where the same went wrong everywhere, the first has said
 /// so by then, and all have ended.
-const AFTER_THE_FIRST: Duration = Duration::from_secs(1);
+const AFTER_THE_FIRST: Duration = Duration::from_secs(4);
 
 /// The processes that were started together.
 pub struct Ranks {
