@@ -133,7 +133,7 @@ fn what_does_not_fit_is_refused() {
     fs::write(sandbox.path("no.pth"), "no model").unwrap();
     fs::write(sandbox.path("no.onnx"), "no model").unwrap();
     for (from, code, part) in [
-        ("no.pth", 1, "no.pth"),
+        ("no.pth", 2, "no.pth: is no model"),
         ("no.onnx", 2, "used as they are"),
         ("nothing", 2, "no run called `nothing`"),
     ] {

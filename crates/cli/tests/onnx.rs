@@ -121,7 +121,7 @@ fn what_only_a_network_of_ours_can_do_is_refused() {
     let linear = ["evaluate", "m.onnx", "--data", "pictures", "--linear"];
     models
         .run(&linear)
-        .failed(2, &["--linear", "vectors alone"]);
+        .failed(2, &["--linear", "judged by its vectors"]);
     let from = ["train", "pictures", "--from", "m.onnx"];
     models.run(&from).failed(2, &["--from m.onnx", "ONNX"]);
     let nowhere = ["evaluate", "m.onnx"];

@@ -74,7 +74,9 @@ fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
 }
 
 /// Losses, gradient, the step's loss and the keys after they were blended.
-fn softmax_step(device: &Device, keys: usize, each: bool) -> (Vec<f32>, Vec<f32>, f64, Vec<f32>) {
+type Stepped = (Vec<f32>, Vec<f32>, f64, Vec<f32>);
+
+fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
     let (batch, views) = (8, 2);
     let items: Vec<u32> = (0..batch as u32)
         .map(|i| (7 * i + 2) % keys as u32)
@@ -122,11 +124,9 @@ fn the_softmax_over_shards_is_that_over_all() {
         let whole = softmax_step(&Device::cpu(2), keys, each);
         for ranks in [1, 2, 4] {
             let parts = on_ranks(ranks, |device| softmax_step(device, keys, each));
-            let of = |which: fn(&(Vec<f32>, Vec<f32>, f64, Vec<f32>)) -> &Vec<f32>, views| {
-                together(
-                    &parts.iter().map(|p| which(p).clone()).collect::<Vec<_>>(),
-                    views,
-                )
+            let of = |which: fn(&Stepped) -> &Vec<f32>, views| {
+                let parts: Vec<_> = parts.iter().map(|p| which(p).clone()).collect();
+                together(&parts, views)
             };
             let what = format!("{keys} keys, {ranks} ranks");
             close(&of(|p| &p.0, 2), &whole.0, &format!("losses of {what}"));

@@ -341,10 +341,10 @@ mod tests {
     #[test]
     fn saving_takes_its_share() {
         let mut slow = measured();
-        slow.costs.checkpoint = 1.0; // once in twenty seconds
+        slow.costs.checkpoint = 1.0; // once in sixty seconds
         let config = Preset::Quick.config_for("folder", MethodChoice::And);
         let (slow, quick) = (slow.costs.of(&config), measured().costs.of(&config));
-        assert_eq!(slow, (quick + 6.0) * 1.05);
+        assert_eq!(slow, (quick + 6.0) * (1.0 + 1.0 / 60.0));
     }
 
     #[test]
