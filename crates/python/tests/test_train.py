@@ -81,7 +81,7 @@ def test_ctrl_c_saves_and_returns_the_run(tmp_path):
     assert process.stdout.readline() == "False True\n"
     took = time.perf_counter() - sent
     process.wait(20)
-    assert took < 1.5, f"{took:.2f} s to the step's end, the checkpoint and back"
+    assert took < 4, f"{took:.2f} s to the step's end, the checkpoint and back"
 
 
 def test_a_run_that_was_broken_off_goes_on_to_the_same_bits(tmp_path, pictures):
