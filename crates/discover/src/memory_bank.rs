@@ -1,7 +1,8 @@
 //! What did each picture look like last time?
 //!
-//! One row a picture, on the device; on several processes that work together, a part of the rows on each. The bank begins as noise, uniform in ±1/√(dim/3) and not normalised, as the authors'
-//! code has it; a row has unit length from its first update on, and inner products of rows are then cosines.
+//! One row a picture, on the device; on several processes that work together, a part of the rows on each. The bank begins as noise,
+//! uniform in ±1/√(dim/3) and not normalised, as the authors' code has it; a row has unit length from its first update on, and inner
+//! products of rows are then cosines.
 
 use anchorhood_engine::{Buffer, Device, Error, Result, Stream};
 use anchorhood_random::{Draws, Stream as Purpose};

@@ -17,7 +17,7 @@
 //! better than the projector's, whitened as those are: sure anchors then have purer neighbourhoods. One cosine spans all
 //! rounds.
 
-use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening, to_unit_length};
+use anchorhood_discover::{Neighbourhoods, Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
 use crate::chain::{Chain, momentum_at};
@@ -166,13 +166,7 @@ impl Method for Anchorhood {
                     }
                 }
                 to_unit_length(&mut features, dim);
-                let pictures = self.memory.bank.len();
-                Some(MemoryBank::from_part(
-                    round.device,
-                    pictures,
-                    features,
-                    dim,
-                )?)
+                Some(self.memory.bank_of(round.device, features, dim)?)
             }
         };
         self.memory.discover(round, recomputed.as_ref(), &settings)

@@ -70,14 +70,8 @@ impl Method for And {
             false => None,
             true => {
                 let features = (round.features)(&mut self.network)?;
-                let bank = &self.memory.bank;
-                let (pictures, dim) = (bank.len(), bank.dim());
-                Some(MemoryBank::from_part(
-                    round.device,
-                    pictures,
-                    features,
-                    dim,
-                )?)
+                let dim = self.memory.bank.dim();
+                Some(self.memory.bank_of(round.device, features, dim)?)
             }
         };
         self.memory

@@ -72,8 +72,13 @@ impl Memory {
 
     /// Features of unit length, a row for each of this process's pictures, in place of what it remembers.
     pub fn fill(&mut self, device: &Device, rows: Vec<f32>) -> Result<()> {
-        self.bank = MemoryBank::from_part(device, self.bank.len(), rows, self.bank.dim())?;
+        self.bank = self.bank_of(device, rows, self.bank.dim())?;
         Ok(())
+    }
+
+    /// A bank of the same pictures from other features: a row of `dim` values for each of this process's.
+    pub fn bank_of(&self, device: &Device, rows: Vec<f32>, dim: usize) -> Result<MemoryBank> {
+        MemoryBank::from_part(device, self.bank.len(), rows, dim)
     }
 
     /// Neighbourhoods for a round: from given features of unit length, or from what it remembers.

@@ -51,38 +51,32 @@ impl Gathered {
         self.all_sums.resize(ranks * queries, [0.0; 2]);
     }
 
-    /// Every process's values, which are stacked view after view, stacked so again: `each` values a view and process.
-    pub(super) fn views(
-        &mut self,
-        communicator: &Communicator,
-        own: &[f32],
-        each: usize,
-    ) -> Result<()> {
-        self.rows(communicator, own)?;
-        let (views, ranks) = (own.len() / each, communicator.ranks());
-        by_view(&self.rows, [views, ranks, each], &mut self.by_view);
-        Ok(())
+    /// Every process's rows, which are stacked view after view, stacked so again: `each` values a view and process.
+    pub(super) fn views(&mut self, c: &Communicator, own: &[f32], each: usize) -> Result<()> {
+        gather_by_view(c, own, each, &mut self.rows, &mut self.by_view)
     }
 
     /// The same of a number for each row.
-    pub(super) fn log_sums(
-        &mut self,
-        communicator: &Communicator,
-        own: &[f32],
-        each: usize,
-    ) -> Result<()> {
-        self.rows(communicator, own)?;
-        let (views, ranks) = (own.len() / each, communicator.ranks());
-        by_view(&self.rows, [views, ranks, each], &mut self.log_sums);
-        Ok(())
+    pub(super) fn log_sums(&mut self, c: &Communicator, own: &[f32], each: usize) -> Result<()> {
+        gather_by_view(c, own, each, &mut self.rows, &mut self.log_sums)
     }
 }
 
-/// From one process's views after the other's to all processes' view 0, then view 1, and so on.
-fn by_view(rows: &[f32], [views, ranks, each]: [usize; 3], to: &mut Vec<f32>) {
-    to.resize(rows.len(), 0.0);
+/// From every process's views (`rows`, one process's after the other's) to all processes' view 0, then view 1, and so on.
+fn gather_by_view(
+    c: &Communicator,
+    own: &[f32],
+    each: usize,
+    rows: &mut Vec<f32>,
+    to: &mut Vec<f32>,
+) -> Result<()> {
+    let (views, ranks) = (own.len() / each, c.ranks());
+    rows.resize(ranks * own.len(), 0.0);
+    to.resize(ranks * own.len(), 0.0);
+    c.gather(own, rows)?;
     for (place, from) in rows.chunks_exact(each).enumerate() {
         let (rank, view) = (place / views, place % views);
         to[(view * ranks + rank) * each..][..each].copy_from_slice(from);
     }
+    Ok(())
 }
