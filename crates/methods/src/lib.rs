@@ -33,7 +33,7 @@ pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
 pub use instance::instance;
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
-pub use method::{Method, Round, ViewSettings};
+pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::MlpSettings;
 pub use nnclr::{NnClr, NnClrSettings};
 pub use setup::{Setup, parameter_groups};

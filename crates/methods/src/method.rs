@@ -26,9 +26,14 @@ pub trait Method: Send {
         Ok(())
     }
 
-    /// Before the first step of an epoch, counted over all rounds.
-    fn before_epoch(&mut self, _device: &Device, _epoch: usize) -> Result<()> {
+    /// Before the first step of an epoch, and never again in it.
+    fn before_epoch(&mut self, _epoch: &mut EpochStart) -> Result<()> {
         Ok(())
+    }
+
+    /// How well it did in an epoch, which ended, what it is taught by (its pretext task), where that says more than its loss.
+    fn pretext(&mut self, _device: &Device) -> Result<Vec<PretextFigure>> {
+        Ok(vec![])
     }
 
     /// One step: the same calls every time. Losses are told to the stream; weights move at the stream's learning rate.
@@ -86,4 +91,25 @@ pub struct Round<'a> {
     /// What a network makes of all training pictures now, not augmented: a row for each; on several processes, for each of this one's
     /// [part](anchorhood_engine::Communicator::part).
     pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
+}
+
+/// The beginning of an epoch.
+pub struct EpochStart<'a> {
+    /// Where the method lives.
+    pub device: &'a Device,
+    /// Which epoch, counted over all rounds.
+    pub epoch: usize,
+    /// As a [`Round`]'s.
+    pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
+}
+
+/// A figure of a pretext task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PretextFigure {
+    /// What it is the share of: `accuracy`.
+    pub name: &'static str,
+    /// From 0 to 1.
+    pub share: f64,
+    /// What guessing would reach, where that can be said.
+    pub chance: Option<f64>,
 }

@@ -10,7 +10,7 @@ use anchorhood_files::AtomicFile;
 use plotters::prelude::*;
 use rayon::prelude::*;
 
-use crate::curve::{self, Area, Drawn};
+use crate::curve::{self, Area, CONSISTENT, Drawn};
 use crate::{ReportError, RoundNeighbourhoods, Summary, bitmap};
 
 const SIZE: (u32, u32) = (450, 240);
@@ -19,12 +19,11 @@ const BARS: usize = 48;
 const CHOSEN: RGBColor = RGBColor(0, 94, 162);
 const LEFT: RGBColor = RGBColor(170, 178, 186);
 const CUT: RGBColor = RGBColor(176, 70, 0);
-const CONSISTENT: RGBColor = RGBColor(46, 125, 80);
 
 /// A chart with the name of its file, without `.svg`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// `loss`, `knn`, `label_free`, `rate`, `anchors`.
+    /// `loss`, `knn`, `label_free`, `pretext`, `rate`, `anchors`.
     pub file: &'static str,
     /// What it shows, in words.
     pub title: &'static str,
@@ -78,6 +77,10 @@ fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Drawing<'_>)>
         let title = "Score without labels: do changed copies find their place?";
         all.push(("label_free", title, Drawing::LabelFree(summary)));
     }
+    if !summary.pretext.is_empty() {
+        let title = "The pretext task: what it is taught by";
+        all.push(("pretext", title, Drawing::Pretext(summary)));
+    }
     all.push(("loss", "Loss", Drawing::Loss(summary)));
     all.push(("rate", "Learning rate", Drawing::Rate(summary)));
     if summary.rounds.iter().any(|r| r.anchors.is_some()) {
@@ -92,6 +95,7 @@ fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Drawing<'_>)>
 enum Drawing<'a> {
     Accuracy(&'a Summary),
     LabelFree(&'a Summary),
+    Pretext(&'a Summary),
     Loss(&'a Summary),
     Rate(&'a Summary),
     Anchors(&'a Summary),
@@ -104,6 +108,7 @@ impl Drawing<'_> {
         let drawn = match self {
             Drawing::Accuracy(summary) => curve::draw_accuracy(summary, area),
             Drawing::LabelFree(summary) => curve::draw_label_free(summary, area),
+            Drawing::Pretext(summary) => curve::draw_pretext(summary, area),
             Drawing::Loss(summary) => curve::draw_loss(summary, area),
             Drawing::Rate(summary) => curve::draw_rate(summary, area),
             Drawing::Anchors(summary) => draw_anchors(summary, area),
@@ -251,6 +256,7 @@ where
 mod tests {
     use super::*;
     use crate::summary::tests::example;
+    use anchorhood_train::{Event, PretextMeasured, PretextShare};
 
     #[test]
     fn a_run_with_labels_has_a_chart_more_than_one_without() {
@@ -265,6 +271,31 @@ mod tests {
         );
         assert_eq!(files(false), ["label_free", "loss", "rate", "anchors"]);
         charts(&Summary::default()).unwrap();
+    }
+
+    #[test]
+    fn a_pretext_task_has_a_chart_with_its_figures_and_chance() {
+        let mut events = example(false);
+        let figure = |name: &str, share, chance| PretextShare {
+            name: name.into(),
+            share,
+            chance,
+        };
+        for epoch in 0..2 {
+            events.push(Event::Pretext(PretextMeasured {
+                round: 0,
+                epoch,
+                figures: vec![
+                    figure("accuracy", 0.2 + 0.2 * epoch as f64, Some(0.1)),
+                    figure("largest cluster", 0.05, None),
+                ],
+            }));
+        }
+        let charts = charts(&Summary::of(&events)).unwrap();
+        let own = charts.iter().find(|c| c.file == "pretext").unwrap();
+        assert!(own.svg.contains("accuracy 40.0"), "{}", own.svg);
+        assert!(own.svg.contains("largest cluster 5.0"));
+        assert_eq!(own.svg.matches("<circle").count(), 4);
     }
 
     fn of_entropies(anchors: Vec<bool>, entropy: Vec<f32>) -> Neighbourhoods {

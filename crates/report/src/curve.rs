@@ -19,6 +19,9 @@ const LOSS: RGBColor = RGBColor(176, 70, 0);
 pub(crate) const FLOOR: RGBColor = RGBColor(110, 110, 110);
 const ROUND: RGBColor = RGBColor(205, 205, 205);
 const RATE: RGBColor = RGBColor(110, 70, 150);
+/// Colours of figures that share a chart, in turn.
+const FIGURES: [RGBColor; 5] = [ACCURACY, LOSS, CONSISTENT, RATE, FLOOR];
+pub(crate) const CONSISTENT: RGBColor = RGBColor(46, 125, 80);
 pub(crate) const GRID: RGBColor = RGBColor(235, 235, 235);
 
 /// More points than this make a line by themselves.
@@ -96,6 +99,54 @@ where
         "score without labels, %",
         floors.collect(),
         judged,
+    )
+}
+
+/// Every figure of the pretext task as a curve with its name at its end, and what guessing would reach as a dashed line.
+pub(crate) fn draw_pretext<B>(summary: &Summary, area: &Area<B>) -> Drawn
+where
+    B: DrawingBackend<ErrorType: 'static>,
+{
+    let mut chart = axes(summary, area, 0.0..104.0, "%", true)?;
+    let end = last_epoch(summary);
+    let mut names: Vec<&str> = vec![];
+    for figure in summary.pretext.iter().flat_map(|p| &p.figures) {
+        if !names.contains(&figure.name.as_str()) {
+            names.push(&figure.name);
+        }
+    }
+    for (name, colour) in names.into_iter().zip(FIGURES.into_iter().cycle()) {
+        let (points, chance) = pretext_of(summary, name);
+        if let Some(chance) = chance {
+            let line = [(0.0, 100.0 * chance), (end, 100.0 * chance)];
+            chart.draw_series(DashedLineSeries::new(line, 6, 4, FLOOR.stroke_width(1)))?;
+        }
+        curve(&mut chart, &points, colour)?;
+        let Some(last) = points.last() else { continue };
+        let side = if last.1 > 90.0 {
+            VPos::Top
+        } else {
+            VPos::Bottom
+        };
+        let style = ("sans-serif", 12).into_font().color(&colour);
+        let style = style.pos(Pos::new(HPos::Right, side));
+        let text = format!("{name} {:.1}", last.1);
+        chart.draw_series([Text::new(text, (end, last.1), style)])?;
+    }
+    Ok(())
+}
+
+/// A figure over the epochs, in percent, and the last that was said of guessing it.
+fn pretext_of(summary: &Summary, name: &str) -> (Vec<(f64, f64)>, Option<f64>) {
+    let of = summary.pretext.iter().flat_map(|p| {
+        let at = epoch_number(summary, p.round, p.epoch);
+        p.figures.iter().map(move |f| (at, f))
+    });
+    let own: Vec<_> = of.filter(|(_, f)| f.name == name).collect();
+    let chance = own.iter().rev().find_map(|(_, f)| f.chance);
+    (
+        own.iter().map(|(at, f)| (*at, 100.0 * f.share)).collect(),
+        chance,
     )
 }
 

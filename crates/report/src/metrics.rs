@@ -138,6 +138,10 @@ fn shares(event: &Event) -> Vec<f64> {
         Event::Evaluated(e) => vec![e.accuracy.top1],
         Event::LabelFree(e) => vec![e.found, e.agreement, e.score],
         Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
+        Event::Pretext(p) => {
+            let chances = p.figures.iter().filter_map(|f| f.chance);
+            p.figures.iter().map(|f| f.share).chain(chances).collect()
+        }
         Event::RunEnded(e) => e.last.iter().chain(&e.best).map(|a| a.top1).collect(),
         Event::TimeFitted(_)
         | Event::RunStarted(_)
@@ -160,6 +164,7 @@ pub(crate) fn seconds(event: &Event) -> f64 {
         Event::LabelFree(e) => e.seconds,
         Event::TimeFitted(_)
         | Event::StoppedEarly(_)
+        | Event::Pretext(_)
         | Event::RunStarted(_)
         | Event::Warning { .. }
         | Event::RoundStarted { .. }
@@ -185,6 +190,7 @@ fn numbers(event: &Event) -> Vec<usize> {
             Subject::RawPixels | Subject::Untrained | Subject::Before => vec![],
             Subject::Trained { round, epoch } => vec![round, epoch],
         },
+        Event::Pretext(p) => vec![p.round, p.epoch],
         Event::StoppedEarly(s) => vec![s.round, s.epoch],
         Event::CheckpointSaved { position: p, .. } => vec![p.round, p.epoch],
         Event::Warning { .. } | Event::RunEnded(_) => vec![],

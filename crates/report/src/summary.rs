@@ -2,7 +2,7 @@
 
 use anchorhood_train::{
     Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
-    RunEnded, RunStarted, StoppedEarly, Subject,
+    PretextMeasured, RunEnded, RunStarted, StoppedEarly, Subject,
 };
 
 /// Something to compare with.
@@ -42,6 +42,8 @@ pub struct Summary {
     pub rounds: Vec<RoundSummary>,
     /// All epochs.
     pub epochs: Vec<EpochEnded>,
+    /// What every epoch's pretext task came to.
+    pub pretext: Vec<PretextMeasured>,
     /// All evaluations of the trained network.
     pub evaluations: Vec<Evaluated>,
     /// All evaluations without labels, the floors' too.
@@ -75,6 +77,7 @@ impl Summary {
             }
             Event::Evaluated(e) => self.add_evaluation(e),
             Event::LabelFree(e) => self.add_label_free(e),
+            Event::Pretext(p) => self.pretext.push(p.clone()),
             Event::StoppedEarly(at) => self.stopped_early = Some(*at),
             Event::RunEnded(ended) => self.ended = Some(*ended),
             _ => {}

@@ -5,12 +5,13 @@
 
 mod records;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anchorhood_files::{AppendFile, AtomicFile, Disk};
-use anchorhood_train::{Event, Subject};
+use anchorhood_train::{Event, PretextShare, Subject};
 
 use crate::ReportError;
 use crate::metrics::seconds;
@@ -162,8 +163,16 @@ impl Steps {
     }
 
     /// The step of an event's figures, and the figures.
-    fn figures(self, event: &Event) -> Option<(i64, Vec<(&'static str, f32)>)> {
+    fn figures(self, event: &Event) -> Option<(i64, Vec<(Cow<'static, str>, f32)>)> {
         let (step, figures) = match event {
+            Event::Pretext(p) => {
+                let figure = |f: &PretextShare| {
+                    let tag = format!("pretext/{}", f.name.replace(' ', "_"));
+                    (tag.into(), f.share as f32)
+                };
+                let step = self.step(p.round, p.epoch + 1);
+                return Some((step, p.figures.iter().map(figure).collect()));
+            }
             Event::EpochEnded(e) => {
                 let mut figures = vec![("loss", e.loss), ("learning_rate", e.rate)];
                 figures.push(("pictures_per_second", e.pictures_per_second));
@@ -199,7 +208,7 @@ impl Steps {
             },
             _ => return None,
         };
-        let figures = figures.into_iter().map(|(tag, v)| (tag, v as f32));
+        let figures = figures.into_iter().map(|(tag, v)| (tag.into(), v as f32));
         Some((step, figures.collect()))
     }
 }

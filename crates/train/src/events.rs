@@ -39,6 +39,8 @@ pub enum Event {
     Progress(Progress),
     /// All pictures were seen once more.
     EpochEnded(EpochEnded),
+    /// How well a method did in an epoch what it is taught by.
+    Pretext(PretextMeasured),
     /// Features were judged, on labels that training never sees.
     Evaluated(Evaluated),
     /// Features were judged without labels.
@@ -200,6 +202,29 @@ pub struct EpochEnded {
     pub pictures_per_second: f64,
     /// How long it took.
     pub seconds: f64,
+}
+
+/// How well a method did in an epoch what it is taught by: its pretext task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PretextMeasured {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Which epoch of the round, from 0.
+    pub epoch: usize,
+    /// The task's own figures.
+    pub figures: Vec<PretextShare>,
+}
+
+/// A figure of a pretext task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PretextShare {
+    /// What it is the share of: `accuracy`.
+    pub name: String,
+    /// From 0 to 1.
+    pub share: f64,
+    /// What guessing would reach, where that can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<f64>,
 }
 
 /// Whose features were judged.

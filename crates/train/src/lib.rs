@@ -60,7 +60,8 @@ pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{
     Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
-    Progress, RunEnded, RunStarted, StoppedEarly, Subject, TimeFitted,
+    PretextMeasured, PretextShare, Progress, RunEnded, RunStarted, StoppedEarly, Subject,
+    TimeFitted,
 };
 pub use examiner::{Examiner, Labelled, Unlabelled};
 pub use judge::{Judgement, judge};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anchorhood_data::{Dataset, Split};
 use anchorhood_engine::{Communicator, Device, Network, Role};
 use anchorhood_evaluate::{Copies, LabelFree};
-use anchorhood_methods::Method;
+use anchorhood_methods::{Method, PretextFigure};
 
 use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
@@ -17,9 +17,9 @@ use crate::together::{any, check_together, of_first};
 use crate::verdict::{evaluations_between, may_stop};
 use crate::{
     Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
-    Labelled, Position, Pretrained, RunConfig, RunDir, RunEnded, RunStarted, Standing,
-    StoppedEarly, Subject, TrainError, Trainer, TrainingSet, Unlabelled, VERSION, build_method,
-    floors, seen_pictures,
+    Labelled, Position, PretextMeasured, PretextShare, Pretrained, RunConfig, RunDir, RunEnded,
+    RunStarted, Standing, StoppedEarly, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
+    VERSION, build_method, floors, seen_pictures,
 };
 
 /// How training ended.
@@ -401,6 +401,7 @@ impl<'a> Run<'a> {
             pictures_per_second: (batches * self.trainer.batch()) as f64 / seconds.max(1e-9),
             seconds,
         }))?;
+        self.tell_pretext(at)?;
         self.warn_of_lost_pictures()?;
         let last_of_round = at.epoch + 1 == epochs;
         if last_of_round || (at.epoch + 1).is_multiple_of(every) {
@@ -429,6 +430,23 @@ impl<'a> Run<'a> {
         self.save(&checkpoint)?;
         self.saves.written(begun);
         Ok(())
+    }
+
+    fn tell_pretext(&mut self, at: Position) -> Result<(), TrainError> {
+        let share = |figure: PretextFigure| PretextShare {
+            name: figure.name.into(),
+            share: figure.share,
+            chance: figure.chance,
+        };
+        let figures: Vec<_> = self.trainer.pretext()?.into_iter().map(share).collect();
+        if figures.is_empty() {
+            return Ok(());
+        }
+        self.tell(Event::Pretext(PretextMeasured {
+            round: at.round,
+            epoch: at.epoch,
+            figures,
+        }))
     }
 
     fn judge(&mut self, at: Position) -> Result<(), TrainError> {

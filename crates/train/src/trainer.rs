@@ -8,7 +8,7 @@ use anchorhood_discover::Whitening;
 use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_files::Checked;
-use anchorhood_methods::{Method, Round, ViewSettings};
+use anchorhood_methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::batch_source::{PictureBatches, Placement};
@@ -189,16 +189,20 @@ impl Trainer {
         self.at = None;
     }
 
+    /// What a network makes of this process's pictures, as they are.
+    fn extractor(&self) -> impl FnMut(&mut Network) -> anchorhood_engine::Result<Vec<f32>> + use<> {
+        let own = own_pictures(&self.device, &self.set.pictures);
+        let (mean, std) = self.seen;
+        move |network| anchorhood_evaluate::extract(network, &own, mean, std, &|_| {})
+    }
+
     /// Before the first step of a round.
     pub fn before_round(
         &mut self,
         round: usize,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<(), TrainError> {
-        let (pictures, (mean, std)) = (&self.set.pictures, self.seen);
-        let own = own_pictures(&self.device, pictures);
-        let mut features =
-            |network: &mut Network| anchorhood_evaluate::extract(network, &own, mean, std, &|_| {});
+        let mut features = self.extractor();
         Ok(self.method.before_round(&mut Round {
             device: &self.device,
             round,
@@ -206,6 +210,21 @@ impl Trainer {
             progress,
             features: &mut features,
         })?)
+    }
+
+    /// Before the first step of an epoch, counted over all rounds.
+    fn before_epoch(&mut self, epoch: usize) -> Result<(), TrainError> {
+        let mut features = self.extractor();
+        Ok(self.method.before_epoch(&mut EpochStart {
+            device: &self.device,
+            epoch,
+            features: &mut features,
+        })?)
+    }
+
+    /// How well the method did in the epoch that ended what it is taught by.
+    pub fn pretext(&mut self) -> Result<Vec<PretextFigure>, TrainError> {
+        Ok(self.method.pretext(&self.device)?)
     }
 
     /// Takes steps from a position on, at most `most` and at least one, within the epoch; [`Trainer::begin`] must have been
@@ -239,7 +258,7 @@ impl Trainer {
             self.freeze(epoch < self.config.training.freeze_epochs)?;
         }
         if at.batch == 0 {
-            self.method.before_epoch(&self.device, epoch)?;
+            self.before_epoch(epoch)?;
         }
         let source = self.source.as_ref().ok_or(TrainError::LoaderEnded)?;
         // A data loader draws its own, ahead of time.

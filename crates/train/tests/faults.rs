@@ -128,6 +128,7 @@ fn outline(event: &Event) -> Option<String> {
         Event::EpochEnded(e) => format!("{} {} {:?}", e.round, e.epoch, e.loss),
         Event::Evaluated(e) => format!("{:?} {:?}", e.subject, e.accuracy),
         Event::LabelFree(e) => format!("{:?} {:?} {:?}", e.subject, e.score, e.found),
+        Event::Pretext(p) => format!("{p:?}"),
         Event::StoppedEarly(e) => format!("{e:?}"),
         Event::Discovered(d) => format!("{} {:?}", d.anchors, d.mean_entropy),
         Event::RoundStarted { round, .. } => format!("round {round}"),

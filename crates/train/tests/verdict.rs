@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anchorhood_data::Dataset;
 use anchorhood_discover::MemoryBank;
 use anchorhood_engine::{Batch, Device, Network, NetworkOptions, Result, Stream, Tensors};
-use anchorhood_methods::{Method, Round, StateDict, StateError};
+use anchorhood_methods::{EpochStart, Method, Round, StateDict, StateError};
 use anchorhood_train::{
     Checkpoint, Event, LabelFreeEvaluated, MethodChoice, Outcome, RunConfig, RunDir, Subject,
     build_method, embedding_graph, model_path, train_method,
@@ -30,8 +30,8 @@ impl Method for Collapsing {
         self.method.before_round(round)
     }
 
-    fn before_epoch(&mut self, device: &Device, epoch: usize) -> Result<()> {
-        if epoch >= self.from {
+    fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {
+        if start.epoch >= self.from {
             let network = &mut self.shown;
             let parameters = network.graph().parameters();
             let at = |name: &str| parameters.iter().position(|p| p.name == name).unwrap();
@@ -41,7 +41,7 @@ impl Method for Collapsing {
                 network.write(Tensors::Values, which, &vec![value; count])?;
             }
         }
-        self.method.before_epoch(device, epoch)
+        self.method.before_epoch(start)
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood::train::{
-    Accuracy, Discovered, Event, LabelFreeEvaluated, Progress, RunStarted, Subject, TimeFitted,
+    Accuracy, Discovered, Event, LabelFreeEvaluated, PretextMeasured, PretextShare, Progress,
+    RunStarted, Subject, TimeFitted,
 };
 use indicatif::ProgressBar;
 
@@ -166,6 +167,7 @@ fn sentence(event: &Event) -> Option<String> {
         Event::Evaluated(e) => {
             format!("{}: {}", subject(e.subject), accuracy(&e.accuracy))
         }
+        Event::Pretext(p) => pretext(p),
         Event::LabelFree(e) => format!("{}: {}", subject(e.subject), label_free(e)),
         Event::StoppedEarly(e) => format!(
             "stopped early after round {} epoch {}: {} verdicts without labels in a row were clearly worse than the best",
@@ -207,6 +209,21 @@ fn subject(of: Subject) -> String {
         Subject::Before => "the model before".into(),
         Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
     }
+}
+
+fn pretext(p: &PretextMeasured) -> String {
+    let figure = |f: &PretextShare| {
+        let chance = f.chance.map(|c| format!(" (by chance {:.1}%)", 100.0 * c));
+        let chance = chance.unwrap_or_default();
+        format!("{} {:.1}%{chance}", f.name, 100.0 * f.share)
+    };
+    let figures: Vec<String> = p.figures.iter().map(figure).collect();
+    format!(
+        "round {} epoch {}, its own task: {}",
+        p.round,
+        p.epoch + 1,
+        figures.join(", ")
+    )
 }
 
 fn label_free(e: &LabelFreeEvaluated) -> String {

@@ -63,9 +63,9 @@ impl Record {
     }
 
     /// Figures of a step.
-    pub fn figures(wall_time: f64, step: i64, figures: &[(&str, f32)]) -> Self {
-        let value = |(tag, v): &(&str, f32)| Value {
-            tag: (*tag).into(),
+    pub fn figures(wall_time: f64, step: i64, figures: &[(impl AsRef<str>, f32)]) -> Self {
+        let value = |(tag, v): &(_, f32)| Value {
+            tag: AsRef::<str>::as_ref(tag).into(),
             simple_value: Some(*v),
         };
         Record {
