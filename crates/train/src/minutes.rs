@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Network};
+use anchorhood_engine::{Communicator, Device, Network};
 use anchorhood_files::{Disk, FileSystem};
 
 use crate::progress::Pace;
 use crate::saves::pause_after;
+use crate::together::of_first;
 use crate::{
     Evaluated, Event, Examiner, FeatureSource, Labelled, Position, Pretrained, RunConfig, Standing,
     TimeFitted, TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
@@ -76,7 +77,8 @@ pub struct Measured {
     pub floors: Vec<Evaluated>,
 }
 
-/// Times the configured training, for as long as the budget has it; `scratch` is a folder on the disk that the run will lie on.
+/// Times the configured training, for as long as the budget has it; `scratch` is a folder on the disk that the run will lie on. Several
+/// processes time it together, by the first one's clock.
 pub fn measure(
     device: &Device,
     config: &RunConfig,
@@ -163,8 +165,13 @@ impl Stopwatch<'_> {
     /// Takes at least so many steps, for at least so many seconds; says how many.
     fn steps(&mut self, least: usize, for_seconds: f64) -> Result<usize, TrainError> {
         let (clock, mut taken) = (Instant::now(), 0);
-        while taken < least || seconds(clock) < for_seconds {
-            let steps = self.trainer.advance(self.at, self.pace.steps())?.len();
+        loop {
+            let more = taken < least || seconds(clock) < for_seconds;
+            if of_first(self.trainer.communicator(), more.into())? == 0 {
+                return Ok(taken);
+            }
+            let most = of_first(self.trainer.communicator(), self.pace.steps())?;
+            let steps = self.trainer.advance(self.at, most)?.len();
             self.pace.taken();
             taken += steps;
             self.at.batch += steps;
@@ -172,7 +179,6 @@ impl Stopwatch<'_> {
                 self.at = self.at.next_epoch(self.config.training.epochs);
             }
         }
-        Ok(taken)
     }
 
     /// Seconds of what comes before a later round: before the last, which discovers if any does.
@@ -211,7 +217,11 @@ impl Stopwatch<'_> {
         let file = format!(".measured-{}.safetensors", std::process::id());
         let file = self.scratch.join(file);
         let clock = Instant::now();
-        let saved = self.trainer.checkpoint(Standing::default())?.save(&file);
+        let checkpoint = self.trainer.checkpoint(Standing::default())?;
+        if !self.trainer.communicator().is_first() {
+            return Ok(seconds(clock)); // the first one's counts
+        }
+        let saved = checkpoint.save(&file);
         let took = seconds(clock);
         let _ = Disk.remove(&file); // gone already, where it could not be saved
         saved?;
@@ -265,6 +275,20 @@ impl Measured {
             }
         }
         Ok(with(fits))
+    }
+
+    /// The same where several processes train together: as many epochs as the first one finds.
+    pub fn fitted_together(
+        &self,
+        together: &Communicator,
+        budget: &TimeBudget,
+        with: impl Fn(usize) -> RunConfig,
+    ) -> Result<RunConfig, TrainError> {
+        let epochs = match together.is_first() {
+            true => self.fitted(budget, &with)?.training.epochs,
+            false => 0,
+        };
+        Ok(with(of_first(together, epochs)?))
     }
 
     /// What came of it, to be told: `asked` is the configuration before, `fitted` the one after.

@@ -4,7 +4,7 @@ use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::{Communicator, Device};
 use anchorhood_evaluate::LabelFree;
 
-use crate::{MethodChoice, PrecisionChoice, RunConfig, TrainError, TrainingSet, VERSION};
+use crate::{MethodChoice, RunConfig, TrainError, TrainingSet, VERSION};
 
 /// Says why several processes cannot train a run together, if they cannot: all of them ask, before anything is made.
 pub fn check_together(
@@ -57,10 +57,15 @@ fn agree(device: &Device, config: &RunConfig, data: &Dataset) -> Result<(), Trai
         return Ok(());
     }
     let all = texts_of_all(together, &facts(device, config, data))?;
+    first_difference(&all).map_or(Ok(()), Err)
+}
+
+/// The first thing in which a process's facts are not the first one's.
+fn first_difference(all: &[String]) -> Option<TrainError> {
     let mut others = (1..).zip(&all[1..]);
-    let difference = |(rank, text): (usize, &String)| {
-        let both = all[0].lines().zip(text.lines());
-        let (first, other) = both.into_iter().find(|(a, b)| a != b)?;
+    others.find_map(|(rank, text)| {
+        let mut both = all[0].lines().zip(text.lines());
+        let (first, other) = both.find(|(a, b)| a != b)?;
         let (what, first) = first.split_once('\t')?;
         let (_, other) = other.split_once('\t')?;
         Some(TrainError::Disagree {
@@ -69,25 +74,26 @@ fn agree(device: &Device, config: &RunConfig, data: &Dataset) -> Result<(), Trai
             rank,
             other: other.into(),
         })
-    };
-    others.find_map(difference).map_or(Ok(()), Err)
+    })
 }
 
 /// A line for each thing that must be the same: its name, a tab, its value.
 fn facts(device: &Device, config: &RunConfig, data: &Dataset) -> String {
     let test = data.test.as_ref().map_or(0, |t| t.pictures.len());
-    let kind = match (device.is_host(), config.machine.precision) {
-        (true, _) => "a CPU".into(),
-        (false, PrecisionChoice::Bf16) => "a GPU in bf16".into(),
-        (false, precision) => format!("a GPU in {precision}"),
+    let pictures = [data.train.pictures.len(), test];
+    facts_of(VERSION, pictures, device.is_host(), config)
+}
+
+fn facts_of(version: &str, pictures: [usize; 2], is_host: bool, config: &RunConfig) -> String {
+    let kind = match is_host {
+        true => "a CPU".into(),
+        false => format!("a GPU in {}", config.machine.precision),
     };
+    let [train, test] = pictures.map(|n| n.to_string());
     let mut facts = vec![
-        ("version".into(), VERSION.into()),
-        (
-            "pictures to train on".into(),
-            data.train.pictures.len().to_string(),
-        ),
-        ("pictures to test on".into(), test.to_string()),
+        ("version".into(), version.into()),
+        ("pictures to train on".into(), train),
+        ("pictures to test on".into(), test),
         ("device".into(), kind),
     ];
     facts.extend(config.decisive());
@@ -150,4 +156,61 @@ pub(crate) fn label_free_of_first(
         effective_rank,
         uniformity,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PrecisionChoice, Preset};
+
+    /// What is said where the third of three processes has another text than the others.
+    fn said(other: String) -> Option<String> {
+        let usual = facts_of("0.1.0", [100, 10], true, &Preset::Quick.config("shapes"));
+        let found = first_difference(&[usual.clone(), usual, other]);
+        found.map(|error| error.to_string())
+    }
+
+    #[test]
+    fn whatever_differs_is_named_with_both_values() {
+        let config = Preset::Quick.config("shapes");
+        let of = |version, pictures, is_host| facts_of(version, pictures, is_host, &config);
+        assert_eq!(said(of("0.1.0", [100, 10], true)), None);
+        for (other, expected) in [
+            (
+                of("0.2.0", [100, 10], true),
+                "version: 0.1.0 on rank 0, 0.2.0 on rank 2",
+            ),
+            (
+                of("0.1.0", [99, 10], true),
+                "pictures to train on: 100 on rank 0, 99 on rank 2",
+            ),
+            (
+                of("0.1.0", [100, 9], true),
+                "pictures to test on: 10 on rank 0, 9 on rank 2",
+            ),
+            (
+                of("0.1.0", [100, 10], false),
+                "device: a CPU on rank 0, a GPU in bf16 on rank 2",
+            ),
+        ] {
+            let found = said(other).unwrap();
+            assert!(found.contains(expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn precisions_must_agree_on_gpus_and_settings_everywhere() {
+        let mut config = Preset::Quick.config("shapes");
+        let gpu = |config: &RunConfig| facts_of("0.1.0", [100, 10], false, config);
+        let bf16 = gpu(&config);
+        config.machine.precision = PrecisionChoice::F32;
+        let found = first_difference(&[bf16, gpu(&config)]).unwrap().to_string();
+        let expected = "device: a GPU in bf16 on rank 0, a GPU in f32 on rank 1";
+        assert!(found.contains(expected), "{found}");
+        // A CPU computes in f32, whatever is asked of GPUs.
+        assert_eq!(said(facts_of("0.1.0", [100, 10], true, &config)), None);
+        config.seed = 7;
+        let found = said(facts_of("0.1.0", [100, 10], true, &config)).unwrap();
+        assert!(found.contains("seed: 0 on rank 0, 7 on rank 2"), "{found}");
+    }
 }

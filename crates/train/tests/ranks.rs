@@ -4,13 +4,14 @@ mod common;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Communicator, Device};
+use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
-    Checkpoint, Discovered, Evaluated, Event, MethodChoice, Outcome, RunConfig, RunDir, TrainError,
-    checkpoint_path, train,
+    Checkpoint, Discovered, Evaluated, Event, Labelled, MethodChoice, Outcome, Position, RunConfig,
+    RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path, measure, train,
 };
 use common::{data, tiny};
 
@@ -140,6 +141,109 @@ fn a_run_goes_on_with_other_processes() {
     }
 }
 
+/// Begun by four, gone on with by one, brought to its end by two.
+#[test]
+fn a_run_passes_from_four_to_one_to_two() {
+    let mut config = tiny();
+    config.data.shapes_train = 22;
+    config.training.rounds = 2;
+    let data = data(&config);
+    let runs = tempfile::tempdir().unwrap();
+    let path = |name: &str| checkpoint_path(&runs.path().join("run"), name);
+    for (ranks, then) in [(4, Some("round-0")), (1, Some("round-1")), (2, None)] {
+        let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
+        assert!(losses(&events).iter().all(|loss| loss.is_finite()));
+        let ended = Checkpoint::load(&path("last")).unwrap();
+        assert_eq!(ended.standing.position.round, 3, "{ranks} ranks");
+        if let Some(then) = then {
+            std::fs::copy(path(then), path("last")).unwrap();
+        }
+    }
+}
+
+/// The losses of the first steps of a run.
+fn first_losses(device: &Device, config: &RunConfig, data: &Dataset, steps: usize) -> Vec<f64> {
+    let mut trainer = Trainer::new(device, config, TrainingSet::of(data)).unwrap();
+    trainer.begin().unwrap();
+    let mut losses = vec![];
+    while losses.len() < steps {
+        let at = Position {
+            batch: losses.len(),
+            ..Position::default()
+        };
+        losses.extend(trainer.advance(at, 1).unwrap());
+    }
+    losses
+}
+
+/// How far losses part from others, at most, relative to these.
+fn apart(losses: &[f64], from: &[f64]) -> f64 {
+    let apart = losses
+        .iter()
+        .zip(from)
+        .map(|(a, b)| (a - b).abs() / b.abs());
+    apart.fold(0.0, f64::max)
+}
+
+/// Training is chaotic: fifty losses of several processes part from one's as one's do from each other where vectors of another length
+/// have it sum in another order.
+#[test]
+fn fifty_losses_part_as_those_of_one_process_do() {
+    const STEPS: usize = 50;
+    let mut config = one_step(MethodChoice::And);
+    config.network.width = 8;
+    config.training.batch = 8;
+    config.data.shapes_train = STEPS * config.training.batch;
+    let data = data(&config);
+    let at = |level: SimdLevel| Device::new(Cpu::with_level(1, level).unwrap());
+    let levels = SimdLevel::available().into_iter().map(at);
+    let whole = first_losses(&Device::cpu(1), &config, &data, STEPS);
+    let by_itself =
+        levels.map(|device| apart(&first_losses(&device, &config, &data, STEPS), &whole));
+    let by_itself = by_itself.fold(0.0, f64::max);
+    if by_itself == 0.0 {
+        anchorhood_testing::skip(
+            "this machine has one kind of vectors, and sums in one order alone",
+        );
+        return;
+    }
+    for ranks in [2, 4] {
+        let all = ThreadRank::run(ranks, |rank| {
+            let device = Device::cpu(1).among(Communicator::of(rank));
+            first_losses(&device, &config, &data, STEPS)
+        });
+        let found = apart(&all[0], &whole);
+        println!("{ranks} ranks part by {found:.1e}, one process from itself by {by_itself:.1e}");
+        assert!(
+            found <= 2.0 * by_itself,
+            "{ranks} ranks: {found:.1e}, {by_itself:.1e}"
+        );
+        assert!(all.iter().all(|losses| *losses == all[0]), "{ranks} ranks");
+    }
+}
+
+/// The first process's clock decides how many steps are timed, and how many epochs there are.
+#[test]
+fn a_time_budget_is_that_of_the_first() {
+    let config = tiny();
+    let data = data(&config);
+    let epochs = ThreadRank::run(2, |rank| {
+        let communicator = Communicator::of(rank);
+        let device = Device::cpu(1).among(communicator.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let budget = TimeBudget {
+            seconds: 20.0 + 10.0 * communicator.rank() as f64,
+            since: Instant::now(),
+            afterwards: 0.0,
+        };
+        let measured = measure(&device, &config, &data, None, folder.path(), &budget).unwrap();
+        let with = |epochs| config.with_epochs(epochs);
+        let fitted = measured.fitted_together(&communicator, &budget, with);
+        fitted.unwrap().training.epochs
+    });
+    assert!(epochs[0] > 1 && epochs[0] == epochs[1], "{epochs:?}");
+}
+
 /// One bank, whatever the number of processes: the same neighbourhoods and the same vote.
 #[test]
 fn one_loaded_bank_is_seen_alike() {
@@ -159,9 +263,22 @@ fn one_loaded_bank_is_seen_alike() {
         let found = found.unwrap().neighbourhoods().unwrap();
         (found, discovered(&events).unwrap())
     };
-    let (whole, told) = of(1);
+    let vote = |ranks: usize| {
+        let all = ThreadRank::run(ranks, |rank| {
+            let device = Device::cpu(1).among(Communicator::of(rank));
+            let mut trainer = Trainer::new(&device, &all, TrainingSet::of(&data)).unwrap();
+            let bank = Checkpoint::load(&from("round-0")).unwrap();
+            trainer.restore(bank, &from("round-0")).unwrap();
+            let mut examiner = Labelled::of(&data, &all.evaluation, &device).unwrap();
+            trainer.judge(&mut examiner).unwrap().unwrap()
+        });
+        assert!(all.iter().all(|accuracy| *accuracy == all[0]));
+        all[0]
+    };
+    let ((whole, told), voted) = (of(1), vote(1));
     for ranks in [2, 4] {
         let (found, told_here) = of(ranks);
+        assert_eq!(vote(ranks), voted, "{ranks} ranks");
         assert_eq!(found.neighbours(), whole.neighbours(), "{ranks} ranks");
         assert_eq!(found.anchors(), whole.anchors(), "{ranks} ranks");
         assert_eq!(told_here.consistency, told.consistency);

@@ -73,11 +73,6 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
         (true, _, true) => Style::Quiet,
         (true, false, false) => Style::Human,
     };
-    if args.minutes.is_some() && ranks.launch.is_some() {
-        return Err(Failure::usage(
-            "--minutes counts on the speed of one process, and there are several; say how long by --epochs",
-        ));
-    }
     let stop = stop_when_interrupted(first)?;
     let mut drawer = Drawer::new(style, stop.clone());
     let trained = learn(args, (began, ranks), None, &mut drawer, &stop);
@@ -207,14 +202,14 @@ impl Training<'_> {
                 check_data(&config, self.data)?;
                 check_together(device, &config, self.data)?;
                 check_room_to_train(device, &config, self.data)?;
+                if let Some(minutes) = self.args.minutes {
+                    (*config, beginning) = self.within(minutes, &config, device)?;
+                }
                 if !first {
                     let name = self.args.name.as_ref().unwrap_or(&self.data.name);
                     let dir = RunDir::follow(&runs.join(name), &config);
                     beginning.model = self.model.take();
                     return Ok((dir, beginning));
-                }
-                if let Some(minutes) = self.args.minutes {
-                    (*config, beginning) = self.within(minutes, &config, device)?;
                 }
                 match &self.args.name {
                     Some(name) => RunDir::create(runs, name, &config)?,
@@ -248,7 +243,8 @@ impl Training<'_> {
         let scratch = runs.unwrap_or(Path::new("."));
         let model = self.model.as_ref();
         let measured = measure(device, config, self.data, model, scratch, &budget)?;
-        let fitted = measured.fitted(&budget, |epochs| config.with_epochs(epochs))?;
+        let with = |epochs| config.with_epochs(epochs);
+        let fitted = measured.fitted_together(device.communicator(), &budget, with)?;
         (self.observer)(&measured.event(&budget, config, &fitted));
         let beginning = Beginning {
             floors: measured.floors,
