@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import anchorhood
+from anchorhood import _run
 from test_embed import Fails, command_line
 
 SHORT = {"width": 2, "epochs": 1, "rounds": 0, "progress": False}
@@ -19,14 +20,31 @@ SHORT = {"width": 2, "epochs": 1, "rounds": 0, "progress": False}
 def test_a_run_has_metrics_a_plot_a_report_and_a_model(run):
     assert run.finished and run.path.name == "short" and 0 <= run.accuracy <= 1
     assert run.config["training.epochs"] == "2" and run.config["method.name"] == "and"
-    metrics = run.metrics
-    rows = metrics if isinstance(metrics, list) else metrics.to_dict("records") if hasattr(metrics, "to_dict") else metrics.rows(named=True)
-    assert [(row["round"], row["epoch"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert all(row["loss"] > 0 for row in rows) and rows[-1]["knn"] == run.accuracy
     assert str(run.plot()).startswith("<svg") and "<svg" in run._repr_html_()
     assert "<iframe" in run.report()._repr_html_() and run.report().path.is_file()
     assert run.model().embed(np.zeros((1, 32, 32, 3), np.uint8)).shape == (1, 128)
     assert "short" in repr(run) and "kNN" in str(run)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", None])
+def test_metrics_are_a_data_frame_of_what_is_installed(run, library, monkeypatch):
+    if library:
+        pytest.importorskip(library)
+    for other in {"pandas", "polars"} - {library}:
+        monkeypatch.setitem(sys.modules, other, None)
+    metrics = run.metrics
+    assert type(metrics).__module__.split(".")[0] == (library or "builtins")
+    rows = metrics if library is None else metrics.to_dict("records") if library == "pandas" else metrics.rows(named=True)
+    assert [(row["round"], row["epoch"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(row["loss"] > 0 for row in rows) and rows[-1]["knn"] == run.accuracy
+
+
+def test_a_late_first_judgement_is_a_number_in_every_data_frame():
+    polars = pytest.importorskip("polars")
+    rows = [{"epoch": epoch, "knn": None if epoch < 300 else 0.5} for epoch in range(301)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pandas", None)
+        assert _run._frame(rows)["knn"].dtype == polars.Float64
 
 
 def test_the_same_bits_as_the_command_line(run, tmp_path):

@@ -277,4 +277,4 @@ def _frame(rows: list[dict[str, Any]]) -> Any:
         import polars
     except ImportError:
         return rows
-    return polars.DataFrame(rows)
+    return polars.DataFrame(rows, infer_schema_length=None)
