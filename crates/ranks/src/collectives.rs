@@ -90,6 +90,30 @@ pub enum RanksError {
         /// The environment variable that names the library.
         variable: &'static str,
     },
+    /// Nobody says where the first process is.
+    #[error(
+        "{ranks} processes are to work together, and no MPI launcher started them; set MASTER_ADDR and MASTER_PORT to where rank 0 can be reached"
+    )]
+    NoMaster {
+        /// How many processes there are.
+        ranks: usize,
+    },
+    /// Processes that never came.
+    #[error("{} of {ranks} did not come within {seconds} seconds; all processes are started with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE", named(.missing))]
+    Missing {
+        /// Which.
+        missing: Vec<usize>,
+        /// How many there should be.
+        ranks: usize,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Processes that do not find each other.
+    #[error("{why}")]
+    Meeting {
+        /// Why.
+        why: String,
+    },
     /// A call failed.
     #[error("{call}: {why}")]
     Call {
@@ -98,4 +122,15 @@ pub enum RanksError {
         /// What MPI says of it.
         why: String,
     },
+}
+
+/// Ranks in words, the first few of many.
+fn named(ranks: &[usize]) -> String {
+    let some: Vec<String> = ranks.iter().take(8).map(usize::to_string).collect();
+    let more = match ranks.len() > some.len() {
+        true => format!(" and {} more", ranks.len() - some.len()),
+        false => String::new(),
+    };
+    let rank = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{rank} {}{more}", some.join(", "))
 }

@@ -258,8 +258,10 @@ fn master(get: Variables) -> Result<Option<(String, u16)>, LaunchError> {
     let (Some(host), Some(port)) = (get("MASTER_ADDR"), get("MASTER_PORT")) else {
         return Ok(None);
     };
-    match port.trim().parse() {
-        Ok(port) => Ok(Some((host, port))),
+    // torchrun itself listens there where it says so, and leaves the next port.
+    let taken = get("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|v| v == "True");
+    match port.trim().parse::<u16>() {
+        Ok(port) => Ok(Some((host, port.saturating_add(u16::from(taken))))),
         Err(_) => Err(LaunchError::Number {
             name: "MASTER_PORT".into(),
             value: port,
@@ -316,6 +318,9 @@ mod tests {
         assert_eq!(says(torch), (Launcher::Torchrun, 3, 8, Some(1)));
         let launch = of(torch).unwrap().unwrap();
         assert_eq!(launch.master, Some(("node0".into(), 29500)));
+        let elastic = format!("{torch} TORCHELASTIC_USE_AGENT_STORE=True");
+        let launch = of(&elastic).unwrap().unwrap();
+        assert_eq!(launch.master, Some(("node0".into(), 29501)));
         let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 PMIX_RANK=1";
         assert_eq!(says(ompi), (Launcher::OpenMpi, 1, 2, Some(0)));
         let slurm = "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_NUM_TASKS=6 SLURM_LOCALID=2";

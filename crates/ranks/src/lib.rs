@@ -2,16 +2,20 @@
 //!
 //! A [`Launch`] is what the environment says: `mpirun`, `srun` and `torchrun` tell each process its number among all, its rank.
 //! [`Collectives`] are what processes do together; [`open_mpi`] has the installed MPI do them, opened when it is asked for, so that a build needs
-//! none. Without a launcher there is one process, and nothing here is asked.
+//! none, and [`open_tcp`] a connection with the first process. Without a launcher there is one process, and nothing here is asked.
 
 mod collectives;
+mod join;
 mod launch;
 mod library;
 mod mpi;
+mod tcp;
 mod threads;
 
 pub use collectives::{Collectives, RanksError, Reduce};
+pub use join::join;
 pub use launch::{Launch, LaunchError, Launcher};
 pub use library::open_global;
 pub use mpi::{MpiKind, find_mpi, open_mpi};
+pub use tcp::open_tcp;
 pub use threads::ThreadRank;

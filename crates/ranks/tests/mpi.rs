@@ -1,14 +1,18 @@
-//! The collectives by threads, and by the installed MPI in processes of this test's own binary.
+//! The collectives by threads, by TCP, and by the installed MPI in processes of this test's own binary.
+
+mod common;
 
 use anchorhood_ranks::{Collectives, Launch, Reduce, ThreadRank, open_mpi};
 use anchorhood_testing::as_ranks;
+use common::by_tcp;
 
-/// Runs a body as a rank of MPI's, or as threads, and starts the ranks.
+/// Runs a body as a rank of MPI's, or as threads with and without TCP, and starts the ranks.
 fn on_ranks(test: &str, body: impl Fn(&dyn Collectives) + Sync) {
     match Launch::from_environment().unwrap() {
         Some(launch) => body(&*open_mpi(&launch).unwrap()),
         None => {
             ThreadRank::run(3, |rank| body(&*rank));
+            by_tcp(3, |rank| body(&*rank.unwrap()));
             [2, 3].iter().for_each(|ranks| as_ranks(*ranks, test));
         }
     }

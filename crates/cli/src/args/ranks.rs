@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use anchorhood::engine::Communicator;
-use anchorhood::ranks::{Launch, open_mpi};
+use anchorhood::ranks::{self, Launch};
 
 use crate::terminal::failure::Failure;
 
@@ -35,8 +35,8 @@ impl Ranks {
         let communicator = match &launch {
             None => Communicator::single(),
             Some(launch) => {
-                let mpi = open_mpi(launch);
-                Communicator::of(mpi.map_err(|e| once(launch, Failure::failed(e.to_string())))?)
+                let others = ranks::join(launch);
+                Communicator::of(others.map_err(|e| once(launch, Failure::failed(e.to_string())))?)
             }
         };
         Ok(Ranks {

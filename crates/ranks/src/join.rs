@@ -1,0 +1,39 @@
+//! By what do the processes of a launch work together? By MPI where an MPI launcher started them; by TCP where they were only told
+//! where the first one is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Collectives, Launch, LaunchError, Launcher, RanksError, open_mpi, open_tcp};
+
+/// The variable that says for how many seconds processes wait for each other.
+const VARIABLE: &str = "ANCHORHOOD_JOIN_SECONDS";
+/// Where it says nothing: time enough for the slowest file system to give a program.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Begins to work with the other processes of a launch. Each process does it once, and ends it by dropping what it got.
+pub fn join(launch: &Launch) -> Result<Arc<dyn Collectives>, RanksError> {
+    match (launch.launcher, &launch.master) {
+        (Launcher::Torchrun, Some(_)) => open_tcp(launch, patience()?),
+        (Launcher::Torchrun, None) | (Launcher::OpenMpi | Launcher::Slurm | Launcher::Pmi, _) => {
+            open_mpi(launch)
+        }
+    }
+}
+
+fn patience() -> Result<Duration, RanksError> {
+    let Ok(value) = std::env::var(VARIABLE) else {
+        return Ok(PATIENCE);
+    };
+    match value.trim().parse() {
+        Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
+        Ok(0) | Err(_) => Err(RanksError::Meeting {
+            why: LaunchError::Number {
+                name: VARIABLE.into(),
+                value,
+                most: None,
+            }
+            .to_string(),
+        }),
+    }
+}
