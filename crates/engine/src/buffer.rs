@@ -80,6 +80,11 @@ impl Buffer<u32> {
         Buffer { limit, ..self }
     }
 
+    /// What every value is promised to be below.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// That it names rows of so many, which no kernel could find out in time.
     pub(crate) fn check_below(&self, what: &str, count: usize) -> Result<()> {
         match self.limit <= count {

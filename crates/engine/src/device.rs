@@ -39,6 +39,7 @@ pub trait Backend: Send + Sync {
     fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>>;
     fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()>;
     fn download(&self, buffer: &Buffer) -> Result<Vec<f32>>;
+    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>>;
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives>;
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>>;
     fn stream(&self) -> Result<Box<dyn StreamBackend>>;
@@ -159,6 +160,11 @@ impl Device {
     /// Copies a buffer back.
     pub fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         self.backend.download(buffer)
+    }
+
+    /// Copies whole numbers back.
+    pub fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+        self.backend.download_indices(buffer)
     }
 
     /// Tells the device which of so many keys are the same thing as which.

@@ -168,6 +168,14 @@ pub enum Op {
     Dropout(f32),
     /// Divides each picture's vector by its Euclidean norm.
     L2Normalise,
+    /// Channels moved: channel c is the input's channel c + `first` where there is one, else zero. Slices, and pads.
+    Channels {
+        /// The input's channel that is the first; before it there are zeros where it is negative.
+        first: isize,
+    },
+    /// From normalised sRGB to CIE Lab, each about as large as one. Parameters: mean and std by which pictures were normalised,
+    /// as statistics.
+    Lab,
 }
 
 /// Which layer.
@@ -361,6 +369,39 @@ impl Graph {
     /// Each picture's vector divided by its norm.
     pub fn l2_normalise(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
         self.push(name, Op::L2Normalise, vec![x], self.shape(x))
+    }
+
+    /// So many channels of a layer, from one of them on; zeros before and beyond those there are.
+    pub fn channels(&mut self, name: &str, x: NodeId, first: isize, out: usize) -> Result<NodeId> {
+        let input = self.shape(x);
+        let there = -(out as isize) < first && first < input.channels as isize;
+        if !there {
+            let expected = format!("channels of which some are among {out} from {first} on");
+            return Err(Error::shape(name, expected, input));
+        }
+        let shape = Shape::new(input.height, input.width, out);
+        self.push(name, Op::Channels { first }, vec![x], shape)
+    }
+
+    /// The channels of two layers of as many places side by side: each one's moved to its place, and added.
+    pub fn concat(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
+        let [own, other] = [a, b].map(|x| self.shape(x).channels);
+        let left = self.channels(&format!("{name}.0"), a, 0, own + other)?;
+        let right = self.channels(&format!("{name}.1"), b, -(own as isize), own + other)?;
+        self.add(name, left, right)
+    }
+
+    /// The colours of pictures, normalised by a mean and a standard deviation that are statistics of the layer, in CIE Lab.
+    pub fn lab(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        let shape = self.shape(x);
+        if shape.channels != 3 {
+            return Err(Error::shape(name, "red, green and blue", shape));
+        }
+        let id = self.push(name, Op::Lab, vec![x], shape)?;
+        let (zero, one) = (Initial::Constant(0.0), Initial::Constant(1.0));
+        self.parameter(id, name, "mean", &[3], zero, Role::Statistic);
+        self.parameter(id, name, "std", &[3], one, Role::Statistic);
+        Ok(id)
     }
 
     /// Names the graph's result.

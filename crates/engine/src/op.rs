@@ -19,8 +19,11 @@ impl Op {
             Op::Conv { relu, .. } => (true, *relu),
             Op::Linear { .. } | Op::BatchNorm(_) => (true, false),
             Op::MaxPool(_) | Op::L2Normalise => (true, true),
+            Op::Lab => (true, false),
             Op::Relu => (false, true),
-            Op::Input | Op::Add | Op::GlobalAvgPool | Op::Dropout(_) => (false, false),
+            Op::Input | Op::Add | Op::GlobalAvgPool | Op::Dropout(_) | Op::Channels { .. } => {
+                (false, false)
+            }
         };
         WayBack {
             input,
@@ -41,7 +44,9 @@ impl Op {
             | Op::GlobalAvgPool
             | Op::Linear { .. }
             | Op::Dropout(_)
-            | Op::L2Normalise => None,
+            | Op::L2Normalise
+            | Op::Channels { .. }
+            | Op::Lab => None,
         }
     }
 }
@@ -64,7 +69,9 @@ impl Node {
             | Op::MaxPool(_)
             | Op::GlobalAvgPool
             | Op::Dropout(_)
-            | Op::L2Normalise => false,
+            | Op::L2Normalise
+            | Op::Channels { .. }
+            | Op::Lab => false,
         };
         bias.then(|| self.parameters[1])
     }
@@ -85,7 +92,9 @@ impl Node {
             | Op::MaxPool(_)
             | Op::GlobalAvgPool
             | Op::Dropout(_)
-            | Op::L2Normalise => None,
+            | Op::L2Normalise
+            | Op::Channels { .. }
+            | Op::Lab => None,
         }
     }
 }

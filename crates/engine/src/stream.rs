@@ -273,6 +273,45 @@ impl Stream {
         self.backend.blend_rows(keys, dim, indices, queries, rate)
     }
 
+    /// For each row of `dim` the number of the codebook's entry nearest to it, by Euclidean distance; of equally near ones the first
+    /// (vector quantisation). `to` is promised to hold numbers of entries ([`Buffer::below`]).
+    pub fn quantise(
+        &mut self,
+        rows: &Buffer,
+        codebook: &Buffer,
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let count = self::rows("rows to quantise", rows.len(), dim)?;
+        Error::check_length("numbers of entries", count, to.len())?;
+        let entries = self::rows("a codebook", codebook.len(), dim)?;
+        if to.limit() < entries || entries == 0 {
+            let limit = to.limit();
+            return Err(Error::Plan(format!(
+                "{entries} entries for numbers below {limit}"
+            )));
+        }
+        self.backend.quantise([rows, codebook], dim, to)
+    }
+
+    /// How often the greatest logit of a row of `classes` is that of its class `labels[items[b]]`, added to what is there: `tally[0]` counts
+    /// right guesses, `tally[1 + c]` rows of class c.
+    pub fn tally(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        tally: &mut Buffer<u32>,
+    ) -> Result<()> {
+        labels.check_below("labels", classes)?;
+        items.check_below("items with labels", labels.len())?;
+        let count = rows("logits", logits.len(), classes)?;
+        Error::check_length("items with logits", count, items.len())?;
+        Error::check_length("a tally of classes", classes + 1, tally.len())?;
+        self.backend.tally(logits, classes, [labels, items], tally)
+    }
+
     /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
     fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
         Loss {
@@ -415,6 +454,14 @@ pub trait StreamBackend: Send {
         rate: f32,
     ) -> Result<()>;
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()>;
+    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()>;
+    fn tally(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        of: [&Buffer<u32>; 2],
+        tally: &mut Buffer<u32>,
+    ) -> Result<()>;
 
     /// Whether there is another part to be timed; its calls follow.
     fn begin_part(&mut self) -> Result<bool> {

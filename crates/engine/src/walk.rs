@@ -79,6 +79,10 @@ pub(crate) trait Layers {
     fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()>;
     /// Divided by its length.
     fn l2_normalise(&mut self, layer: &Layer) -> Result<()>;
+    /// Channels moved, from this one of the input's on.
+    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()>;
+    /// Colours as Lab.
+    fn lab(&mut self, layer: &Layer) -> Result<()>;
 }
 
 /// All layers in order.
@@ -115,5 +119,7 @@ fn visit(to: &mut impl Layers, graph: &Graph, i: usize, pass: Pass) -> Result<()
         Op::GlobalAvgPool => to.global_avg_pool(layer),
         Op::Dropout(p) => to.dropout(layer, p),
         Op::L2Normalise => to.l2_normalise(layer),
+        Op::Channels { first } => to.channels(layer, first),
+        Op::Lab => to.lab(layer),
     }
 }

@@ -21,6 +21,9 @@ every_device!(
     dropout_differs_between_steps,
     l2_normalise,
     l2_normalise_of_zero,
+    channels,
+    concat,
+    lab,
 );
 
 /// Uneven pictures with every count of channels that matters.
@@ -179,4 +182,59 @@ fn l2_normalise_of_zero(device: &Device, _: f64) {
     let mut expected = vec![0.0; 16];
     expected[8] = 1.0;
     assert_eq!(net.output(), expected);
+}
+
+/// Slices, pads, both at once, and nothing at all; with a gradient that is added to another's.
+fn channels(device: &Device, tolerance: f64) {
+    for (channels, first, out) in [(1, 0, 1), (3, 1, 2), (2, -1, 5), (8, 3, 8), (17, -4, 9)] {
+        let graph = one_layer(Shape::new(3, 5, channels), |g, x| {
+            g.channels("channels", x, first, out)
+        });
+        compare(device, &graph, 3, 20, tolerance);
+        let graph = one_layer(Shape::new(3, 5, channels), |g, x| {
+            let moved = g.channels("moved", x, first, channels)?;
+            g.add("sum", moved, x)
+        });
+        compare(device, &graph, 2, 21, tolerance);
+    }
+}
+
+fn concat(device: &Device, tolerance: f64) {
+    for (shape, out) in [(Shape::new(4, 3, 3), 5), (Shape::new(1, 1, 8), 16)] {
+        let graph = one_layer(shape, |g, x| {
+            let other = g.conv("conv", x, ConvSpec::square(out, 1, 1, 0))?;
+            g.concat("both", x, other)
+        });
+        assert_eq!(
+            graph.shape(graph.output_node()).channels,
+            shape.channels + out
+        );
+        compare(device, &graph, 3, 22, tolerance);
+    }
+}
+
+/// Dark, bright and cut-off values, alone and behind a layer.
+fn lab(device: &Device, tolerance: f64) {
+    let graph = one_layer(Shape::new(5, 4, 3), |g, x| g.lab("lab", x));
+    compare(device, &graph, 3, 23, tolerance);
+    let noise = uniform(24, 60 * 3);
+    let dark: Vec<f32> = noise.iter().map(|u| 0.1 * u).collect();
+    compare_on(device, &graph, &dark, 25, tolerance);
+    let graph = one_layer(Shape::new(3, 3, 3), |g, x| {
+        let lab = g.lab("lab", x)?;
+        g.add("sum", lab, x)
+    });
+    compare(device, &graph, 2, 26, tolerance);
+}
+
+#[test]
+fn channels_that_are_not_there_and_colours_that_are_none_are_refused() {
+    let mut g = anchorhood_engine::Graph::new();
+    let x = g.input(2, 2, 4);
+    for (first, out) in [(4, 1), (-2, 2), (0, 0)] {
+        let refused = g.channels("c", x, first, out).unwrap_err().to_string();
+        assert!(refused.starts_with("c: expected channels"), "{refused}");
+    }
+    let refused = g.lab("lab", x).unwrap_err().to_string();
+    assert!(refused.contains("red, green and blue"), "{refused}");
 }

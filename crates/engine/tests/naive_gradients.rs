@@ -157,3 +157,17 @@ fn shared_inputs() {
 fn a_residual_network() {
     check(&residual(6, 5, 2, 3).unwrap());
 }
+
+#[test]
+fn channels() {
+    for (first, out) in [(1, 2), (-2, 4), (1, 5)] {
+        check(&one_layer(Shape::new(2, 3, 3), |g, x| {
+            g.channels("channels", x, first, out)
+        }));
+    }
+}
+
+#[test]
+fn lab() {
+    check(&one_layer(Shape::new(4, 5, 3), |g, x| g.lab("lab", x)));
+}

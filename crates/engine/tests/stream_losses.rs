@@ -2,7 +2,9 @@
 
 mod common;
 
-use anchorhood_engine::naive::{contrastive, cosine, cross_entropy, mean_squared, widen};
+use anchorhood_engine::naive::{
+    contrastive, cosine, cross_entropy, mean_squared, quantise, widen,
+};
 use anchorhood_engine::{Buffer, Device, Loss, Result, Stream};
 use common::{assert_close, every_device, uniform};
 
@@ -16,6 +18,8 @@ every_device!(
     squared_error,
     means_of_other_views,
     losses_that_do_not_fit_are_refused,
+    rows_by_a_codebook,
+    right_guesses,
 );
 
 const WEIGHT: f32 = 0.75;
@@ -300,4 +304,47 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     );
     assert!(stream.copy(&six, &mut zeros(4)).is_err());
     assert!(stream.add(&six, &mut zeros(4)).is_err());
+}
+
+fn rows_by_a_codebook(device: &Device, _: f64) {
+    for (count, entries, dim) in [(1, 1, 1), (7, 3, 2), (1000, 100, 1), (513, 37, 2), (9, 4, 33)] {
+        let (rows, codebook) = (uniform(3, count * dim), uniform(4, entries * dim));
+        let blank = device.upload_indices(&vec![0; count]).unwrap();
+        let mut to = blank.below(entries);
+        let mut stream = device.stream().unwrap();
+        stream
+            .quantise(&up(device, &rows), &up(device, &codebook), dim, &mut to)
+            .unwrap();
+        let expected = quantise::quantise(&widen(&rows), &widen(&codebook), dim);
+        assert_eq!(device.download_indices(&to).unwrap(), expected);
+    }
+    // Of two that are as near, the first; what is not a number is told by the first of all.
+    let mut to = device.upload_indices(&[9, 9]).unwrap().below(3);
+    let (rows, codebook) = (up(device, &[0.0, f32::NAN]), up(device, &[2.0, 1.0, -1.0]));
+    let mut stream = device.stream().unwrap();
+    stream.quantise(&rows, &codebook, 1, &mut to).unwrap();
+    assert_eq!(device.download_indices(&to).unwrap(), [1, 0]);
+    let mut few = device.upload_indices(&[0, 0]).unwrap().below(2);
+    let refused = stream.quantise(&rows, &codebook, 1, &mut few).unwrap_err();
+    assert_eq!(refused.to_string(), "3 entries for numbers below 2");
+}
+
+fn right_guesses(device: &Device, _: f64) {
+    for (batch, classes) in [(1, 1), (33, 4), (64, 300), (500, 3)] {
+        // Few values, so that some are equal.
+        let noise = uniform(5, batch * classes);
+        let logits: Vec<f32> = noise.iter().map(|v| (4.0 * v).round()).collect();
+        let labels: Vec<u32> = (0..100).map(|i| (i * 7 % classes) as u32).collect();
+        let items: Vec<u32> = (0..batch).map(|i| (i * 13 % 100) as u32).collect();
+        let words = |w: &[u32]| device.upload_indices(w).unwrap();
+        let mut tally = words(&vec![5; classes + 1]);
+        let mut stream = device.stream().unwrap();
+        let (from, of, which) = (up(device, &logits), words(&labels), words(&items));
+        stream
+            .tally(&from, classes, &of, &which, &mut tally)
+            .unwrap();
+        let mut expected = vec![5; classes + 1];
+        quantise::tally(&widen(&logits), classes, &labels, &items, &mut expected);
+        assert_eq!(device.download_indices(&tally).unwrap(), expected);
+    }
 }

@@ -131,6 +131,13 @@ impl Builder<'_> {
             }
             Op::Dropout(_) => Ok(x),
             Op::L2Normalise => self.head.l2_normalise(name, x),
+            Op::Channels { first } => self.head.channels(name, x, first, node.shape.channels),
+            Op::Lab => {
+                for parameter in &node.parameters {
+                    self.values.push(self.read(*parameter)?);
+                }
+                self.head.lab(name, x)
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every layer becomes the operators it is made of, under torchvision's names for its weights; batch norms stay what they
 //! are, for runtimes fold them themselves. What must be done to a picture first stands in the file's metadata.
 
+mod colour;
 mod messages;
 
 use anchorhood_engine::{Graph, Node, NodeId, Norm, Op, Window};
@@ -163,6 +164,11 @@ impl Writer<'_> {
                     flat: true,
                 }
             }
+            Op::Channels { first } => {
+                let channels = [self.graph.shape(node.inputs[0]), node.shape].map(|s| s.channels);
+                same(self.channels(name, x.name, channels, first, x.flat))
+            }
+            Op::Lab => places(self.lab(name, x.name, &node.parameters)),
         })
     }
 
@@ -223,6 +229,35 @@ impl Writer<'_> {
         Ok(self.node("Flatten", &name, &[x.name], vec![]))
     }
 
+    /// Those of the input's channels that are wanted, between zeros where there are none.
+    fn channels(
+        &mut self,
+        name: &str,
+        x: String,
+        [from, to]: [usize; 2],
+        first: isize,
+        flat: bool,
+    ) -> String {
+        let part = |p: &str| format!("{name}/{p}");
+        let (first, from, to) = (first as i64, from as i64, to as i64);
+        let (begin, end) = (first.max(0), (first + to).min(from));
+        for (of, value) in [("begin", begin), ("end", end), ("axis", 1)] {
+            let tensor = TensorProto::integers(&part(of), &[value]);
+            self.initializers.push(tensor);
+        }
+        let inputs = [x, part("begin"), part("end"), part("axis")];
+        let there = self.node("Slice", &part("there"), &inputs, vec![]);
+        let (before, after) = (begin - first, first + to - end);
+        // How many zeros before each dimension, then after each.
+        let pads = match flat {
+            true => vec![0, before, 0, after],
+            false => vec![0, before, 0, 0, 0, after, 0, 0],
+        };
+        let pads = TensorProto::integers(&part("zeros"), &pads);
+        self.initializers.push(pads);
+        self.node("Pad", name, &[there, part("zeros")], vec![])
+    }
+
     /// x / max(‖x‖, 1e-12).
     fn unit_length(&mut self, name: &str, x: String) -> String {
         let part = |p: &str| format!("{name}/{p}");
@@ -270,6 +305,7 @@ mod tests {
     fn graph() -> Graph {
         let mut g = Graph::new();
         let x = g.input(8, 8, 3);
+        let x = g.lab("lab", x).unwrap();
         let c = g
             .conv("conv1", x, ConvSpec::square(4, 3, 1, 1).with_bias())
             .unwrap();
@@ -280,6 +316,7 @@ mod tests {
         let y = g.conv_norm("conv2", "bn2", p, spec, true, Some(p)).unwrap();
         let a = g.add("add", y, p).unwrap();
         let d = g.dropout("drop", a, 0.5).unwrap();
+        let d = g.channels("channels", d, -1, 4).unwrap();
         let v = g.global_avg_pool("avgpool", d).unwrap();
         let f = g.linear("fc", v, 5, true).unwrap();
         let n = g.l2_normalise("normalise", f).unwrap();
@@ -333,8 +370,11 @@ mod tests {
             "Add",
             "Relu",
             "Add",
+            "Slice",
+            "Pad",
         ];
-        assert_eq!(ops[..9], first);
+        let ops = &ops[ops.iter().position(|op| *op == "Conv").unwrap() + 2..];
+        assert_eq!(ops[..11], first);
         let last = [
             "GlobalAveragePool",
             "Flatten",
@@ -344,7 +384,7 @@ mod tests {
             "Div",
             "Identity",
         ];
-        assert_eq!(ops[9..], last);
+        assert_eq!(ops[11..], last);
         let notes: Vec<&str> = model
             .metadata_props
             .iter()

@@ -42,6 +42,10 @@ impl Backend for Failing {
         self.cpu.download(buffer)
     }
 
+    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+        self.cpu.download_indices(buffer)
+    }
+
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         self.cpu.positives(positives, keys)
     }

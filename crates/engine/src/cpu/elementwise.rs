@@ -1,4 +1,4 @@
-//! ReLU, add, bias, dropout and plain copies: one pass over memory each.
+//! ReLU, add, bias, dropout, moved channels and plain copies: one pass over memory each.
 
 use anchorhood_random::{Draws, Stream, unit};
 use pulp::Arch;
@@ -166,6 +166,37 @@ pub(super) fn dropout(
                     x * scale
                 };
                 *y = if accumulate { *y + value } else { value };
+            }
+        }
+    });
+}
+
+/// Channel c of a place of y (+)= channel c + `first` of x where there is one, else zero; places have so many channels in x and in y.
+pub(super) fn channels(
+    x: &[f32],
+    [from, to]: [usize; 2],
+    first: isize,
+    accumulate: bool,
+    y: &mut [f32],
+) {
+    let places = TASK.div_ceil(to);
+    let tasks = y
+        .par_chunks_mut(places * to)
+        .zip(x.par_chunks(places * from));
+    // Those of y that x has.
+    let begin = (-first).clamp(0, to as isize) as usize;
+    let end = (from as isize - first).clamp(begin as isize, to as isize) as usize;
+    let source = begin.saturating_add_signed(first);
+    tasks.for_each(|(y, x)| {
+        for (y, x) in y.chunks_exact_mut(to).zip(x.chunks_exact(from)) {
+            let there = &x[source.min(from)..][..end - begin];
+            match accumulate {
+                true => (y[begin..end].iter_mut().zip(there)).for_each(|(y, x)| *y += x),
+                false => {
+                    y[..begin].fill(0.0);
+                    y[begin..end].copy_from_slice(there);
+                    y[end..].fill(0.0);
+                }
             }
         }
     });

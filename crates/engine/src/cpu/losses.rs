@@ -1,4 +1,4 @@
-//! Losses over rows of f32, each with the gradient of weight · mean(losses); the maths is in [`crate::naive`].
+//! Losses over rows of f32, and what goes with them, each with the gradient of weight · mean(losses); the maths is in [`crate::naive`].
 //!
 //! Losses and gradients are written (`=`). A row is summed by one thread in one order, so the bits are the same for any
 //! number of threads. Nothing allocates. Everything here runs in the current rayon pool, and is given what
@@ -7,10 +7,12 @@
 mod cosine;
 mod cross_entropy;
 mod mean_squared;
+mod quantise;
 
 pub(crate) use cosine::{cosine, mean_of_others};
 pub(crate) use cross_entropy::cross_entropy;
 pub(crate) use mean_squared::mean_squared;
+pub(crate) use quantise::{quantise, tally};
 
 /// Rows that a task takes at least, so that short rows are worth a task.
 const LEAST_ROWS: usize = 8;

@@ -3,6 +3,7 @@
 mod arena;
 mod batch_norm;
 mod batches;
+mod colour;
 mod conv;
 mod elementwise;
 mod exp;
@@ -117,6 +118,10 @@ impl Backend for Cpu {
 
     fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         Ok(stream::values(buffer)?.to_vec())
+    }
+
+    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+        Ok(stream::indices(buffer)?.to_vec())
     }
 
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {

@@ -446,6 +446,16 @@ impl Layers for State {
         self.l2_normalise_layer(layer);
         Ok(())
     }
+
+    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()> {
+        self.channels_layer(layer, first);
+        Ok(())
+    }
+
+    fn lab(&mut self, layer: &Layer) -> Result<()> {
+        self.lab_layer(layer);
+        Ok(())
+    }
 }
 
 fn conv_of(graph: &Graph, node: &Node) -> Option<Conv> {

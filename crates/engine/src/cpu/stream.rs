@@ -348,6 +348,31 @@ impl StreamBackend for CpuStream {
         }
         Ok(())
     }
+
+    fn quantise(
+        &mut self,
+        [rows, codebook]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let (rows, codebook) = (values(rows)?, values(codebook)?);
+        let to = indices_mut(to)?;
+        self.cpu
+            .install(|| losses::quantise(rows, codebook, dim, to));
+        Ok(())
+    }
+
+    fn tally(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        [labels, items]: [&Buffer<u32>; 2],
+        tally: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let (logits, labels, items) = (values(logits)?, indices(labels)?, indices(items)?);
+        losses::tally(logits, classes, [labels, items], indices_mut(tally)?);
+        Ok(())
+    }
 }
 
 /// A buffer's values.
@@ -358,6 +383,11 @@ pub(super) fn values(buffer: &Buffer) -> Result<&[f32]> {
 /// A buffer's values, to be written.
 pub(super) fn values_mut(buffer: &mut Buffer) -> Result<&mut [f32]> {
     buffer.memory_mut::<Vec<f32>>().map(Vec::as_mut_slice)
+}
+
+/// A buffer's whole numbers, to be written.
+fn indices_mut(buffer: &mut Buffer<u32>) -> Result<&mut [u32]> {
+    buffer.memory_mut::<Vec<u32>>().map(Vec::as_mut_slice)
 }
 
 /// A buffer's item numbers.

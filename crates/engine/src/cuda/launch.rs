@@ -68,7 +68,8 @@ macro_rules! kernels {
 }
 
 kernels! {
-    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout;
+    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout, channels, lab,
+        lab_backward;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
     "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
@@ -267,6 +268,68 @@ impl Kernels {
             add,
             n,
             y
+        )
+    }
+
+    /// Channel c of y (+)= channel c + `first` of x where there is one, else zero.
+    pub(super) fn channels(
+        &self,
+        x: Pointer,
+        [from, to]: [usize; 2],
+        first: isize,
+        accumulate: bool,
+        len: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (grid, first, add, n) = (ones(len), first as i32, i32::from(accumulate), len as u64);
+        let (from, to) = (from as u32, to as u32);
+        launch!(
+            self.channels,
+            grid,
+            [BLOCK, 1],
+            x,
+            from,
+            first,
+            to,
+            add,
+            n,
+            y
+        )
+    }
+
+    /// y = Lab of x, normalised by mean and std.
+    pub(super) fn lab(
+        &self,
+        x: Pointer,
+        [mean, std]: [Pointer; 2],
+        places: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (grid, n) = (ones(places), places as u64);
+        launch!(self.lab, grid, [BLOCK, 1], x, mean, std, n, y)
+    }
+
+    /// dx (+)= the gradient of Lab's input.
+    pub(super) fn lab_backward(
+        &self,
+        [x, dy]: [Pointer; 2],
+        [mean, std]: [Pointer; 2],
+        accumulate: bool,
+        places: usize,
+        dx: Pointer,
+    ) -> Result<()> {
+        let (grid, add, n) = (ones(places), i32::from(accumulate), places as u64);
+        launch!(
+            self.lab_backward,
+            grid,
+            [BLOCK, 1],
+            x,
+            dy,
+            mean,
+            std,
+            add,
+            n,
+            dx
         )
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Losses {
     cosine: CudaFunction,
     mean_of_others: CudaFunction,
     mean_squared: CudaFunction,
+    tally: CudaFunction,
+    quantise: CudaFunction,
 }
 
 /// What a step's loss is added to, all on the device.
@@ -49,6 +51,8 @@ impl Losses {
             cosine: function("cosine")?,
             mean_of_others: function("mean_of_others")?,
             mean_squared: function("mean_squared")?,
+            tally: function("tally")?,
+            quantise: function("quantise")?,
         })
     }
 
@@ -72,6 +76,45 @@ impl Losses {
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
         let launched = unsafe { launch.launch(blocks(batch)) };
         launched.map(drop).map_err(|e| failed("cross-entropy", e))
+    }
+
+    /// Counts right guesses and rows of each class: row b's class is `labels[indices[b]]`.
+    pub(super) fn tally(
+        &self,
+        stream: &Arc<CudaStream>,
+        logits: Pointer,
+        [batch, classes]: [usize; 2],
+        [labels, indices]: [Pointer; 2],
+        tally: Pointer,
+    ) -> Result<()> {
+        if batch == 0 {
+            return Ok(());
+        }
+        let columns = classes as u32;
+        let mut launch = stream.launch_builder(&self.tally);
+        launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);
+        launch.arg(&tally);
+        // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
+        let launched = unsafe { launch.launch(blocks(batch)) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("counting right guesses", e))
+    }
+
+    /// The number of the entry nearest to each row.
+    pub(super) fn quantise(
+        &self,
+        stream: &Arc<CudaStream>,
+        [rows, codebook, to]: [Pointer; 3],
+        [count, entries, dim]: [usize; 3],
+    ) -> Result<()> {
+        let [c, e, d] = [count, entries, dim].map(|n| n as u32);
+        let mut launch = stream.launch_builder(&self.quantise);
+        launch.arg(&rows).arg(&codebook).arg(&c).arg(&e).arg(&d);
+        launch.arg(&to);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks(count.div_ceil(THREADS as usize))) };
+        launched.map(drop).map_err(|e| failed("quantising", e))
     }
 
     /// Adds weight · mean(losses) to the step's loss.

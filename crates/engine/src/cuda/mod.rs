@@ -253,6 +253,15 @@ impl Backend for Cuda {
         Ok(values)
     }
 
+    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+        let mut values = vec![0; buffer.len()];
+        let from: &CudaSlice<u32> = buffer.memory()?;
+        let view = from.slice(..buffer.len());
+        let copied = self.stream().memcpy_dtoh(&view, &mut values);
+        copied.map_err(|e| failed("copying from the GPU", e))?;
+        Ok(values)
+    }
+
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         let (starts, members) = positives.parts();
         let mut on_device = CudaPositives {

@@ -769,6 +769,40 @@ impl StreamBackend for GpuStream {
         })
     }
 
+    fn quantise(
+        &mut self,
+        [rows, codebook]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let shape = [to.len(), codebook.len() / dim, dim];
+        let cuda = &self.cuda;
+        let places = [slice(cuda, rows)?, slice(cuda, codebook)?, slice(cuda, to)?];
+        let cost = Cost::default();
+        self.part(Part::Loss, cost, ("quantise", places, shape), |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
+            losses.quantise(stream, places, shape)
+        })
+    }
+
+    fn tally(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        [labels, items]: [&Buffer<u32>; 2],
+        tally: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let cuda = &self.cuda;
+        let (from, to) = (slice(cuda, logits)?, slice(cuda, tally)?);
+        let words = [slice(cuda, labels)?, slice(cuda, items)?];
+        let shape = [items.len(), classes];
+        let signature = ("tally", from, words, to, shape);
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
+            losses.tally(stream, from, shape, words, to)
+        })
+    }
+
     fn begin_part(&mut self) -> Result<bool> {
         match &mut self.profiling {
             None => {

@@ -4,17 +4,20 @@
 //! sharp enough to judge their gradients, and what a device's f32 result differs by is the device's own error.
 
 pub mod batch_norm;
+pub mod channels;
 pub mod contrastive;
 pub mod conv;
 pub mod cosine;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod l2_normalise;
+pub mod lab;
 pub mod linear;
 pub mod mean_squared;
 mod network;
 pub mod optimisers;
 pub mod pool;
+pub mod quantise;
 pub mod similarity;
 pub mod window;
 

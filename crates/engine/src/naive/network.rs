@@ -4,7 +4,7 @@
 
 use super::elementwise::{add, dropout_mask, masked, relu, relu_backward};
 use super::window::Sliding;
-use super::{batch_norm, conv, l2_normalise, linear, optimisers, pool};
+use super::{batch_norm, channels, conv, l2_normalise, lab, linear, optimisers, pool};
 use crate::{Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window};
 
 /// A graph with values, gradients and parameters in f64.
@@ -162,6 +162,10 @@ impl NaiveNetwork {
             Op::Dropout(p) if self.training => masked(&x, &dropout_mask(i, self.step, p, x.len())),
             Op::Dropout(_) => x,
             Op::L2Normalise => l2_normalise::forward(input.len(), &x),
+            Op::Channels { first } => {
+                channels::forward(&x, input.channels, first, node.shape.channels)
+            }
+            Op::Lab => lab::forward(&x, &self.parameters[p[0]], &self.parameters[p[1]]),
         }
     }
 
@@ -205,6 +209,14 @@ impl NaiveNetwork {
             }
             Op::Dropout(p) => vec![masked(&dy, &dropout_mask(i, self.step, p, dy.len()))],
             Op::L2Normalise => vec![l2_normalise::backward(input.len(), &x, &dy)],
+            Op::Channels { first } => {
+                let channels = node.shape.channels;
+                vec![channels::forward(&dy, channels, -first, input.channels)]
+            }
+            Op::Lab => {
+                let [mean, std] = [p[0], p[1]].map(|p| &self.parameters[p][..]);
+                vec![lab::backward(&x, mean, std, &dy)]
+            }
         }
     }
 

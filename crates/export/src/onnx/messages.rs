@@ -5,6 +5,8 @@ use anchorhood_files::protobuf;
 
 /// `TensorProto.DataType.FLOAT`.
 pub const FLOAT: i32 = 1;
+/// `TensorProto.DataType.INT64`.
+const INT64: i32 = 7;
 
 protobuf! {
     /// A whole file.
@@ -118,6 +120,15 @@ impl TensorProto {
         TensorProto {
             dims: shape.iter().map(|d| *d as i64).collect(),
             data_type: FLOAT,
+            name: name.into(),
+            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        }
+    }
+
+    pub fn integers(name: &str, values: &[i64]) -> Self {
+        TensorProto {
+            dims: vec![values.len() as i64],
+            data_type: INT64,
             name: name.into(),
             raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         }

@@ -1,8 +1,8 @@
-//! Layers without parameters: values go in, values come out, and gradients go back.
+//! Layers without weights: values go in, values come out, and gradients go back.
 
 use super::State;
 use crate::cpu::pool::MaxPool;
-use crate::cpu::{elementwise, normalise, pool};
+use crate::cpu::{colour, elementwise, normalise, pool};
 use crate::walk::{Layer, Pass};
 use crate::{GradientWrite, Window};
 
@@ -109,6 +109,46 @@ impl State {
             Pass::Backward => {
                 let ([x, y, dy], [dx]) = self.arena.views([e.x, e.y, e.dy], [e.dx]);
                 normalise::backward(x, y, dy, len, e.accumulate, dx);
+            }
+        }
+    }
+
+    pub(super) fn channels_layer(&mut self, layer: &Layer, first: isize) {
+        let e = self.ends(layer);
+        let [from, to] = [layer.input(), layer.node.shape].map(|s| s.channels);
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => {
+                let ([x], [y]) = self.arena.views([e.x], [e.y]);
+                elementwise::channels(x, [from, to], first, false, y);
+            }
+            Pass::Backward if e.skip => {}
+            Pass::Backward => {
+                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
+                elementwise::channels(dy, [to, from], -first, e.accumulate, dx);
+            }
+        }
+    }
+
+    pub(super) fn lab_layer(&mut self, layer: &Layer) {
+        let e = self.ends(layer);
+        let p = &self.parameters;
+        let statistic = |k: usize| -> [f32; 3] {
+            let values = &p.statistics[p.range(layer.node.parameters[k])];
+            std::array::from_fn(|c| values[c])
+        };
+        let colours = colour::Normalised {
+            mean: statistic(0),
+            std: statistic(1),
+        };
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => {
+                let ([x], [y]) = self.arena.views([e.x], [e.y]);
+                colours.to_lab(x, y);
+            }
+            Pass::Backward if e.skip => {}
+            Pass::Backward => {
+                let ([x, dy], [dx]) = self.arena.views([e.x, e.dy], [e.dx]);
+                colours.lab_backward(x, dy, e.accumulate, dx);
             }
         }
     }

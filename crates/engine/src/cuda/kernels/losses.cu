@@ -52,6 +52,58 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+// tally[0] += 1 where the greatest logit of a row, the first of equal ones, is that of its class labels[indices[b]];
+// tally[1 + class] += 1. Whole numbers: their order does not matter. A block a row.
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    tally(const float *__restrict__ logits, u32 classes, const u32 *__restrict__ labels, const u32 *__restrict__ indices,
+          u32 *counts) {
+    __shared__ float values[THREADS];
+    __shared__ u32 places[THREADS];
+    logits += (u64)blockIdx.x * classes;
+    float best = MINUS_INFINITY;
+    u32 at = classes;
+    for (u32 c = threadIdx.x; c < classes; c += THREADS) {
+        if (at == classes || logits[c] > best) best = logits[c], at = c;
+    }
+    values[threadIdx.x] = best, places[threadIdx.x] = at;
+    for (u32 half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x >= half) continue;
+        float other = values[threadIdx.x + half];
+        u32 place = places[threadIdx.x + half];
+        bool nearer = other == values[threadIdx.x] && place < places[threadIdx.x];
+        if (place < classes && (other > values[threadIdx.x] || nearer)) {
+            values[threadIdx.x] = other;
+            places[threadIdx.x] = place;
+        }
+    }
+    if (threadIdx.x != 0) return;
+    u32 own = labels[indices[blockIdx.x]];
+    if (places[0] == own && values[0] == values[0]) atomicAdd(counts, 1u);
+    atomicAdd(counts + 1 + own, 1u);
+}
+
+// The number of the entry of a codebook nearest to each row; of equally near ones the first. A thread a row.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    quantise(const float *__restrict__ rows, const float *__restrict__ codebook, u32 count, u32 entries, u32 dim, u32 *to) {
+    u32 row = blockIdx.x * THREADS + threadIdx.x;
+    if (row >= count) return;
+    rows += (u64)row * dim;
+    float least = -MINUS_INFINITY;
+    u32 nearest = 0;
+    for (u32 entry = 0; entry < entries; entry++) {
+        float distance = 0.f;
+        for (u32 d = 0; d < dim; d++) {
+            float difference = rows[d] - codebook[(u64)entry * dim + d];
+            distance += difference * difference;
+        }
+        if (distance < least) least = distance, nearest = entry;
+    }
+    to[row] = nearest;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // The loss of a step: weight * mean(losses) is added to `sum`; ring[number of all steps modulo capacity] = sum; the flag
 // goes up, and stays up, where the sum is not finite. `current` is step in the epoch, epoch, number of all steps. One block.
 

@@ -1,4 +1,4 @@
-//! Layers without parameters: values go in, values come out, and gradients go back.
+//! Layers without weights: values go in, values come out, and gradients go back.
 
 use super::State;
 use crate::walk::{Layer, Pass};
@@ -90,6 +90,33 @@ impl State {
                 };
                 k.l2_normalise_backward(e.x, [e.dy, wide], batch, dim, e.accumulate, e.dx)
             }
+        }
+    }
+
+    pub(super) fn channels_layer(&self, layer: &Layer, first: isize) -> Result<()> {
+        let (k, e) = (self.kernels(), self.ends(layer));
+        let (input, output) = (layer.input(), layer.node.shape);
+        let [from, to] = [input, output].map(|s| s.channels);
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => {
+                k.channels(e.x, [from, to], first, false, e.len, e.y)
+            }
+            Pass::Backward if e.skip => Ok(()),
+            Pass::Backward => {
+                let len = self.batch() * input.len();
+                k.channels(e.dy, [to, from], -first, e.accumulate, len, e.dx)
+            }
+        }
+    }
+
+    pub(super) fn lab_layer(&self, layer: &Layer) -> Result<()> {
+        let (k, e) = (self.kernels(), self.ends(layer));
+        let statistic = |k: usize| self.parameters.value(layer.node.parameters[k]);
+        let by = [statistic(0), statistic(1)];
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => k.lab(e.x, by, e.len / 3, e.y),
+            Pass::Backward if e.skip => Ok(()),
+            Pass::Backward => k.lab_backward([e.x, e.dy], by, e.accumulate, e.len / 3, e.dx),
         }
     }
 }

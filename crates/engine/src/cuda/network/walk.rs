@@ -217,6 +217,14 @@ impl Layers for Walk<'_> {
         self.rest(|state| state.dropout_layer(layer, p))
     }
 
+    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()> {
+        self.rest(|state| state.channels_layer(layer, first))
+    }
+
+    fn lab(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.lab_layer(layer))
+    }
+
     fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
         self.rest(|state| state.l2_normalise_layer(layer))
     }
