@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod common;
+mod folders;
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -67,7 +68,7 @@ fn what_is_wrong_is_said_once() {
     let said = ran.failed(2, &["a batch of 16 pictures", "--batch 15 would do"]);
     assert_eq!(said.stderr.matches("error: ").count(), 1, "{said:?}");
     assert!(!sandbox.path("runs/uneven").exists());
-    let args = ["index", "."].map(String::from);
+    let args = ["neighbours", ".", "a.png"].map(String::from);
     let several = launched(&sandbox, 2, &args).unwrap().output().unwrap();
     Ran::from(several).failed(2, &["work for one process"]);
 }
@@ -94,46 +95,193 @@ fn followers(launcher: &Child) -> Vec<String> {
     children.lines().skip(1).map(String::from).collect()
 }
 
-/// A process that is killed ends all within seconds, and the run goes on from its last checkpoint.
-#[test]
-fn a_killed_process_stops_all_and_the_run_goes_on() {
-    let sandbox = Sandbox::new();
+/// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing where there is no `mpirun`.
+fn long_run(sandbox: &Sandbox, name: &str) -> Option<Child> {
     let epochs = EPOCHS.to_string();
     let long = [
         "--name",
-        "long",
+        name,
         "--epochs",
         &epochs,
         "--evaluate-every",
         &epochs,
     ];
-    let Some(mut command) = launched(&sandbox, 2, &train_args(&long)) else {
-        return;
-    };
-    let mut running = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let last = sandbox.path("runs/long/checkpoints/last.safetensors");
+    let mut command = launched(sandbox, 2, &train_args(&long))?;
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let last = sandbox.path(&format!("runs/{name}/checkpoints/last.safetensors"));
     wait_until("first checkpoint", &mut running, || last.exists());
-    let followers = followers(&running);
-    assert_eq!(followers.len(), 1, "{followers:?}");
-    let killed = Command::new("kill").args(["-KILL", &followers[0]]).status();
-    assert!(killed.unwrap().success());
+    Some(running)
+}
+
+fn signal(which: &str, process: &str) {
+    let sent = Command::new("kill").args([which, process]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// All processes end, within seconds; what was said.
+fn ends(running: Child) -> Ran {
     let began = Instant::now();
-    let status = running.wait().unwrap();
-    assert!(!status.success());
-    assert!(
-        began.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        began.elapsed()
-    );
+    let ended = Ran::from(running.wait_with_output().unwrap());
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+/// The last checkpoint is whole, and one process brings the run to its end.
+fn goes_on(sandbox: &Sandbox, name: &str) {
+    let run = sandbox.path(&format!("runs/{name}"));
+    let last = run.join("checkpoints/last.safetensors");
     let saved = Checkpoint::load(&last).unwrap();
     assert_eq!(saved.standing.position.round, 0);
-    // It goes on, by one process this time.
-    sandbox.run(&["train", "--resume", "long"]).succeeded();
+    sandbox.run(&["train", "--resume", name]).succeeded();
     let ended = Checkpoint::load(&last).unwrap();
     assert_eq!(ended.standing.position.round, 2);
-    assert_eq!(losses(&sandbox.path("runs/long")).len(), 2 * EPOCHS);
+    assert_eq!(losses(&run).len(), 2 * EPOCHS);
+}
+
+/// A process that is killed ends all within seconds, and the run goes on from its last checkpoint.
+#[test]
+fn a_killed_process_stops_all_and_the_run_goes_on() {
+    let sandbox = Sandbox::new();
+    let Some(running) = long_run(&sandbox, "long") else {
+        return;
+    };
+    let followers = followers(&running);
+    assert_eq!(followers.len(), 1, "{followers:?}");
+    signal("-KILL", &followers[0]);
+    ends(running);
+    goes_on(&sandbox, "long");
+}
+
+/// Ctrl-C at the launcher, or a signal to any one process: all save together, and it is said once.
+#[test]
+fn an_interrupted_run_is_saved_by_all() {
+    let sandbox = Sandbox::new();
+    for name in ["launcher", "process"] {
+        let Some(running) = long_run(&sandbox, name) else {
+            return;
+        };
+        let whom = match name {
+            "launcher" => running.id().to_string(),
+            _ => followers(&running).swap_remove(0),
+        };
+        signal("-INT", &whom);
+        let ended = ends(running);
+        assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
+        assert!(!ended.stderr.contains("error: "), "{ended:?}");
+        goes_on(&sandbox, name);
+    }
+}
+
+/// A disk that is full where the first process writes, here by a limit on the size of its files: one sentence, and what was saved stays.
+#[test]
+fn a_full_disk_stops_all_and_the_run_goes_on() {
+    let sandbox = Sandbox::new();
+    sandbox.train(&["--name", "full"]).succeeded();
+    let file = |name: &str| sandbox.path(&format!("runs/full/checkpoints/{name}.safetensors"));
+    std::fs::copy(file("round-0"), file("last")).unwrap();
+    let Some(mut mpirun) = mpirun(1) else {
+        return;
+    };
+    let program = sandbox.command(&["train", "--resume", "full"]);
+    let program: Vec<_> = std::iter::once(program.get_program())
+        .chain(program.get_args())
+        .collect();
+    let limited = r#"trap "" XFSZ; ulimit -f 40; exec "$0" "$@""#;
+    mpirun
+        .args(["sh", "-c", limited])
+        .args(&program)
+        .args([":", "-n", "1"])
+        .args(&program);
+    mpirun.current_dir(sandbox.path(""));
+    mpirun.env("OMPI_MCA_btl", "self,tcp"); // shared memory is a file, too
+    mpirun.stdout(Stdio::null()).stderr(Stdio::piped());
+    let ended = ends(mpirun.spawn().unwrap());
+    let ended = ended.failed(
+        1,
+        &["cannot write the checkpoint", "The one before is kept"],
+    );
+    assert_eq!(ended.stderr.matches("error: ").count(), 1, "{ended:?}");
+    assert_eq!(
+        Checkpoint::load(&file("last"))
+            .unwrap()
+            .standing
+            .position
+            .round,
+        1
+    );
+    sandbox.run(&["train", "--resume", "full"]).succeeded();
+    assert_eq!(
+        Checkpoint::load(&file("last"))
+            .unwrap()
+            .standing
+            .position
+            .round,
+        2
+    );
+}
+
+/// A process that never begins is named after a while.
+#[test]
+fn a_rank_that_never_comes_is_named() {
+    let sandbox = Sandbox::new();
+    let Some(mut mpirun) = mpirun(1) else {
+        return;
+    };
+    let program = sandbox.command(&train_args(&[]));
+    mpirun.arg(program.get_program()).args(program.get_args());
+    mpirun.args([":", "-n", "1", "sleep", "60"]);
+    mpirun
+        .current_dir(sandbox.path(""))
+        .env("ANCHORHOOD_JOIN_SECONDS", "1");
+    mpirun.stdout(Stdio::null()).stderr(Stdio::piped());
+    let ended = ends(mpirun.spawn().unwrap());
+    let who = if cfg!(target_os = "linux") {
+        "rank 1 never came"
+    } else {
+        "not all ranks have come"
+    };
+    ended.failed(1, &[who, "rank 0 has waited 1 s for all 2"]);
+}
+
+/// By the first one's clock, all train as long.
+#[test]
+fn minutes_are_those_of_all_processes() {
+    let sandbox = Sandbox::new();
+    let mut args = train_args(&["--name", "short", "--minutes", "0.1"]);
+    let epochs = args.iter().position(|a| a == "--epochs").unwrap();
+    args.drain(epochs..epochs + 2);
+    let Some(mut command) = launched(&sandbox, 2, &args) else {
+        return;
+    };
+    Ran::from(command.output().unwrap()).succeeded();
+    assert!(!losses(&sandbox.path("runs/short")).is_empty());
+}
+
+/// Each process its part of the files, one table and one index: the bytes of one process's.
+#[test]
+fn folders_are_embedded_by_several_processes() {
+    let sandbox = folders::trained(&[]);
+    folders::fill(&sandbox.path("pictures"), 150);
+    let made = |ranks: usize, words: &[&str]| {
+        let args: Vec<String> = words.iter().map(|w| w.to_string()).collect();
+        let mut command = launched(&sandbox, ranks, &args)?;
+        let ran = Ran::from(command.output().unwrap()).succeeded();
+        assert_eq!(ran.stdout.lines().count(), 1, "one process speaks: {ran:?}");
+        let file = sandbox.path(words[words.len() - 1]);
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        Some(bytes)
+    };
+    for words in [
+        ["embed", "a", "pictures", "-o", "all.parquet"],
+        ["index", "--model=a", "pictures", "-o", "all.index"],
+    ] {
+        let Some(one) = made(1, &words) else {
+            return;
+        };
+        assert!(made(3, &words) == Some(one), "{words:?}");
+    }
 }

@@ -145,6 +145,24 @@ impl Communicator {
         Ok(())
     }
 
+    /// Shows every process's bytes, of any length, to every process, in rank order; no process ever has more than two processes' at a time.
+    pub fn show_bytes(
+        &self,
+        own: Vec<u8>,
+        see: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut lengths = vec![0; self.ranks()];
+        self.gather(&[own.len() as u64], &mut lengths)?;
+        let mut own = Some(own);
+        for (rank, length) in lengths.iter().enumerate() {
+            let own = own.take_if(|_| rank == self.rank());
+            let mut bytes = own.unwrap_or_else(|| vec![0; *length as usize]);
+            self.broadcast(&mut bytes, rank)?;
+            see(rank, &bytes)?;
+        }
+        Ok(())
+    }
+
     /// Values become those of one process.
     pub fn broadcast<T: Pod>(&self, values: &mut [T], from: usize) -> Result<()> {
         self.each(|c| c.broadcast(cast_slice_mut(values), from))
@@ -194,5 +212,12 @@ mod tests {
         assert_eq!(all, [1.0, 2.0]);
         assert_eq!(alone.gather_parts(vec![1_u32, 2], 2, 1).unwrap(), [1, 2]);
         assert_eq!(alone.gather_to_first(vec![1_u32, 2], 1, 2).unwrap(), [1, 2]);
+        let mut seen = vec![];
+        let mut see = |rank: usize, bytes: &[u8]| {
+            seen.push((rank, bytes.to_vec()));
+            Ok(())
+        };
+        alone.show_bytes(vec![7, 8], &mut see).unwrap();
+        assert_eq!(seen, [(0, vec![7, 8])]);
     }
 }

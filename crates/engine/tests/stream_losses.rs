@@ -2,9 +2,7 @@
 
 mod common;
 
-use anchorhood_engine::naive::{
-    contrastive, cosine, cross_entropy, mean_squared, quantise, widen,
-};
+use anchorhood_engine::naive::{contrastive, cosine, cross_entropy, mean_squared, quantise, widen};
 use anchorhood_engine::{Buffer, Device, Loss, Result, Stream};
 use common::{assert_close, every_device, uniform};
 
@@ -307,7 +305,13 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
 }
 
 fn rows_by_a_codebook(device: &Device, _: f64) {
-    for (count, entries, dim) in [(1, 1, 1), (7, 3, 2), (1000, 100, 1), (513, 37, 2), (9, 4, 33)] {
+    for (count, entries, dim) in [
+        (1, 1, 1),
+        (7, 3, 2),
+        (1000, 100, 1),
+        (513, 37, 2),
+        (9, 4, 33),
+    ] {
         let (rows, codebook) = (uniform(3, count * dim), uniform(4, entries * dim));
         let blank = device.upload_indices(&vec![0; count]).unwrap();
         let mut to = blank.below(entries);

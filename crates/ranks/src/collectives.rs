@@ -114,6 +114,22 @@ pub enum RanksError {
         /// Why.
         why: String,
     },
+    /// Somebody was waited for in vain.
+    #[error(
+        "{who}: rank {rank} has waited {seconds} s for all {ranks} to begin; see what the missing ones say, or wait longer by {variable} (in seconds)"
+    )]
+    NeverCame {
+        /// Who is missing.
+        who: String,
+        /// Who has waited.
+        rank: usize,
+        /// For how many.
+        ranks: usize,
+        /// For how long.
+        seconds: u64,
+        /// The environment variable that says how long.
+        variable: &'static str,
+    },
     /// A call failed.
     #[error("{call}: {why}")]
     Call {

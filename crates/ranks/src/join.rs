@@ -7,16 +7,23 @@ use std::time::Duration;
 use crate::{Collectives, Launch, LaunchError, Launcher, RanksError, open_mpi, open_tcp};
 
 /// The variable that says for how many seconds processes wait for each other.
-const VARIABLE: &str = "ANCHORHOOD_JOIN_SECONDS";
+pub(crate) const VARIABLE: &str = "ANCHORHOOD_JOIN_SECONDS";
 /// Where it says nothing: time enough for the slowest file system to give a program.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Begins to work with the other processes of a launch. Each process does it once, and ends it by dropping what it got.
-pub fn join(launch: &Launch) -> Result<Arc<dyn Collectives>, RanksError> {
+///
+/// It waits for all of them. Where some do not come in time it fails, or, since MPI cannot be made to wait no longer, has `late` say so on
+/// a thread of its own and end the process.
+pub fn join(
+    launch: &Launch,
+    late: impl FnOnce(RanksError) + Send + 'static,
+) -> Result<Arc<dyn Collectives>, RanksError> {
+    let patience = patience()?;
     match (launch.launcher, &launch.master) {
-        (Launcher::Torchrun, Some(_)) => open_tcp(launch, patience()?),
+        (Launcher::Torchrun, Some(_)) => open_tcp(launch, patience),
         (Launcher::Torchrun, None) | (Launcher::OpenMpi | Launcher::Slurm | Launcher::Pmi, _) => {
-            open_mpi(launch)
+            open_mpi(launch, patience, late)
         }
     }
 }

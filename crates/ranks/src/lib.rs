@@ -2,8 +2,10 @@
 //!
 //! A [`Launch`] is what the environment says: `mpirun`, `srun` and `torchrun` tell each process its number among all, its rank.
 //! [`Collectives`] are what processes do together; [`open_mpi`] has the installed MPI do them, opened when it is asked for, so that a build needs
-//! none, and [`open_tcp`] a connection with the first process. Without a launcher there is one process, and nothing here is asked.
+//! none, and [`open_tcp`] a connection with the first process. Without a launcher there is one process, and nothing here is asked. A rank
+//! that never comes is [named](arrival) after a while.
 
+mod arrival;
 mod collectives;
 mod join;
 mod launch;

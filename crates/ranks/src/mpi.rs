@@ -10,9 +10,11 @@ mod calls;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use libloading::Library;
 
+use crate::arrival::Clock;
 use crate::library::open_global;
 use crate::{Collectives, Launch, Launcher, RanksError};
 use calls::Mpi;
@@ -102,18 +104,27 @@ pub fn find_mpi(launch: Option<&Launch>) -> Result<(MpiKind, PathBuf), RanksErro
 }
 
 /// Begins to work with the other processes of a launch. Each process does it once, and ends it by dropping what it got.
-pub fn open_mpi(launch: &Launch) -> Result<Arc<dyn Collectives>, RanksError> {
+///
+/// It waits for all of them. Where some do not come in time, `late` is told who, on a thread of its own: MPI cannot be made to wait no longer,
+/// so that all which is left is to say so and end the process.
+pub fn open_mpi(
+    launch: &Launch,
+    patience: Duration,
+    late: impl FnOnce(RanksError) + Send + 'static,
+) -> Result<Arc<dyn Collectives>, RanksError> {
     let FoundMpi {
         kind,
         place,
         library,
     } = search(Some(launch))?;
     let name = format!("{kind}, {}", place.display());
+    let clock = Clock::start(launch, patience, late);
     let mpi: Arc<dyn Collectives> = match kind {
         MpiKind::OpenMpi => Arc::new(Mpi::begin(abi::open_mpi(&library)?, library, name.clone())?),
         MpiKind::Mpich => Arc::new(Mpi::begin(abi::mpich(&library)?, library, name.clone())?),
         MpiKind::Standard => Arc::new(Mpi::begin(abi::standard(&library)?, library, name.clone())?),
     };
+    drop(clock);
     if (mpi.rank(), mpi.ranks()) == (launch.rank, launch.ranks) {
         return Ok(mpi);
     }

@@ -9,7 +9,12 @@ use common::by_tcp;
 /// Runs a body as a rank of MPI's, or as threads with and without TCP, and starts the ranks.
 fn on_ranks(test: &str, body: impl Fn(&dyn Collectives) + Sync) {
     match Launch::from_environment().unwrap() {
-        Some(launch) => body(&*open_mpi(&launch).unwrap()),
+        Some(launch) => body(
+            &*open_mpi(&launch, std::time::Duration::from_secs(60), |late| {
+                panic!("{late}")
+            })
+            .unwrap(),
+        ),
         None => {
             ThreadRank::run(3, |rank| body(&*rank));
             by_tcp(3, |rank| body(&*rank.unwrap()));

@@ -12,10 +12,11 @@ use anchorhood_random::{Draws, Stream};
 
 use crate::each::each;
 use crate::folders::{FoundPictures, find};
-use crate::stream::stamp;
+use crate::stream::{embed_runs, embed_todo, is_done, stamp};
+use crate::together::{Todo, check_files, of_first};
 use crate::{
     Changes, EmbedOptions, Entry, IndexedFolder, Journal, JournalHeader, Model, PictureIndex,
-    SearchError, embed_files,
+    SearchError,
 };
 
 /// What is to be done.
@@ -143,7 +144,8 @@ pub struct FolderVectors {
 }
 
 impl FolderJob<'_> {
-    /// Does it. `stop` is looked at between batches.
+    /// Does it. `stop` is looked at between batches. Where the device works with other processes, this is the first of them, and the others
+    /// [help](FolderJob::help).
     pub fn run(
         &self,
         device: &Device,
@@ -166,14 +168,17 @@ impl FolderJob<'_> {
         for (name, why) in &unreadable {
             tell(FolderEvent::FolderPassedOver { name, why });
         }
+        let together = device.communicator();
+        check_files(together, &files)?;
         let look = Look::at(files, self.known);
         let todo = look.todo(self.watched);
         let batch = self.batch.min(todo.len());
+        let device = &device.alone();
         let mut embedder = self.model.embedder(device, batch, self.layer)?;
         let dim = embedder.dim();
         let mut journal = self.open_journal(dim, tell)?;
         if self.watched {
-            for file in &todo {
+            for file in todo.iter().map(|i| &look.files[*i as usize]) {
                 let entry = journal.read(&file.name)?;
                 let entry = entry
                     .filter(|e| journal.has(&file.name, stamp(&file.path)) && e.vector.is_ok());
@@ -201,11 +206,24 @@ impl FolderJob<'_> {
             let done = known + done;
             tell(FolderEvent::Progress { done, total });
         };
-        let result = embed_files(
+        let file = |i: &u32| &look.files[*i as usize];
+        let missing = todo.iter().filter(|i| !is_done(&journal, file(i)));
+        let missing = of_first(
+            together,
+            Todo {
+                files: missing.copied().collect(),
+                batch: batch as u64,
+                thumbnail: self.thumbnail_side().unwrap_or(0) as u64,
+            },
+        )?;
+        let missing: Vec<&PictureFile> = missing.files.iter().map(file).collect();
+        let result = embed_todo(
             &mut embedder,
-            &todo,
+            &missing,
+            todo.len() - missing.len(),
             &mut journal,
             &options,
+            together,
             &mut progress,
             stop,
         )?;
@@ -229,6 +247,25 @@ impl FolderJob<'_> {
             0 => Err(self.nothing_readable(done)?),
             _ => Ok(FolderOutcome::Finished(done)),
         }
+    }
+
+    /// Helps the first of several processes with its job: this one embeds its part of the files, and the first keeps it. Says whether it was
+    /// stopped, here or elsewhere, before the end.
+    pub fn help(&self, device: &Device, stop: &AtomicBool) -> Result<bool, SearchError> {
+        let together = device.communicator();
+        let files = find(self.folders, self.labels)?.files;
+        check_files(together, &files)?;
+        let todo = of_first(together, Todo::default())?;
+        let (batch, alone) = (todo.batch as usize, device.alone());
+        let mut embedder = self.model.embedder(&alone, batch, self.layer)?;
+        let options = EmbedOptions {
+            threads: self.threads,
+            thumbnail: Some(todo.thumbnail as usize).filter(|side| *side > 0),
+            content_sums: self.content_sums,
+        };
+        let todo: Vec<&PictureFile> = todo.files.iter().map(|i| &files[*i as usize]).collect();
+        let mut nothing = |_: Vec<Entry>| Ok(());
+        embed_runs(&mut embedder, &todo, &options, together, stop, &mut nothing)
     }
 
     /// An index that has thumbnails goes on to have them.
@@ -311,18 +348,16 @@ impl Look {
         }
     }
 
-    /// What is to be embedded.
-    fn todo(&self, shuffled: bool) -> Vec<PictureFile> {
-        let files = self.files.iter().zip(&self.kept);
-        let new = files
-            .filter(|(_, kept)| kept.is_none())
-            .map(|(file, _)| file);
-        let new: Vec<PictureFile> = new.cloned().collect();
+    /// Which files are to be embedded.
+    fn todo(&self, shuffled: bool) -> Vec<u32> {
+        let files = (0..).zip(&self.kept);
+        let new = files.filter(|(_, kept)| kept.is_none()).map(|(i, _)| i);
+        let new: Vec<u32> = new.collect();
         if !shuffled {
             return new;
         }
         let order = Draws::new(0, Stream::Split, 0, 0).permutation(new.len());
-        order.into_iter().map(|i| new[i as usize].clone()).collect()
+        order.into_iter().map(|i| new[i as usize]).collect()
     }
 
     fn changes(&self, journal: &Journal) -> Changes {
@@ -369,7 +404,7 @@ impl FolderVectors {
             return Ok((known.clone(), changes));
         }
         if divide {
-            index.divide(device, &mut |_| {})?;
+            index.divide(&device.alone(), &mut |_| {})?;
         }
         index.save_on(&*job.disk)?;
         self.journal.remove()?;

@@ -54,6 +54,7 @@ mod select;
 mod set_aside;
 mod sheet;
 mod stream;
+mod together;
 mod vectors;
 mod wrong_labels;
 

@@ -103,15 +103,12 @@ fn facts_of(version: &str, pictures: [usize; 2], is_host: bool, config: &RunConf
 
 /// Every process's text, in rank order.
 fn texts_of_all(together: &Communicator, own: &str) -> Result<Vec<String>, TrainError> {
-    let mut longest = [own.len() as f64];
-    together.max_f64(&mut longest)?;
-    let each = longest[0] as usize;
-    let mut padded = own.as_bytes().to_vec();
-    padded.resize(each, b'\n');
-    let mut all = vec![0_u8; together.ranks() * each];
-    together.gather(&padded, &mut all)?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_string();
-    Ok(all.chunks(each.max(1)).map(text).collect())
+    let mut all = vec![];
+    together.show_bytes(own.into(), &mut |_, bytes| {
+        all.push(String::from_utf8_lossy(bytes).into_owned());
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// Whether any process says so.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anchorhood::engine::Communicator;
 use anchorhood::ranks::{self, Launch};
+use anchorhood::train::MachineConfig;
 
 use crate::terminal::failure::Failure;
 
@@ -35,7 +36,10 @@ impl Ranks {
         let communicator = match &launch {
             None => Communicator::single(),
             Some(launch) => {
-                let others = ranks::join(launch);
+                let others = ranks::join(launch, |late| {
+                    eprintln!("error: {late}");
+                    std::process::exit(1);
+                });
                 Communicator::of(others.map_err(|e| once(launch, Failure::failed(e.to_string())))?)
             }
         };
@@ -69,8 +73,16 @@ impl Ranks {
         })
     }
 
+    /// The machine's settings for each of them: threads are divided, unless their number was given.
+    pub fn divide(&self, machine: MachineConfig) -> MachineConfig {
+        match (machine.threads, self.threads()) {
+            (0, Some(threads)) => MachineConfig { threads, ..machine },
+            (_, _) => machine,
+        }
+    }
+
     /// Cores for each process of this machine, where the launcher has not given each its own and says how many there are.
-    pub fn threads(&self) -> Option<usize> {
+    fn threads(&self) -> Option<usize> {
         let here = self.launch.as_ref()?.local_ranks.filter(|n| *n > 1)?;
         let cores = thread::available_parallelism().map_or(1, |n| n.get());
         match is_bound() {
@@ -87,7 +99,7 @@ pub fn refuse_several(command: &str) -> Result<(), Failure> {
         return Ok(());
     };
     let refused = Failure::usage(format!(
-        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher, or train by several: `anchorhood train`"
+        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher; train, embed and index are work for several"
     ));
     Err(once(&launch, refused))
 }

@@ -10,6 +10,7 @@ use clap::Parser;
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
+use crate::args::ranks::Ranks;
 use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -48,6 +49,12 @@ pub struct EmbedArgs {
 
 /// Runs the command.
 pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
+    let ranks = Ranks::join()?;
+    let outcome = embed(args, &ranks);
+    ranks.ended(outcome)
+}
+
+fn embed(args: &EmbedArgs, ranks: &Ranks) -> Result<(), Failure> {
     let format = TableFormat::of(&args.output).ok_or_else(|| {
         let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
         Failure::usage(format!(
@@ -63,7 +70,7 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     }
     let words = args.model.words(&args.folders, 1)?;
     let model = args.model.load(words.model.as_deref())?;
-    let machine = args.machine.machine()?;
+    let machine = ranks.divide(args.machine.machine()?);
     let journal = Journal::place(&args.output);
     let threads = machine.thread_count();
     let job = FolderJob {
@@ -71,7 +78,11 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         content_sums: false,
         ..args.job.job(&model, words.rest, journal, threads)
     };
-    let done = folder_job::run(&job, &device::open(&machine)?, args.job.quiet)?;
+    let device = device::open(&machine)?.among(ranks.communicator.clone());
+    if !ranks.communicator.is_first() {
+        return folder_job::help(&job, &device);
+    }
+    let done = folder_job::run(&job, &device, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);
     save_folder_table(&Disk, format, &args.output, &model, done)?;
     let beside = match format {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anchorhood::engine::Device;
 use anchorhood::files::Disk;
@@ -89,7 +89,7 @@ impl JobArgs {
 
 /// Does a job, or says why it ended; an interrupted one is kept, and goes on the next time.
 pub fn run(job: &FolderJob, device: &Device, quiet: bool) -> Result<FolderVectors, Failure> {
-    let stop = stop_on_interrupt()?;
+    let stop = stop_when_interrupted(true)?;
     let mut drawn = Drawn {
         journal: &job.journal,
         bar: None,
@@ -116,6 +116,14 @@ pub fn run(job: &FolderJob, device: &Device, quiet: bool) -> Result<FolderVector
             );
             Err(Failure::interrupted())
         }
+    }
+}
+
+/// Does this process's part of a job that the first of several does.
+pub fn help(job: &FolderJob, device: &Device) -> Result<(), Failure> {
+    match job.help(device, &*stop_when_interrupted(false)?)? {
+        false => Ok(()),
+        true => Err(Failure::interrupted()),
     }
 }
 
@@ -194,15 +202,8 @@ fn sum_up(done: &FolderVectors, seconds: f64, quiet: bool) {
 }
 
 /// The first Ctrl-C asks for an end after this batch, the second ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("\nstopping after these pictures … (once more to end at once)");
-    })
-    .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
-    Ok(stop)
+fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
+    crate::terminal::interrupt::stop_when_interrupted(
+        speaks.then_some("stopping after these pictures … (once more to end at once)"),
+    )
 }

@@ -8,7 +8,8 @@ use clap::Parser;
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
-use crate::commands::folder_job::{JobArgs, LabelsArgs};
+use crate::args::ranks::Ranks;
+use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::commands::living_index::{bring_up_to_date, told};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
@@ -53,6 +54,12 @@ pub struct IndexArgs {
 
 /// Runs the command.
 pub fn run(args: &IndexArgs) -> Result<(), Failure> {
+    let ranks = Ranks::join()?;
+    let outcome = index(args, &ranks);
+    ranks.ended(outcome)
+}
+
+fn index(args: &IndexArgs, ranks: &Ranks) -> Result<(), Failure> {
     let words = args.model.words(&args.folders, 1)?;
     let output = args
         .output
@@ -60,7 +67,7 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
         .unwrap_or_else(|| beside(&words.rest[0]));
     check_output(&output, true)?;
     let model = args.model.load(words.model.as_deref())?;
-    let machine = args.machine.machine()?;
+    let machine = ranks.divide(args.machine.machine()?);
     let journal = Journal::place(&output);
     let threads = machine.thread_count();
     let job = FolderJob {
@@ -68,13 +75,23 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
         labels: args.labels.labels.into(),
         ..args.job.job(&model, words.rest, journal, threads)
     };
+    let device = device::open(&machine)?.among(ranks.communicator.clone());
+    if !ranks.communicator.is_first() {
+        return folder_job::help(&job, &device);
+    }
     let known = match output.exists() && !args.overwrite {
         true => Some(known(&output, &job)?),
         false => None,
     };
     let updated = known.is_some();
-    let (quiet, device) = (args.job.quiet, device::open(&machine)?);
-    let made = bring_up_to_date(&output, known, &job, &device, quiet, args.approximate);
+    let made = bring_up_to_date(
+        &output,
+        known,
+        &job,
+        &device,
+        args.job.quiet,
+        args.approximate,
+    );
     let (index, changes) = made?;
     crate::terminal::output::line(&format!(
         "{}: {} pictures, vectors of {}{}{}",

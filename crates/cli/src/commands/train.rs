@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anchorhood::data::{self, Dataset, LoadOptions};
@@ -123,10 +123,7 @@ pub fn learn(
         }
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
-    let mut machine = config.machine.clone();
-    if let (0, Some(threads)) = (machine.threads, ranks.threads()) {
-        machine.threads = threads;
-    }
+    let machine = ranks.divide(config.machine.clone());
     if let Some(carrier) = ranks.communicator.describe() {
         let ranks = ranks.communicator.ranks();
         viewer.note(&format!("{ranks} processes train together, by {carrier}"));
@@ -297,18 +294,9 @@ pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
 
 /// The same, with or without a word about it.
 fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        if speaks {
-            eprintln!("\nsaving after this step … (once more to end at once)");
-        }
-    })
-    .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
-    Ok(stop)
+    crate::terminal::interrupt::stop_when_interrupted(
+        speaks.then_some("saving after this step … (once more to end at once)"),
+    )
 }
 
 fn open(plan: &Plan, moved: Option<&str>, viewer: &mut dyn Viewer) -> Result<Dataset, Failure> {

@@ -5,4 +5,5 @@ pub mod bar;
 pub mod draw;
 pub mod failure;
 pub mod folder_report;
+pub mod interrupt;
 pub mod output;

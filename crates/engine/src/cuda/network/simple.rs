@@ -98,9 +98,7 @@ impl State {
         let (input, output) = (layer.input(), layer.node.shape);
         let [from, to] = [input, output].map(|s| s.channels);
         match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                k.channels(e.x, [from, to], first, false, e.len, e.y)
-            }
+            Pass::Forward | Pass::Infer(_) => k.channels(e.x, [from, to], first, false, e.len, e.y),
             Pass::Backward if e.skip => Ok(()),
             Pass::Backward => {
                 let len = self.batch() * input.len();
