@@ -37,6 +37,22 @@ def cross_entropy(batch, classes, items):
     return finish(losses, x, dim=classes, labels=labels, indices=indices)
 
 
+def weighted_cross_entropy(batch, classes, items):
+    x, labels, indices = rows(batch, classes), torch.randint(classes, (items,)), torch.randint(items, (batch,))
+    weights = torch.rand(classes).double()
+    losses = F.cross_entropy(x, labels[indices], weight=weights, reduction="none")
+    return finish(losses, x, dim=classes, labels=labels, indices=indices, other=weights)
+
+
+def counting(views, pictures, dim, margin):
+    """Learning to count (Noroozi et al. 2017): the first view is the whole, the others are its parts."""
+    x = rows(views * pictures, dim)
+    whole, *parts = x.reshape(views, pictures, dim)
+    apart = lambda wholes: (sum(parts) - wholes).square().sum(1)
+    losses = apart(whole) + F.relu(margin - apart(whole.roll(-1, 0)))
+    return finish(losses, x, dim=dim, views=views, margin=margin)
+
+
 def contrastive(views, batch, dim, temperature, normalised):
     x = rows(views * batch, dim)
     if normalised:  # to numbers that f32 has
@@ -75,6 +91,8 @@ if __name__ == "__main__":
         cosine=[cosine(3, 7)],
         mean_squared=[mean_squared(3, 7)],
         mean_of_others=[mean_of_others(2, 2, 5, True), mean_of_others(4, 2, 3, False)],
+        weighted_cross_entropy=[weighted_cross_entropy(4, 5, 7)],
+        counting=[counting(5, 3, 4, 10.0), counting(2, 4, 3, 2.0)],
     )
     OUT.write_text(json.dumps(golden))
     print(f"{OUT.name}: {OUT.stat().st_size} bytes")

@@ -72,4 +72,4 @@ pub use plan::{GradientWrite, Plan, Slot};
 pub use precision::Precision;
 pub use profile::{PartTime, Profile};
 pub use similarity::{DevicePositives, Neighbours, Positives, Scan, ScanResult};
-pub use stream::{Loss, SoftmaxLoss, Stepped, Stream, StreamBackend};
+pub use stream::{Counting, Loss, SoftmaxLoss, Stepped, Stream, StreamBackend};

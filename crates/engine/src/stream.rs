@@ -41,6 +41,26 @@ pub struct SoftmaxLoss<'a> {
     pub items: Option<&'a Buffer<u32>>,
 }
 
+/// Views of pictures, of which the first is the whole and the others are its parts.
+///
+/// With φ the row of a view, S_i the sum over the parts of picture i, and j the next picture of the batch (after the last one, the
+/// first):
+///
+/// ```text
+/// ℓ_i = |S_i − φ_i|² + max(0, margin − |S_i − φ_j|²)
+/// ```
+#[derive(Clone, Copy)]
+pub struct Counting<'a> {
+    /// Rows of `dim`: the wholes of all pictures, then every picture's first part, and so on.
+    pub rows: &'a Buffer,
+    /// The whole and its parts.
+    pub views: usize,
+    /// Length of a row.
+    pub dim: usize,
+    /// The squared distance from another picture beyond which nothing is asked.
+    pub margin: f32,
+}
+
 /// A device's work, in order.
 pub struct Stream {
     pub(crate) backend: Box<dyn StreamBackend>,
@@ -173,14 +193,61 @@ impl Stream {
         items: &Buffer<u32>,
         loss: Loss,
     ) -> Result<()> {
-        labels.check_below("labels", classes)?;
-        items.check_below("items with labels", labels.len())?;
-        let count = rows("logits", logits.len(), classes)?;
-        Error::check_length("items with logits", count, items.len())?;
+        let count = check_labels(logits, classes, labels, items)?;
         loss.check(count, logits)?;
         let loss = self.shared(loss);
         self.backend
-            .cross_entropy(logits, classes, labels, items, loss)
+            .cross_entropy(logits, [labels, items], classes, None, loss)
+    }
+
+    /// The same with a weight for each class, of which there are as many: a row's loss and gradient are multiplied by its class's.
+    pub fn weighted_cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        labels: &Buffer<u32>,
+        items: &Buffer<u32>,
+        weights: &Buffer,
+        loss: Loss,
+    ) -> Result<()> {
+        let classes = weights.len();
+        let count = check_labels(logits, classes, labels, items)?;
+        loss.check(count, logits)?;
+        let loss = self.shared(loss);
+        self.backend
+            .cross_entropy(logits, [labels, items], classes, Some(weights), loss)
+    }
+
+    /// Rows of `to` become the rows `items` of a matrix.
+    pub fn gather_rows(
+        &mut self,
+        from: &Buffer,
+        dim: usize,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        items.check_below(
+            "rows gathered",
+            rows("values of whole rows", from.len(), dim)?,
+        )?;
+        Error::check_length("rows gathered", items.len() * dim, to.len())?;
+        self.backend.gather_rows(from, dim, items, to)
+    }
+
+    /// What the parts of a picture add up to, and what another picture must not ([`Counting`]). `distances` takes (`=`) for each
+    /// picture minus the squared distance from its own whole and minus that from the other's, as logits of two classes.
+    pub fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+        check_views(of.rows, of.views, of.dim)?;
+        let pictures = of.rows.len() / (of.views * of.dim);
+        if pictures < 2 || !(of.margin > 0.0 && of.margin.is_finite()) {
+            let margin = of.margin;
+            return Err(Error::Plan(format!(
+                "counting {pictures} pictures, of which there must be two, with a margin of {margin}"
+            )));
+        }
+        Error::check_length("distances", 2 * pictures, distances.len())?;
+        loss.check(pictures, of.rows)?;
+        let loss = self.shared(loss);
+        self.backend.counting(of, distances, loss)
     }
 
     /// The contrastive loss between views (NT-Xent): rows of `dim` are view 0 of all pictures, then view 1, and so on. Each
@@ -304,10 +371,7 @@ impl Stream {
         items: &Buffer<u32>,
         tally: &mut Buffer<u32>,
     ) -> Result<()> {
-        labels.check_below("labels", classes)?;
-        items.check_below("items with labels", labels.len())?;
-        let count = rows("logits", logits.len(), classes)?;
-        Error::check_length("items with logits", count, items.len())?;
+        check_labels(logits, classes, labels, items)?;
         Error::check_length("a tally of classes", classes + 1, tally.len())?;
         self.backend.tally(logits, classes, [labels, items], tally)
     }
@@ -355,6 +419,20 @@ impl Loss<'_> {
         Error::check_length("losses", rows, self.rows.len())?;
         Error::check_length("gradient", of.len(), self.gradient.len())
     }
+}
+
+/// A row of logits for each item, and a label, a class among them, for each item that there is; how many rows.
+fn check_labels(
+    logits: &Buffer,
+    classes: usize,
+    labels: &Buffer<u32>,
+    items: &Buffer<u32>,
+) -> Result<usize> {
+    labels.check_below("labels", classes)?;
+    items.check_below("items with labels", labels.len())?;
+    let count = rows("logits", logits.len(), classes)?;
+    Error::check_length("items with logits", count, items.len())?;
+    Ok(count)
 }
 
 /// Two matrices of one shape, and room for a loss of each row and the first one's gradient.
@@ -421,11 +499,19 @@ pub trait StreamBackend: Send {
     fn cross_entropy(
         &mut self,
         logits: &Buffer,
+        labels_and_items: [&Buffer<u32>; 2],
         classes: usize,
-        labels: &Buffer<u32>,
-        items: &Buffer<u32>,
+        weights: Option<&Buffer>,
         loss: Loss,
     ) -> Result<()>;
+    fn gather_rows(
+        &mut self,
+        from: &Buffer,
+        dim: usize,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()>;
+    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()>;
     fn contrastive(
         &mut self,
         rows: &Buffer,

@@ -5,7 +5,8 @@ mod common;
 
 use anchorhood_engine::naive::contrastive::contrastive;
 use anchorhood_engine::naive::cosine::{cosine, mean_of_others};
-use anchorhood_engine::naive::cross_entropy::cross_entropy;
+use anchorhood_engine::naive::counting::counting;
+use anchorhood_engine::naive::cross_entropy::{cross_entropy, weighted_cross_entropy};
 use anchorhood_engine::naive::mean_squared::mean_squared;
 use anchorhood_engine::naive::widen;
 use common::uniform;
@@ -18,6 +19,8 @@ const WEIGHT: f64 = 0.75;
 #[derive(serde::Deserialize)]
 struct Golden {
     cross_entropy: Vec<Case>,
+    weighted_cross_entropy: Vec<Case>,
+    counting: Vec<Case>,
     contrastive: Vec<Case>,
     cosine: Vec<Case>,
     mean_squared: Vec<Case>,
@@ -41,6 +44,8 @@ struct Case {
     views: usize,
     #[serde(default)]
     temperature: f64,
+    #[serde(default)]
+    margin: f64,
 }
 
 #[derive(serde::Deserialize)]
@@ -86,6 +91,14 @@ fn what_pytorch_computes() {
         cross_entropy(
             &c.x, c.dim, &c.labels, &c.indices, c.weight, losses, gradient,
         );
+    });
+    like_pytorch(golden.weighted_cross_entropy, |c, losses, gradient| {
+        weighted_cross_entropy(
+            &c.x, &c.other, &c.labels, &c.indices, c.weight, losses, gradient,
+        );
+    });
+    like_pytorch(golden.counting, |c, losses, gradient| {
+        counting(&c.x, c.dim, c.views, c.margin, c.weight, losses, gradient);
     });
     like_pytorch(golden.contrastive, |c, losses, gradient| {
         contrastive(
@@ -141,6 +154,27 @@ fn cross_entropy_by_finite_differences() {
     by_finite_differences(3, &widen(&uniform(1, 21)), |x, losses, gradient| {
         cross_entropy(x, 7, &labels, &indices, WEIGHT, losses, gradient);
     });
+}
+
+#[test]
+fn weighted_cross_entropy_by_finite_differences() {
+    let (labels, indices) = ([2, 0, 6, 1], [3, 0, 2]);
+    let weights = [0.5, 2.0, 1.0, 1.0, 1.0, 1.0, 0.25];
+    by_finite_differences(3, &widen(&uniform(1, 21)), |x, losses, gradient| {
+        weighted_cross_entropy(x, &weights, &labels, &indices, WEIGHT, losses, gradient);
+    });
+}
+
+#[test]
+fn counting_by_finite_differences() {
+    for (views, pictures) in [(2, 2), (5, 4)] {
+        let x = widen(&uniform(1, views * pictures * 5));
+        for margin in [0.1, 2.0, 8.0] {
+            by_finite_differences(pictures, &x, |x, losses, gradient| {
+                counting(x, 5, views, margin, WEIGHT, losses, gradient);
+            });
+        }
+    }
 }
 
 #[test]

@@ -2,12 +2,17 @@
 
 mod common;
 
-use anchorhood_engine::naive::{contrastive, cosine, cross_entropy, mean_squared, quantise, widen};
-use anchorhood_engine::{Buffer, Device, Loss, Result, Stream};
+use anchorhood_engine::naive::{
+    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, widen,
+};
+use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream};
 use common::{assert_close, every_device, uniform};
 
 every_device!(
     softmax_cross_entropy,
+    weighted_classes,
+    gathered_rows,
+    parts_of_pictures,
     great_logits,
     contrastive_between_views,
     great_similarities,
@@ -111,6 +116,103 @@ fn softmax_cross_entropy(device: &Device, _: f64) {
                 );
             },
         );
+    }
+}
+
+fn weighted_classes(device: &Device, _: f64) {
+    for (batch, classes) in [(1, 2), (33, 10), (5, 1003)] {
+        let logits = uniform(1, batch * classes);
+        let weights: Vec<f32> = (0..classes).map(|c| (c % 5) as f32 / 2.0).collect();
+        let labels: Vec<u32> = (0..100).map(|i| (i * 7 % classes) as u32).collect();
+        let items: Vec<u32> = (0..batch).map(|i| (i * 13 % 100) as u32).collect();
+        check(
+            device,
+            "weighted cross-entropy",
+            (batch, batch * classes),
+            |stream, loss| {
+                let words = |w| device.upload_indices(w).unwrap();
+                let (labels, items) = (words(&labels), words(&items));
+                let (logits, weights) = (up(device, &logits), up(device, &weights));
+                stream.weighted_cross_entropy(&logits, &labels, &items, &weights, loss)
+            },
+            |losses, gradient| {
+                let (logits, weights) = (widen(&logits), widen(&weights));
+                let weight = f64::from(WEIGHT);
+                cross_entropy::weighted_cross_entropy(
+                    &logits, &weights, &labels, &items, weight, losses, gradient,
+                );
+            },
+        );
+    }
+}
+
+fn gathered_rows(device: &Device, _: f64) {
+    for (count, dim) in [(1, 1), (7, 3), (40, 128)] {
+        let values = uniform(1, 50 * dim);
+        let items: Vec<u32> = (0..count).map(|i| (i * 13 % 50) as u32).collect();
+        let mut to = up(device, &vec![f32::NAN; count * dim]);
+        let mut stream = device.stream().unwrap();
+        let (from, which) = (up(device, &values), device.upload_indices(&items).unwrap());
+        stream.gather_rows(&from, dim, &which, &mut to).unwrap();
+        let rows = items
+            .iter()
+            .flat_map(|i| &values[*i as usize * dim..][..dim]);
+        let expected: Vec<f32> = rows.copied().collect();
+        assert_eq!(device.download(&to).unwrap(), expected);
+        let beyond = device.upload_indices(&vec![50; count]).unwrap();
+        assert!(stream.gather_rows(&from, dim, &beyond, &mut to).is_err());
+        let mut short = up(device, &vec![0.0; count * dim - 1]);
+        assert!(stream.gather_rows(&from, dim, &which, &mut short).is_err());
+    }
+}
+
+fn parts_of_pictures(device: &Device, _: f64) {
+    for (views, pictures, dim) in [(2, 2, 1), (5, 2, 7), (5, 33, 20), (3, 40, 130)] {
+        let rows = uniform(1, views * pictures * dim);
+        // Some of the other pictures are within it, some beyond.
+        let margin = (views * dim) as f32 / 3.0;
+        let distances = |device: &Device| device.zeros(2 * pictures).unwrap();
+        check(
+            device,
+            "counting",
+            (pictures, rows.len()),
+            |stream, loss| {
+                let of = Counting {
+                    rows: &up(device, &rows),
+                    views,
+                    dim,
+                    margin,
+                };
+                stream.counting(&of, &mut distances(device), loss)
+            },
+            |losses, gradient| {
+                let (rows, weight) = (widen(&rows), f64::from(WEIGHT));
+                counting::counting(&rows, dim, views, margin.into(), weight, losses, gradient);
+            },
+        );
+        let mut found = distances(device);
+        let of = Counting {
+            rows: &up(device, &rows),
+            views,
+            dim,
+            margin,
+        };
+        let (mut losses, mut gradient) = (
+            device.zeros(pictures).unwrap(),
+            device.zeros(rows.len()).unwrap(),
+        );
+        let loss = Loss {
+            rows: &mut losses,
+            gradient: &mut gradient,
+            weight: 1.0,
+        };
+        let mut stream = device.stream().unwrap();
+        stream.counting(&of, &mut found, loss).unwrap();
+        let found = device.download(&found).unwrap();
+        for (two, loss) in found.chunks(2).zip(device.download(&losses).unwrap()) {
+            let expected = f64::from(-two[0]) + f64::from(margin + two[1]).max(0.0);
+            assert_close("a loss of its distances", &[loss], &[expected], TOLERANCE);
+        }
     }
 }
 
@@ -289,6 +391,32 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     });
     refused(2, 6, &|s, loss| {
         s.cross_entropy(&six, 0, &labels, &two, loss)
+    });
+    let of = |views, dim, margin| Counting {
+        rows: &six,
+        views,
+        dim,
+        margin,
+    };
+    let [ten, two_pictures] = [zeros(10), zeros(2)].map(std::cell::RefCell::new);
+    for (views, dim, margin) in [(2, 3, 1.0), (1, 1, 1.0), (3, 1, 0.0), (3, 1, f32::NAN)] {
+        refused(2, 6, &|s, loss| {
+            s.counting(
+                &of(views, dim, margin),
+                &mut two_pictures.borrow_mut(),
+                loss,
+            )
+        });
+    }
+    refused(2, 6, &|s, loss| {
+        s.counting(&of(3, 1, 1.0), &mut ten.borrow_mut(), loss)
+    });
+    let three = zeros(3);
+    refused(3, 6, &|s, loss| {
+        s.weighted_cross_entropy(&six, &labels, &two, &three, loss)
+    });
+    refused(2, 6, &|s, loss| {
+        s.weighted_cross_entropy(&six, &labels, &two, &four, loss)
     });
     assert!(
         stream

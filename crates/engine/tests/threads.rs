@@ -82,6 +82,7 @@ fn losses_over_rows(device: &Device) -> Vec<u32> {
     let (a, b) = (up(3), up(4));
     let words: Vec<u32> = (0..ROWS as u32).collect();
     let words = device.upload_indices(&words).unwrap();
+    let by_class = device.upload(&uniform(5, DIM)).unwrap();
     let mut all = vec![];
     let mut run = |work: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
         let zeros = |len| device.zeros(len).unwrap();
@@ -97,6 +98,7 @@ fn losses_over_rows(device: &Device) -> Vec<u32> {
         }
     };
     run(&|s, loss| s.cross_entropy(&a, DIM, &words, &words, loss));
+    run(&|s, loss| s.weighted_cross_entropy(&a, &words, &words, &by_class, loss));
     run(&|s, loss| s.contrastive(&a, 3, DIM, 0.1, loss));
     run(&|s, loss| s.cosine(&a, &b, DIM, loss));
     run(&|s, loss| s.mean_squared(&a, &b, DIM, loss));

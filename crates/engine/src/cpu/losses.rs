@@ -5,12 +5,14 @@
 //! [`crate::Stream`] has checked. The contrastive loss compares rows with each other and lives beside the other similarities.
 
 mod cosine;
+mod counting;
 mod cross_entropy;
 mod mean_squared;
 mod quantise;
 
 pub(crate) use cosine::{cosine, mean_of_others};
-pub(crate) use cross_entropy::cross_entropy;
+pub(crate) use counting::{Parts, counting};
+pub(crate) use cross_entropy::{Labelled, cross_entropy};
 pub(crate) use mean_squared::mean_squared;
 pub(crate) use quantise::{quantise, tally};
 

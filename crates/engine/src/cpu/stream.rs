@@ -5,7 +5,7 @@ use std::any::Any;
 use super::gathered::Gathered;
 use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
-use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
+use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
 use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
@@ -207,17 +207,51 @@ impl StreamBackend for CpuStream {
     fn cross_entropy(
         &mut self,
         logits: &Buffer,
+        [labels, items]: [&Buffer<u32>; 2],
         classes: usize,
-        labels: &Buffer<u32>,
-        items: &Buffer<u32>,
+        weights: Option<&Buffer>,
         loss: Loss,
     ) -> Result<()> {
-        let (logits, arch) = (values(logits)?, self.cpu.arch());
-        let (labels, items) = (indices(labels)?, indices(items)?);
+        let arch = self.cpu.arch();
+        let of = losses::Labelled {
+            logits: values(logits)?,
+            classes,
+            labels: indices(labels)?,
+            items: indices(items)?,
+        };
+        let weights = weights.map(values).transpose()?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu.install(|| {
-            let weight = loss.weight;
-            losses::cross_entropy(arch, logits, classes, labels, items, weight, rows, gradient);
+            losses::cross_entropy(arch, &of, weights, loss.weight, rows, gradient);
+        });
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+
+    fn gather_rows(
+        &mut self,
+        from: &Buffer,
+        dim: usize,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (from, items) = (values(from)?, indices(items)?);
+        let rows = values_mut(to)?.chunks_exact_mut(dim);
+        for (row, item) in rows.zip(items) {
+            row.copy_from_slice(&from[*item as usize * dim..][..dim]);
+        }
+        Ok(())
+    }
+
+    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+        let shape = losses::Parts {
+            rows: values(of.rows)?,
+            views: of.views,
+            dim: of.dim,
+        };
+        let (distances, rows) = (values_mut(distances)?, values_mut(loss.rows)?);
+        let gradient = values_mut(loss.gradient)?;
+        self.cpu.install(|| {
+            losses::counting(&shape, of.margin, loss.weight, distances, rows, gradient);
         });
         self.lose(values(loss.rows)?, loss.weight)
     }

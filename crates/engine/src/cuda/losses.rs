@@ -25,6 +25,9 @@ pub(super) struct Losses {
     mean_squared: CudaFunction,
     tally: CudaFunction,
     quantise: CudaFunction,
+    gather_rows: CudaFunction,
+    counting_losses: CudaFunction,
+    counting_gradient: CudaFunction,
 }
 
 /// What a step's loss is added to, all on the device.
@@ -53,16 +56,20 @@ impl Losses {
             mean_squared: function("mean_squared")?,
             tally: function("tally")?,
             quantise: function("quantise")?,
+            gather_rows: function("gather_rows")?,
+            counting_losses: function("counting_losses")?,
+            counting_gradient: function("counting_gradient")?,
         })
     }
 
-    /// Softmax cross-entropy: row b's class is `labels[indices[b]]`, a class less than `classes` (u32 both).
+    /// Softmax cross-entropy: row b's class is `labels[indices[b]]`, a class less than `classes` (u32 both), and counts with
+    /// `weights[class]`, or 1 without weights (0).
     pub(super) fn cross_entropy(
         &self,
         stream: &Arc<CudaStream>,
         logits: Pointer,
         [batch, classes]: [usize; 2],
-        [labels, indices]: [Pointer; 2],
+        [labels, indices, weights]: [Pointer; 3],
         weight: f32,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
@@ -72,7 +79,8 @@ impl Losses {
         let (columns, scale) = (classes as u32, weight / batch as f32);
         let mut launch = stream.launch_builder(&self.cross_entropy);
         launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);
-        launch.arg(&scale).arg(&losses).arg(&gradient);
+        launch.arg(&weights).arg(&scale);
+        launch.arg(&losses).arg(&gradient);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
         let launched = unsafe { launch.launch(blocks(batch)) };
         launched.map(drop).map_err(|e| failed("cross-entropy", e))
@@ -176,6 +184,49 @@ impl Losses {
         launched
             .map(drop)
             .map_err(|e| failed("the mean of other views", e))
+    }
+
+    /// `to[b] = from[indices[b]]`, rows of `dim`.
+    pub(super) fn gather_rows(
+        &self,
+        stream: &Arc<CudaStream>,
+        [from, indices, to]: [Pointer; 3],
+        [rows, dim]: [usize; 2],
+    ) -> Result<()> {
+        let (count, columns) = (rows as u32, dim as u32);
+        let mut launch = stream.launch_builder(&self.gather_rows);
+        launch.arg(&from).arg(&indices).arg(&count).arg(&columns);
+        launch.arg(&to);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))) };
+        launched.map(drop).map_err(|e| failed("gathering rows", e))
+    }
+
+    /// What the parts of `pictures` pictures add up to, and what another picture must not; the distances of both are given too.
+    pub(super) fn counting(
+        &self,
+        stream: &Arc<CudaStream>,
+        rows: Pointer,
+        [views, pictures, dim]: [usize; 3],
+        [margin, weight]: [f32; 2],
+        [distances, losses, gradient]: [Pointer; 3],
+    ) -> Result<()> {
+        let scale = 2.0 * weight / pictures as f32;
+        let [v, n, d] = [views, pictures, dim].map(|n| n as u32);
+        let mut launch = stream.launch_builder(&self.counting_losses);
+        launch.arg(&rows).arg(&v).arg(&n).arg(&d).arg(&margin);
+        launch.arg(&distances).arg(&losses);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks(pictures.div_ceil(ROWS))) };
+        launched.map_err(|e| failed("the counting loss", e))?;
+        let mut launch = stream.launch_builder(&self.counting_gradient);
+        launch.arg(&rows).arg(&v).arg(&n).arg(&d).arg(&margin);
+        launch.arg(&distances).arg(&scale).arg(&gradient);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks((views * pictures).div_ceil(ROWS))) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the counting loss's gradient", e))
     }
 
     /// The mean squared difference of each of `rows` rows, with the gradient of `a` alone.

@@ -23,7 +23,7 @@ use super::similarity::{
 };
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
-use crate::stream::{Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
+use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
 use crate::{Buffer, Epoch, Error, PartTime, Profile, Result, Scalar};
 
 /// Steps whose losses can wait to be read.
@@ -591,15 +591,20 @@ impl StreamBackend for GpuStream {
     fn cross_entropy(
         &mut self,
         logits: &Buffer,
+        [labels, items]: [&Buffer<u32>; 2],
         classes: usize,
-        labels: &Buffer<u32>,
-        items: &Buffer<u32>,
+        weights: Option<&Buffer>,
         loss: Loss,
     ) -> Result<()> {
         let cuda = self.cuda.clone();
         let batch = items.len();
         let from = slice(&cuda, logits)?;
-        let words = [slice(&cuda, labels)?, slice(&cuda, items)?];
+        let weights = weights.map(|w| slice(&cuda, w)).transpose()?;
+        let words = [
+            slice(&cuda, labels)?,
+            slice(&cuda, items)?,
+            weights.unwrap_or(0),
+        ];
         let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
@@ -608,6 +613,43 @@ impl StreamBackend for GpuStream {
             losses.cross_entropy(stream, from, [batch, classes], words, weight, outputs)
         })?;
         self.lose(loss.rows, weight)
+    }
+
+    fn gather_rows(
+        &mut self,
+        from: &Buffer,
+        dim: usize,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (cuda, rows) = (&self.cuda, items.len());
+        let places = [slice(cuda, from)?, slice(cuda, items)?, slice(cuda, to)?];
+        let cost = Cost {
+            flops: 0.0,
+            bytes: (8 * rows * dim) as f64,
+        };
+        self.part(Part::Memory, cost, ("gather", places, rows, dim), |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
+            losses.gather_rows(stream, places, [rows, dim])
+        })
+    }
+
+    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let shape = [of.views, of.rows.len() / (of.views * of.dim), of.dim];
+        let from = slice(&cuda, of.rows)?;
+        let outputs = [
+            slice(&cuda, distances)?,
+            slice(&cuda, loss.rows)?,
+            slice(&cuda, loss.gradient)?,
+        ];
+        let numbers = [of.margin, loss.weight];
+        let signature = ("counting", from, outputs, shape, numbers.map(f32::to_bits));
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
+            losses.counting(stream, from, shape, numbers, outputs)
+        })?;
+        self.lose(loss.rows, loss.weight)
     }
 
     fn contrastive(

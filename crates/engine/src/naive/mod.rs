@@ -8,6 +8,7 @@ pub mod channels;
 pub mod contrastive;
 pub mod conv;
 pub mod cosine;
+pub mod counting;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod l2_normalise;

@@ -1,9 +1,11 @@
 //! Softmax cross-entropy with class indices: row b's class is `labels[indices[b]]`.
 //!
 //! ```text
-//! losses[b]      = ln Σ_c e^logit − logit[class]
-//! gradient[b][c] = weight / B · (p_c − [c = class]),   p = softmax(logits[b])
+//! losses[b]      = w · (ln Σ_c e^logit − logit[class])
+//! gradient[b][c] = w · weight / B · (p_c − [c = class]),   p = softmax(logits[b])
 //! ```
+//!
+//! w is the class's own weight, or 1.
 //!
 //! A row is read twice: for its greatest logit, and for e^(logit − greatest), which the gradient holds until it is scaled.
 
@@ -16,30 +18,38 @@ use crate::cpu::exp::exp;
 /// Values summed in f32 before they are added in f64, so that rows of many classes lose nothing.
 const RUN: usize = 1024;
 
-/// See the module. `logits` and `gradient` are B × `classes`.
+/// B × `classes` logits, whose row b is of class `labels[items[b]]`.
+pub(crate) struct Labelled<'a> {
+    pub(crate) logits: &'a [f32],
+    pub(crate) classes: usize,
+    pub(crate) labels: &'a [u32],
+    pub(crate) items: &'a [u32],
+}
+
+/// See the module. `gradient` is B × `classes`.
 pub(crate) fn cross_entropy(
     arch: Arch,
-    logits: &[f32],
-    classes: usize,
-    labels: &[u32],
-    indices: &[u32],
+    of: &Labelled,
+    weights: Option<&[f32]>,
     weight: f32,
     losses: &mut [f32],
     gradient: &mut [f32],
 ) {
-    let scale = weight / indices.len() as f32;
-    let rows = logits.par_chunks(classes).zip(indices);
-    (gradient.par_chunks_mut(classes).zip(losses))
+    let scale = weight / of.items.len() as f32;
+    let rows = of.logits.par_chunks(of.classes).zip(of.items);
+    (gradient.par_chunks_mut(of.classes).zip(losses))
         .zip(rows)
         .with_min_len(LEAST_ROWS)
         .for_each(|((gradient, loss), (logits, item))| {
-            let class = labels[*item as usize] as usize;
-            *loss = arch.dispatch(Row {
+            let class = of.labels[*item as usize] as usize;
+            let own = weights.map_or(1.0, |weights| weights[class]);
+            let row = arch.dispatch(Row {
                 logits,
                 class,
-                scale,
+                scale: own * scale,
                 gradient,
             });
+            *loss = own * row;
         });
 }
 

@@ -27,12 +27,15 @@ static __device__ float block_max(float v) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Softmax cross-entropy: row b's class is labels[indices[b]]. A block a row; the gradient holds e^(logit - greatest) until
-// their sum is known. `scale` is weight / rows.
+// their sum is known. `scale` is weight / rows; where there are `weights`, a row counts with its class's.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy(const float *__restrict__ logits, u32 classes, const u32 *__restrict__ labels,
-                  const u32 *__restrict__ indices, float scale, float *losses, float *gradient) {
+                  const u32 *__restrict__ indices, const float *__restrict__ weights, float scale, float *losses,
+                  float *gradient) {
     const u32 own = labels[indices[blockIdx.x]];
+    const float weight = weights ? weights[own] : 1.f;
+    scale *= weight;
     logits += (u64)blockIdx.x * classes;
     gradient += (u64)blockIdx.x * classes;
     float most = MINUS_INFINITY;
@@ -48,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float factor = (float)((double)scale / all);
     // Each thread changes what it wrote.
     for (u32 c = threadIdx.x; c < classes; c += THREADS) gradient[c] = gradient[c] * factor - (c == own ? scale : 0.f);
-    if (threadIdx.x == 0) losses[blockIdx.x] = (float)(log(all) + (double)most - (double)logits[own]);
+    if (threadIdx.x == 0) losses[blockIdx.x] = weight * (float)(log(all) + (double)most - (double)logits[own]);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -186,4 +189,56 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     sum = warp_sum(sum);
     if (threadIdx.x % 32 == 0) losses[row] = (float)(sum / dim);
+}
+
+// to[row] = from[indices[row]].
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gather_rows(const float *__restrict__ from, const u32 *__restrict__ indices, u32 rows, u32 dim, float *to) {
+    const u32 row = row_of_warp();
+    if (row >= rows) return;
+    from += (u64)indices[row] * dim, to += (u64)row * dim;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) to[d] = from[d];
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Counting (cpu/losses/counting.rs has the maths): rows are the wholes of n pictures, then every picture's first part, and so
+// on. What the parts of one picture add up to, less the whole of another, at a place of their rows:
+
+static __device__ __forceinline__ float apart(const float *x, u32 views, u32 n, u32 dim, u32 parts_of, u32 whole_of, u32 at) {
+    float sum = 0.f;
+    for (u32 view = 1; view < views; view++) sum += x[((u64)view * n + parts_of) * dim + at];
+    return sum - x[(u64)whole_of * dim + at];
+}
+
+// A warp a picture: its loss, and minus its squared distances from its own whole and the next picture's.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    counting_losses(const float *__restrict__ x, u32 views, u32 n, u32 dim, float margin, float *distances, float *losses) {
+    const u32 i = row_of_warp();
+    if (i >= n) return;
+    double own = 0.0, other = 0.0;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) {
+        const double a = apart(x, views, n, dim, i, i, d), b = apart(x, views, n, dim, i, (i + 1) % n, d);
+        own += a * a, other += b * b;
+    }
+    own = warp_sum(own), other = warp_sum(other);
+    if (threadIdx.x % 32 != 0) return;
+    const float near = (float)own, far = (float)other;
+    distances[2 * i] = -near, distances[2 * i + 1] = -far;
+    // What is not a number stays so.
+    losses[i] = near + (far >= margin ? 0.f : margin - far);
+}
+
+// A warp a row, after the losses. `scale` is 2 weight / n.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    counting_gradient(const float *__restrict__ x, u32 views, u32 n, u32 dim, float margin,
+                      const float *__restrict__ distances, float scale, float *gradient) {
+    const u32 row = row_of_warp();
+    if (row >= views * n) return;
+    const u32 view = row / n, i = row % n, before = (i + n - 1) % n, after = (i + 1) % n;
+    const bool asked = -distances[2 * (view == 0 ? before : i) + 1] < margin;
+    for (u32 d = threadIdx.x % 32; d < dim; d += 32) {
+        float own = apart(x, views, n, dim, i, i, d), contrast = 0.f;
+        if (asked) contrast = view == 0 ? apart(x, views, n, dim, before, i, d) : -apart(x, views, n, dim, i, after, d);
+        gradient[(u64)row * dim + d] = scale * ((view == 0 ? -own : own) + contrast);
+    }
 }
