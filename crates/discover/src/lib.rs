@@ -37,6 +37,7 @@ mod eigen;
 mod kmeans;
 mod loss;
 mod memory_bank;
+mod mutual_information;
 mod neighbourhoods;
 mod whitening;
 
@@ -45,5 +46,6 @@ pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans};
 pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;
+pub use mutual_information::mutual_information;
 pub use neighbourhoods::{Neighbourhoods, PartsError};
 pub use whitening::Whitening;

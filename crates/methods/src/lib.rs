@@ -8,6 +8,7 @@
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
+//! - [`DeepCluster`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod anchorhood;
 mod and;
 mod byol;
 mod chain;
+mod deepcluster;
 mod instance;
 mod memory;
 mod method;
@@ -31,6 +33,7 @@ pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
 pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
+pub use deepcluster::DeepCluster;
 pub use instance::instance;
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};

@@ -50,6 +50,16 @@ pub enum StateError {
         /// What this run has.
         wanted: Vec<usize>,
     },
+    /// Something names what there is not.
+    #[error("its {name} names number {value}, and there are {below}")]
+    Beyond {
+        /// What.
+        name: &'static str,
+        /// The number.
+        value: u32,
+        /// How many there are.
+        below: usize,
+    },
     /// Its neighbourhoods are none.
     #[error(transparent)]
     Neighbourhoods(#[from] PartsError),
@@ -109,6 +119,28 @@ impl StateDict {
                 ..
             } => Some((shape, values)),
             _ => None,
+        }
+    }
+
+    /// The values of a tensor of whole numbers that must be there, of this shape and each below a limit.
+    pub fn words_of(
+        &self,
+        name: &'static str,
+        wanted: &[usize],
+        below: usize,
+    ) -> Result<&[u32], StateError> {
+        let (found, values) = self.words(name).ok_or(StateError::Missing { name })?;
+        if found != wanted {
+            let (found, wanted) = (found.to_vec(), wanted.to_vec());
+            return Err(StateError::Shape {
+                name,
+                found,
+                wanted,
+            });
+        }
+        match values.iter().find(|value| **value as usize >= below) {
+            Some(&value) => Err(StateError::Beyond { name, value, below }),
+            None => Ok(values),
         }
     }
 

@@ -4,8 +4,9 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
-    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, MemorySettings, Method, NnClr,
-    NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, Supervised, instance,
+    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, DeepCluster, MemorySettings, Method,
+    NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, Supervised,
+    instance,
 };
 
 use crate::room::check_room_of;
@@ -26,7 +27,8 @@ pub fn build_method(
         | MethodChoice::SimClr
         | MethodChoice::SimSiam
         | MethodChoice::Byol
-        | MethodChoice::NnClr => build_unlabelled(device, config, &TrainingSet::of(data)),
+        | MethodChoice::NnClr
+        | MethodChoice::DeepCluster => build_unlabelled(device, config, &TrainingSet::of(data)),
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
@@ -108,6 +110,7 @@ pub fn build_unlabelled(
             };
             Box::new(NnClr::new(setup, settings)?)
         }
+        MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
         MethodChoice::Supervised => {
             return Err(TrainError::NoLabels {
                 data: set.name.clone(),
@@ -132,7 +135,7 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
     let fc = graph.find("fc")?;
     Ok(match method {
         MethodChoice::And | MethodChoice::Instance => graph.output_node(),
-        MethodChoice::Supervised => fc,
+        MethodChoice::Supervised | MethodChoice::DeepCluster => fc,
         MethodChoice::Anchorhood
         | MethodChoice::SimClr
         | MethodChoice::SimSiam

@@ -52,6 +52,8 @@ pub(crate) fn check_room_of(
         MethodChoice::And | MethodChoice::Instance => remembered(config.network.features),
         MethodChoice::Anchorhood => remembered(config.method.projector_features),
         MethodChoice::Supervised => 4 * pictures,
+        // All features, and the same whitened.
+        MethodChoice::DeepCluster => pictures.saturating_mul(8 * config.network.features),
         MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
             0
         }

@@ -183,6 +183,7 @@ impl RunDir {
                 | MethodChoice::SimSiam
                 | MethodChoice::Byol
                 | MethodChoice::NnClr
+                | MethodChoice::DeepCluster
                 | MethodChoice::Supervised => None,
             },
             checkpoint: self.disk.exists(&last).then_some(last),

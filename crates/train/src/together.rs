@@ -37,7 +37,9 @@ pub(crate) fn check_shares(
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::Supervised => Ok(()),
-        method @ MethodChoice::NnClr => Err(TrainError::NotTogether { method, ranks }),
+        method @ (MethodChoice::NnClr | MethodChoice::DeepCluster) => {
+            Err(TrainError::NotTogether { method, ranks })
+        }
     }
 }
 

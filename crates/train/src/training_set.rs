@@ -50,6 +50,7 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::NnClr
+        | MethodChoice::DeepCluster
         | MethodChoice::Supervised => {}
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());

@@ -104,13 +104,14 @@ fn steps(trainer: &mut Trainer, from: Position, until: Position, epochs: usize) 
     }
 }
 
-const METHODS: [MethodChoice; 7] = [
+const METHODS: [MethodChoice; 8] = [
     MethodChoice::And,
     MethodChoice::Anchorhood,
     MethodChoice::SimClr,
     MethodChoice::SimSiam,
     MethodChoice::Byol,
     MethodChoice::NnClr,
+    MethodChoice::DeepCluster,
     MethodChoice::Supervised,
 ];
 

@@ -37,6 +37,7 @@ fn small(method: MethodChoice) -> RunConfig {
         MethodChoice::Byol => (30, 6),
         MethodChoice::NnClr => (60, 6),
         MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => (60, 2),
+        MethodChoice::DeepCluster => (30, 6),
     };
     if method == MethodChoice::Byol {
         // Its target must move within so few steps.
@@ -217,7 +218,9 @@ fn weights(network: &Network) -> Vec<(usize, Vec<f32>, Vec<f32>)> {
 /// How far a loss goes along its own gradient, over what the gradient says: 1. `part` is the network whose weights move, of
 /// those that no target is made with.
 fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
-    config.training.batch = 24;
+    // A task is set before an epoch: it is looked at in its midst.
+    let task = !config.method.name.compares_views();
+    config.training.batch = if task { 12 } else { 24 };
     // Nothing moves by itself.
     config.training.learning_rate = 1e-30;
     config.training.warm_up = 0.0;
@@ -231,6 +234,12 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
         ..Position::default()
     };
     trainer.before_round(at.round, &|_| {}).unwrap();
+    trainer.begin().unwrap();
+    trainer.advance(at, 1).unwrap();
+    let at = Position {
+        batch: usize::from(task),
+        ..at
+    };
     let loss = |trainer: &mut Trainer| {
         trainer.begin().unwrap();
         trainer.advance(at, 1).unwrap()[0]
@@ -243,7 +252,7 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     let all = weights(networks[place].1);
     let squares = (all.iter()).flat_map(|(_, _, g)| g.iter().map(|g| f64::from(*g).powi(2)));
     let length = squares.sum::<f64>().sqrt();
-    let reach = 3e-4;
+    let reach = if task { 1e-4 } else { 3e-4 };
     let [up, down] = [1.0, -1.0].map(|sign| {
         let (_, network) = trainer.method().networks().swap_remove(place);
         let step = (sign * reach / length) as f32;
@@ -276,6 +285,8 @@ fn steps_have_the_gradients_of_their_losses() {
         (MethodChoice::Byol, "projector"),
         (MethodChoice::Byol, "predictor"),
         (MethodChoice::NnClr, "predictor"),
+        (MethodChoice::DeepCluster, ""),
+        (MethodChoice::DeepCluster, "classifier"),
     ] {
         let slope = slope_of_the_loss(tiny(method), part);
         println!("{method} {part}: {slope}");

@@ -302,11 +302,11 @@ fn what_cannot_be_trained_together_is_refused() {
         uneven.contains("batch of 8") && uneven.contains("3 processes"),
         "{uneven}"
     );
-    let nnclr = said(2, &|_| one_step(MethodChoice::NnClr));
-    assert!(
-        nnclr.contains("nnclr") && nnclr.contains("there are 2"),
-        "{nnclr}"
-    );
+    for method in [MethodChoice::NnClr, MethodChoice::DeepCluster] {
+        let alone = said(2, &|_| one_step(method));
+        let named = alone.contains(method.name());
+        assert!(named && alone.contains("there are 2"), "{alone}");
+    }
     let differ = said(4, &|rank| {
         let mut config = tiny();
         config.training.epochs += usize::from(rank == 2);

@@ -90,6 +90,8 @@ choices! {
         Byol = "byol",
         /// NNCLR.
         NnClr = "nnclr",
+        /// DeepCluster.
+        DeepCluster = "deepcluster",
         /// Cross-entropy on labels.
         Supervised = "supervised",
     }
@@ -185,6 +187,7 @@ impl MethodChoice {
             | MethodChoice::Byol
             | MethodChoice::NnClr => true,
             MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => false,
+            MethodChoice::DeepCluster => false,
         }
     }
 
@@ -197,6 +200,7 @@ impl MethodChoice {
             | MethodChoice::SimSiam
             | MethodChoice::Byol
             | MethodChoice::NnClr
+            | MethodChoice::DeepCluster
             | MethodChoice::Supervised => false,
         }
     }

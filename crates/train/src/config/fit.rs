@@ -17,7 +17,8 @@ impl RunConfig {
             | MethodChoice::SimClr
             | MethodChoice::SimSiam
             | MethodChoice::Byol
-            | MethodChoice::NnClr => self.clone(),
+            | MethodChoice::NnClr
+            | MethodChoice::DeepCluster => self.clone(),
             MethodChoice::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),
                 None => {

@@ -112,6 +112,39 @@ const NOTHING: Recipe = &[];
 /// LARS measures tensors, and its rate is another one.
 const QUICK_NNCLR: Recipe = &[("training.learning_rate", "0.1")];
 
+/// Methods that learn by a pretext task of their own, in one round; no memory to judge by.
+const TASK: Recipe = &[
+    ("training.rounds", "0"),
+    ("evaluation.features", "recomputed"),
+];
+
+/// One rate throughout.
+const DEEPCLUSTER: Recipe = &[
+    ("training.batch", "256"),
+    ("training.learning_rate", "0.05"),
+    ("training.weight_decay", "1e-5"),
+    ("training.nesterov", "false"),
+    ("training.decay_factor", "1"),
+    ("augmentation.hue", "0.1"),
+    ("augmentation.jitter", "0.8"),
+    ("augmentation.flip", "0.5"),
+];
+
+/// Clusters of few pictures.
+const SMALL_DEEPCLUSTER: Recipe = &[
+    ("training.batch", "32"),
+    ("training.learning_rate", "0.02"),
+    ("method.clusters", "50"),
+];
+
+/// A pretext task's recipe, and what is different in minutes on two cores.
+fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
+    match start {
+        Start::Paper | Start::Strong => vec![TASK, own],
+        Start::Quick | Start::Shapes => vec![TASK, own, small],
+    }
+}
+
 impl MethodChoice {
     fn recipe(self, start: Start) -> Vec<Recipe> {
         let (own, strong, quick) = match self {
@@ -123,6 +156,7 @@ impl MethodChoice {
                     ("evaluation.features", "recomputed"),
                 ]];
             }
+            MethodChoice::DeepCluster => return of_task(DEEPCLUSTER, SMALL_DEEPCLUSTER, start),
             MethodChoice::Anchorhood => (ANCHORHOOD, STRONG_ANCHORHOOD, QUICK_ANCHORHOOD),
             MethodChoice::SimClr => (SIMCLR, NOTHING, NOTHING),
             MethodChoice::SimSiam => (SIMSIAM, NOTHING, NOTHING),

@@ -67,6 +67,8 @@ settings! {
         /// Values of the predictor's hidden layer (anchorhood, simsiam, byol, nnclr).
         predictor_width: usize = 512;
             [AtLeastOne, AtMost(65_536)], flag long("predictor-width").value("N"), unwritten 512;
+        /// Clusters that pictures are divided into before every epoch, if there are as many pictures (deepcluster).
+        clusters: usize = 100; [AtLeastOne, AtMost(65_536)], flag long("clusters").value("K"), unwritten 100;
         /// How far features are whitened: 0 leaves them, at 1 all their directions count alike (anchorhood, simclr, simsiam, byol, nnclr).
         whiten: f64 = 0.0; [Share], flag long("whiten").value("POWER"), unwritten 0.0;
     }
