@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ops::Range;
 
 use crate::batch::BatchBackend;
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, Node, NodeId, Op};
 use crate::stream::{Stream, StreamBackend};
 use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Plan, Result, Scalar};
 
@@ -171,6 +171,19 @@ impl Network {
                 }
             }
         }
+    }
+
+    /// Tells layers that turn colours into others by which mean and deviation pictures are normalised.
+    pub fn normalised_by(&mut self, mean: &[f32; 3], std: &[f32; 3]) -> Result<()> {
+        let of_colours = |n: &&Node| matches!(n.op, Op::Lab);
+        let layers: Vec<Node> = (self.graph().nodes().iter().filter(of_colours))
+            .cloned()
+            .collect();
+        for layer in layers {
+            self.write(Tensors::Values, layer.parameters[0], mean)?;
+            self.write(Tensors::Values, layer.parameters[1], std)?;
+        }
+        Ok(())
     }
 
     /// Runs a full batch forwards in training mode: batch statistics, running ones updated, dropout drawn for the

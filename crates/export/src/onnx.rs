@@ -373,7 +373,9 @@ mod tests {
             "Slice",
             "Pad",
         ];
-        let ops = &ops[ops.iter().position(|op| *op == "Conv").unwrap() + 2..];
+        // After the colours.
+        let conv1 = graph.node.iter().position(|n| n.name == "conv1").unwrap();
+        let ops = &ops[conv1..];
         assert_eq!(ops[..11], first);
         let last = [
             "GlobalAveragePool",

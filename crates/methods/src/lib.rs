@@ -9,6 +9,7 @@
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
 //! - [`DeepCluster`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
+//! - [`SplitBrain`]: methods that guess a part of the picture from another.
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,8 @@ mod anchorhood;
 mod and;
 mod byol;
 mod chain;
+mod classifier;
+mod colour_classes;
 mod deepcluster;
 mod instance;
 mod memory;
@@ -26,6 +29,7 @@ mod nnclr;
 mod setup;
 mod simclr;
 mod simsiam;
+mod split_brain;
 mod state;
 mod supervised;
 
@@ -42,5 +46,6 @@ pub use nnclr::{NnClr, NnClrSettings};
 pub use setup::{Setup, parameter_groups};
 pub use simclr::{SimClr, SimClrSettings};
 pub use simsiam::{SimSiam, SimSiamSettings};
+pub use split_brain::SplitBrain;
 pub use state::{StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

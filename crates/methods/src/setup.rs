@@ -15,6 +15,10 @@ pub struct Setup<'a> {
     pub pictures: usize,
     /// Pictures in a batch; of several processes that take a step together, in this one's part of it.
     pub batch: usize,
+    /// Mean of each channel that pictures are normalised by.
+    pub mean: [f32; 3],
+    /// Standard deviation, likewise.
+    pub std: [f32; 3],
     /// Whether batch norm's statistics are those of all processes' pictures.
     pub sync_norm: bool,
     /// How weights move.
@@ -37,6 +41,7 @@ impl Setup<'_> {
     pub fn encoder(&self, options: &NetworkOptions) -> Result<Network> {
         let mut network = self.device.network(self.graph, options)?;
         network.initialise(self.seed);
+        network.normalised_by(&self.mean, &self.std)?;
         Ok(network)
     }
 }

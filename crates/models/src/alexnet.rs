@@ -16,48 +16,71 @@
 //! settings the paper takes over. The authors published no AlexNet; the small form is ours: 32×32 pictures give conv5 8×8
 //! places. A tap is what its layer gives after ReLU, before pooling.
 
-use anchorhood_engine::{ConvSpec, Graph, Result, Window};
+use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
-use crate::Form;
+use crate::colours::{Trunk, whole};
+use crate::{Colours, Form};
 
 /// AlexNet for `size`×`size` RGB pictures: `width` channels after the first convolution (64 as published), a result of
 /// `features` values and unit length. Taps: conv1 … conv5, fc.
 pub fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
-    let (stem, padding) = match form {
-        Form::Large => (ConvSpec::square(width, 11, 4, 2), 0),
-        Form::Small => (ConvSpec::square(width, 5, 1, 2), 1),
-        Form::Medium => (ConvSpec::square(width, 5, 2, 2), 1),
-    };
-    let pool = Window::square(3, 2, padding);
-    let convolutions = [
-        (stem, true),
-        (ConvSpec::square(3 * width, 5, 1, 2), true),
-        (ConvSpec::square(6 * width, 3, 1, 1), false),
-        (ConvSpec::square(4 * width, 3, 1, 1), false),
-        (ConvSpec::square(4 * width, 3, 1, 1), true),
-    ];
-    let mut g = Graph::new();
-    let mut x = g.input(size, size, 3);
-    for (number, (spec, pooled)) in (1..).zip(convolutions) {
-        let name = format!("conv{number}");
-        x = g.conv_norm(&name, &format!("bn{number}"), x, spec, true, None)?;
-        g.tap(&name, x);
-        if pooled {
-            x = g.max_pool(&format!("pool{number}"), x, pool)?;
+    whole(Colours::Rgb, &AlexNet(form), size, width, features)
+}
+
+/// Its layers behind what it sees.
+pub(crate) struct AlexNet(pub(crate) Form);
+
+impl AlexNet {
+    fn pool(&self) -> Window {
+        match self.0 {
+            Form::Large => Window::square(3, 2, 0),
+            Form::Small | Form::Medium => Window::square(3, 2, 1),
         }
     }
-    // A hidden layer over all places is a convolution as large as the picture.
-    let hidden = 64 * width;
-    let places = g.shape(x).height;
-    let all = ConvSpec::square(hidden, places, 1, 0);
-    x = g.conv_norm("fc6", "bn6", x, all, true, None)?;
-    let one = ConvSpec::square(hidden, 1, 1, 0);
-    x = g.conv_norm("fc7", "bn7", x, one, true, None)?;
-    x = g.linear("fc", x, features, true)?;
-    g.tap("fc", x);
-    x = g.l2_normalise("normalise", x)?;
-    g.output(x);
-    Ok(g)
+}
+
+impl Trunk for AlexNet {
+    fn stages(
+        &self,
+        g: &mut Graph,
+        prefix: &str,
+        mut x: NodeId,
+        width: usize,
+    ) -> Result<[NodeId; 5]> {
+        let stem = match self.0 {
+            Form::Large => ConvSpec::square(width, 11, 4, 2),
+            Form::Small => ConvSpec::square(width, 5, 1, 2),
+            Form::Medium => ConvSpec::square(width, 5, 2, 2),
+        };
+        let convolutions = [
+            (stem, true),
+            (ConvSpec::square(3 * width, 5, 1, 2), true),
+            (ConvSpec::square(6 * width, 3, 1, 1), false),
+            (ConvSpec::square(4 * width, 3, 1, 1), false),
+            (ConvSpec::square(4 * width, 3, 1, 1), false),
+        ];
+        let mut stages = [x; 5];
+        for (number, (spec, pooled)) in (1..).zip(convolutions) {
+            let [name, norm] = ["conv", "bn"].map(|kind| format!("{prefix}{kind}{number}"));
+            x = g.conv_norm(&name, &norm, x, spec, true, None)?;
+            stages[number - 1] = x;
+            if pooled {
+                x = g.max_pool(&format!("{prefix}pool{number}"), x, self.pool())?;
+            }
+        }
+        Ok(stages)
+    }
+
+    fn vector(&self, g: &mut Graph, prefix: &str, x: NodeId, width: usize) -> Result<NodeId> {
+        let name = |name: &str| format!("{prefix}{name}");
+        let x = g.max_pool(&name("pool5"), x, self.pool())?;
+        // A hidden layer over all places is a convolution as large as the picture.
+        let hidden = 64 * width;
+        let all = ConvSpec::square(hidden, g.shape(x).height, 1, 0);
+        let x = g.conv_norm(&name("fc6"), &name("bn6"), x, all, true, None)?;
+        let one = ConvSpec::square(hidden, 1, 1, 0);
+        g.conv_norm(&name("fc7"), &name("bn7"), x, one, true, None)
+    }
 }
 
 #[cfg(test)]

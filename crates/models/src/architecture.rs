@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use anchorhood_engine::{Graph, Result};
 
-use crate::{Form, Stages, alexnet, resnet};
+use crate::alexnet::AlexNet;
+use crate::colours::whole;
+use crate::resnet::ResNet;
+use crate::{Colours, Form, Stages};
 
 /// A network the program can train. Its form follows the size of the pictures, see [`Form`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +59,21 @@ impl Architecture {
 
     /// The same in a form of one's choice: weights learnt on large pictures can be tried on small ones.
     pub fn graph_of(self, form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
+        self.graph_seeing(Colours::Rgb, form, size, width, features)
+    }
+
+    /// The same, seeing something of the colours or all.
+    pub fn graph_seeing(
+        self,
+        colours: Colours,
+        form: Form,
+        size: usize,
+        width: usize,
+        features: usize,
+    ) -> Result<Graph> {
         match self.stages() {
-            None => alexnet(form, size, width, features),
-            Some(stages) => resnet(stages, form, size, width, features),
+            None => whole(colours, &AlexNet(form), size, width, features),
+            Some(stages) => whole(colours, &ResNet { stages, form }, size, width, features),
         }
     }
 

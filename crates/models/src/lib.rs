@@ -8,6 +8,7 @@
 
 mod alexnet;
 mod architecture;
+mod colours;
 mod form;
 mod raw_tensor;
 mod resnet;
@@ -16,6 +17,7 @@ mod weights;
 
 pub use alexnet::alexnet;
 pub use architecture::{Architecture, UnknownArchitecture};
+pub use colours::Colours;
 pub use form::Form;
 pub use resnet::{Stages, resnet, resnet18};
 pub use weights::{Fitted, Loaded, Recognised, Weights, WeightsError};

@@ -8,7 +8,8 @@
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
-use crate::Form;
+use crate::colours::{Trunk, whole};
+use crate::{Colours, Form};
 
 /// Which residual network: blocks in each stage, and of which kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,36 +44,52 @@ pub fn resnet(
     width: usize,
     features: usize,
 ) -> Result<Graph> {
-    let mut g = Graph::new();
-    let pictures = g.input(size, size, 3);
-    let stem = match form {
-        Form::Small => ConvSpec::square(width, 3, 1, 1),
-        Form::Medium => ConvSpec::square(width, 3, 2, 1),
-        Form::Large => ConvSpec::square(width, 7, 2, 3),
-    };
-    let mut x = g.conv_norm("conv1", "bn1", pictures, stem, true, None)?;
-    g.tap("conv1", x);
-    if form == Form::Large {
-        x = g.max_pool("maxpool", x, Window::square(3, 2, 1))?;
-    }
-    for (stage, blocks) in stages.blocks.into_iter().enumerate() {
-        for block in 0..blocks {
-            let name = format!("layer{}.{block}", stage + 1);
-            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
-            let channels = width << stage;
-            x = match stages.bottleneck {
-                false => basic_block(&mut g, &name, x, channels, stride)?,
-                true => bottleneck(&mut g, &name, x, channels, stride)?,
-            };
+    whole(
+        Colours::Rgb,
+        &ResNet { stages, form },
+        size,
+        width,
+        features,
+    )
+}
+
+/// Its layers behind what it sees.
+pub(crate) struct ResNet {
+    pub(crate) stages: Stages,
+    pub(crate) form: Form,
+}
+
+impl Trunk for ResNet {
+    fn stages(&self, g: &mut Graph, prefix: &str, x: NodeId, width: usize) -> Result<[NodeId; 5]> {
+        let stem = match self.form {
+            Form::Small => ConvSpec::square(width, 3, 1, 1),
+            Form::Medium => ConvSpec::square(width, 3, 2, 1),
+            Form::Large => ConvSpec::square(width, 7, 2, 3),
+        };
+        let [conv, norm] = ["conv1", "bn1"].map(|name| format!("{prefix}{name}"));
+        let mut x = g.conv_norm(&conv, &norm, x, stem, true, None)?;
+        let mut taps = [x; 5];
+        if self.form == Form::Large {
+            x = g.max_pool(&format!("{prefix}maxpool"), x, Window::square(3, 2, 1))?;
         }
-        g.tap(&format!("conv{}", stage + 2), x);
+        for (stage, blocks) in self.stages.blocks.into_iter().enumerate() {
+            for block in 0..blocks {
+                let name = format!("{prefix}layer{}.{block}", stage + 1);
+                let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+                let channels = width << stage;
+                x = match self.stages.bottleneck {
+                    false => basic_block(g, &name, x, channels, stride)?,
+                    true => bottleneck(g, &name, x, channels, stride)?,
+                };
+            }
+            taps[stage + 1] = x;
+        }
+        Ok(taps)
     }
-    x = g.global_avg_pool("avgpool", x)?;
-    x = g.linear("fc", x, features, true)?;
-    g.tap("fc", x);
-    x = g.l2_normalise("normalise", x)?;
-    g.output(x);
-    Ok(g)
+
+    fn vector(&self, g: &mut Graph, prefix: &str, x: NodeId, _: usize) -> Result<NodeId> {
+        g.global_avg_pool(&format!("{prefix}avgpool"), x)
+    }
 }
 
 /// ResNet18 in the form that suits the size.

@@ -19,10 +19,7 @@ pub fn small_model() -> Model {
         std: [0.4, 0.5, 0.6],
     };
     let network = config.network;
-    let form = network.form(input.size);
-    let graph = network
-        .architecture
-        .graph_of(form, input.size, network.width, network.features);
+    let graph = network.graph(input.size);
     let graph = graph.expect("such a network there is");
     let weights = graph.parameters().iter().enumerate().map(|(i, p)| {
         let draws = Draws::new(0, Stream::Test, i as u64, 0);

@@ -15,8 +15,8 @@ use anchorhood_files::OpenContainer;
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
-    Checked, Checkpoint, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor, check_room,
-    check_weights, fingerprint, judged_graph, model_path, write_weights,
+    Checked, Checkpoint, ColoursChoice, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor,
+    check_room, check_weights, fingerprint, judged_graph, model_path, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -174,6 +174,7 @@ impl Model {
         let network = NetworkConfig {
             architecture: found.architecture,
             stem: StemChoice::Auto,
+            colours: ColoursChoice::Rgb,
             width: found.width,
             features: graph.shape(graph.output_node()).len(),
         };

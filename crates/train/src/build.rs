@@ -5,8 +5,8 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
     Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, DeepCluster, MemorySettings, Method,
-    NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, Supervised,
-    instance,
+    NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, SplitBrain,
+    Supervised, instance,
 };
 
 use crate::room::check_room_of;
@@ -28,7 +28,8 @@ pub fn build_method(
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::NnClr
-        | MethodChoice::DeepCluster => build_unlabelled(device, config, &TrainingSet::of(data)),
+        | MethodChoice::DeepCluster
+        | MethodChoice::SplitBrain => build_unlabelled(device, config, &TrainingSet::of(data)),
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
@@ -111,6 +112,7 @@ pub fn build_unlabelled(
             Box::new(NnClr::new(setup, settings)?)
         }
         MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
+        MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup)?),
         MethodChoice::Supervised => {
             return Err(TrainError::NoLabels {
                 data: set.name.clone(),
@@ -121,10 +123,7 @@ pub fn build_unlabelled(
 
 /// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer that is judged.
 pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainError> {
-    let n = &config.network;
-    let graph = n
-        .architecture
-        .graph_of(n.form(size), size, n.width, n.features)?;
+    let graph = config.network.graph(size)?;
     let judged = judged_layer(config.method.name, &graph)?;
     Ok(graph.up_to(judged))
 }
@@ -140,7 +139,8 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
         | MethodChoice::SimClr
         | MethodChoice::SimSiam
         | MethodChoice::Byol
-        | MethodChoice::NnClr => graph.node(fc).inputs[0],
+        | MethodChoice::NnClr
+        | MethodChoice::SplitBrain => graph.node(fc).inputs[0],
     })
 }
 
@@ -161,11 +161,19 @@ impl RunConfig {
         self.training.batch.min(set.pictures.len())
     }
 
+    /// Mean and deviation that pictures are normalised by.
+    pub fn seen_by(&self, set: &TrainingSet) -> ([f32; 3], [f32; 3]) {
+        self.data.normalisation().unwrap_or((set.mean, set.std))
+    }
+
     /// What a method is made of, for a data set.
     pub fn setup<'a>(&self, device: &'a Device, graph: &'a Graph, set: &TrainingSet) -> Setup<'a> {
+        let (mean, std) = self.seen_by(set);
         Setup {
             device,
             graph,
+            mean,
+            std,
             pictures: set.pictures.len(),
             batch: device.communicator().part(self.batch_of(set)).len(),
             sync_norm: self.training.sync_norm,

@@ -73,7 +73,7 @@ impl Encoder {
     /// The graph for pictures of a size, with features of unit length.
     pub fn graph(&self, size: usize) -> Result<Graph, TrainError> {
         let n = &self.config.network;
-        let whole = |form| n.architecture.graph_of(form, size, n.width, n.features);
+        let whole = |form| n.graph_of(form, size);
         Ok(match &self.source {
             EncoderSource::Checkpoint(checkpoint) => checkpoint.graph(size)?,
             EncoderSource::Weights(_, form) => whole(*form)?,

@@ -65,6 +65,9 @@ pub fn judge(
         // As its run judged it: what learns, at the layer that is judged.
         let mut network = network(&embedding_graph(&checkpoint.config, set.pictures.height())?)?;
         network.initialise(config.seed);
+        let seen = checkpoint.input.as_ref().map(|i| (i.mean, i.std));
+        let (mean, std) = seen.unwrap_or((set.mean, set.std));
+        network.normalised_by(&mean, &std)?;
         let judged = examiner.network(&mut network, None, None)?;
         judged.ok_or_else(none)?
     };

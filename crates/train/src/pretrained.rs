@@ -67,7 +67,7 @@ impl Pretrained {
     }
 
     /// Settings that are the model's, and what they are.
-    fn decides(&self) -> [(&'static str, String); 8] {
+    fn decides(&self) -> [(&'static str, String); 9] {
         let numbers = |values: [f32; 3]| values.map(|v| v.to_string()).join(",");
         [
             ("training.from", self.name.clone()),
@@ -78,6 +78,7 @@ impl Pretrained {
             ),
             ("network.width", self.network.width.to_string()),
             ("network.stem", self.network.stem.to_string()),
+            ("network.colours", self.network.colours.to_string()),
             ("data.size", self.input.size.to_string()),
             ("data.mean", numbers(self.input.mean)),
             ("data.std", numbers(self.input.std)),

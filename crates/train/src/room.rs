@@ -54,9 +54,11 @@ pub(crate) fn check_room_of(
         MethodChoice::Supervised => 4 * pictures,
         // All features, and the same whitened.
         MethodChoice::DeepCluster => pictures.saturating_mul(8 * config.network.features),
-        MethodChoice::SimClr | MethodChoice::SimSiam | MethodChoice::Byol | MethodChoice::NnClr => {
-            0
-        }
+        MethodChoice::SimClr
+        | MethodChoice::SimSiam
+        | MethodChoice::Byol
+        | MethodChoice::NnClr
+        | MethodChoice::SplitBrain => 0,
     };
     Ok(check_room(device, graph, &options, rows)?)
 }

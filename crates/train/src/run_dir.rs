@@ -184,6 +184,7 @@ impl RunDir {
                 | MethodChoice::Byol
                 | MethodChoice::NnClr
                 | MethodChoice::DeepCluster
+                | MethodChoice::SplitBrain
                 | MethodChoice::Supervised => None,
             },
             checkpoint: self.disk.exists(&last).then_some(last),

@@ -37,7 +37,7 @@ pub(crate) fn check_shares(
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::Supervised => Ok(()),
-        method @ (MethodChoice::NnClr | MethodChoice::DeepCluster) => {
+        method @ (MethodChoice::NnClr | MethodChoice::DeepCluster | MethodChoice::SplitBrain) => {
             Err(TrainError::NotTogether { method, ranks })
         }
     }

@@ -56,7 +56,7 @@ impl Trainer {
             device: device.clone(),
             config: config.clone(),
             stream: device.stream()?,
-            seen: config.data.normalisation().unwrap_or((set.mean, set.std)),
+            seen: config.seen_by(&set),
             frozen: None,
             source: None,
             at: None,

@@ -51,6 +51,7 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
         | MethodChoice::Byol
         | MethodChoice::NnClr
         | MethodChoice::DeepCluster
+        | MethodChoice::SplitBrain
         | MethodChoice::Supervised => {}
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());

@@ -38,6 +38,7 @@ fn small(method: MethodChoice) -> RunConfig {
         MethodChoice::NnClr => (60, 6),
         MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => (60, 2),
         MethodChoice::DeepCluster => (30, 6),
+        MethodChoice::SplitBrain => (20, 2),
     };
     if method == MethodChoice::Byol {
         // Its target must move within so few steps.
@@ -287,6 +288,9 @@ fn steps_have_the_gradients_of_their_losses() {
         (MethodChoice::NnClr, "predictor"),
         (MethodChoice::DeepCluster, ""),
         (MethodChoice::DeepCluster, "classifier"),
+        (MethodChoice::SplitBrain, ""),
+        (MethodChoice::SplitBrain, "ab"),
+        (MethodChoice::SplitBrain, "lightness"),
     ] {
         let slope = slope_of_the_loss(tiny(method), part);
         println!("{method} {part}: {slope}");

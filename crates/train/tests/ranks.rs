@@ -302,7 +302,11 @@ fn what_cannot_be_trained_together_is_refused() {
         uneven.contains("batch of 8") && uneven.contains("3 processes"),
         "{uneven}"
     );
-    for method in [MethodChoice::NnClr, MethodChoice::DeepCluster] {
+    for method in [
+        MethodChoice::NnClr,
+        MethodChoice::DeepCluster,
+        MethodChoice::SplitBrain,
+    ] {
         let alone = said(2, &|_| one_step(method));
         let named = alone.contains(method.name());
         assert!(named && alone.contains("there are 2"), "{alone}");

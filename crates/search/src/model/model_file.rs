@@ -114,9 +114,7 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
         return Err(damaged(format!("its input cannot be: {input:?}")));
     }
     let judged = fields.text("judged_layer").map_err(&damaged)?;
-    let form = network.form(input.size);
-    let architecture = network.architecture;
-    let whole = architecture.graph_of(form, input.size, network.width, network.features)?;
+    let whole = network.graph(input.size)?;
     let graph = judged_graph(&whole, judged)?;
     let weights = order.iter().map(|name| read(file, name));
     let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;

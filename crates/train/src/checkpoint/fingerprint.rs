@@ -3,7 +3,7 @@
 use twox_hash::XxHash3_128;
 
 use super::{InputForm, Tensor};
-use crate::{NetworkConfig, StemChoice};
+use crate::{ColoursChoice, NetworkConfig, StemChoice};
 
 /// The fingerprint of a network with these weights (and running statistics, in the network's order), given pictures of this
 /// form: XXH3-128 as 32 hexadecimal digits. Two checkpoints of one fingerprint give the same features.
@@ -16,6 +16,9 @@ pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor
     }
     if network.stem != StemChoice::Auto {
         hasher.write(network.stem.name().as_bytes());
+    }
+    if network.colours != ColoursChoice::Rgb {
+        hasher.write(network.colours.name().as_bytes());
     }
     if input.version > 1 {
         // Version 1 adds nothing, so that fingerprints of 0.1 stay what they are.

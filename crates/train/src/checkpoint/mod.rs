@@ -241,8 +241,7 @@ impl Checkpoint {
 
     /// The same in a form of one's choice.
     pub fn graph_of(&self, form: Form, size: usize) -> Result<Graph, anchorhood_engine::Error> {
-        let n = &self.config.network;
-        let whole = n.architecture.graph_of(form, size, n.width, n.features)?;
+        let whole = self.config.network.graph_of(form, size)?;
         judged_graph(&whole, &self.judged_layer)
     }
 

@@ -3,6 +3,7 @@
 use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_discover::Curriculum;
 use anchorhood_methods::ViewStatistics;
+use anchorhood_models::Colours;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
@@ -92,6 +93,8 @@ choices! {
         NnClr = "nnclr",
         /// DeepCluster.
         DeepCluster = "deepcluster",
+        /// Split-brain autoencoders.
+        SplitBrain = "split-brain",
         /// Cross-entropy on labels.
         Supervised = "supervised",
     }
@@ -164,6 +167,16 @@ choices! {
         Fast = "fast",
     }
 
+    /// What a network sees of a picture's colours.
+    ColoursChoice {
+        /// Red, green and blue.
+        Rgb = "rgb",
+        /// Lightness alone.
+        Lightness = "lightness",
+        /// Half of the network lightness, the other half colour.
+        Split = "split",
+    }
+
     /// What numbers a GPU computes with; the CPU's are f32.
     #[derive(Default)]
     PrecisionChoice {
@@ -186,8 +199,43 @@ impl MethodChoice {
             | MethodChoice::SimSiam
             | MethodChoice::Byol
             | MethodChoice::NnClr => true,
-            MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => false,
-            MethodChoice::DeepCluster => false,
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::DeepCluster
+            | MethodChoice::SplitBrain
+            | MethodChoice::Supervised => false,
+        }
+    }
+
+    /// Whether heads stand on top of the network that embeds, which then ends below its last layer.
+    pub fn has_heads(self) -> bool {
+        match self {
+            MethodChoice::SplitBrain => true,
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::DeepCluster
+            | MethodChoice::Supervised => false,
+            MethodChoice::Anchorhood
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr => true,
+        }
+    }
+
+    /// What its network must see of colours, where it matters to it.
+    pub fn colours(self) -> Option<ColoursChoice> {
+        match self {
+            MethodChoice::SplitBrain => Some(ColoursChoice::Split),
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::Anchorhood
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr
+            | MethodChoice::DeepCluster
+            | MethodChoice::Supervised => None,
         }
     }
 
@@ -201,6 +249,7 @@ impl MethodChoice {
             | MethodChoice::Byol
             | MethodChoice::NnClr
             | MethodChoice::DeepCluster
+            | MethodChoice::SplitBrain
             | MethodChoice::Supervised => false,
         }
     }
@@ -211,6 +260,16 @@ impl From<ViewStatisticsChoice> for ViewStatistics {
         match choice {
             ViewStatisticsChoice::Each => ViewStatistics::Each,
             ViewStatisticsChoice::All => ViewStatistics::All,
+        }
+    }
+}
+
+impl From<ColoursChoice> for Colours {
+    fn from(choice: ColoursChoice) -> Self {
+        match choice {
+            ColoursChoice::Rgb => Colours::Rgb,
+            ColoursChoice::Lightness => Colours::Lightness,
+            ColoursChoice::Split => Colours::Split,
         }
     }
 }

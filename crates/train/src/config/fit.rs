@@ -18,7 +18,8 @@ impl RunConfig {
             | MethodChoice::SimSiam
             | MethodChoice::Byol
             | MethodChoice::NnClr
-            | MethodChoice::DeepCluster => self.clone(),
+            | MethodChoice::DeepCluster
+            | MethodChoice::SplitBrain => self.clone(),
             MethodChoice::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),
                 None => {
@@ -32,7 +33,7 @@ impl RunConfig {
             // As this machine chose it, whatever machine goes on.
             config.data.size = Some(data.train.pictures.height());
         }
-        if config.method.name.compares_views() {
+        if config.method.name.has_heads() {
             let graph = embedding_graph(&config, data.train.pictures.height())?;
             config.network.features = graph.shape(graph.output_node()).len();
         }

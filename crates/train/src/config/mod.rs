@@ -19,8 +19,9 @@ mod value;
 
 pub use check::Difference;
 pub use choices::{
-    CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
-    OptimiserChoice, PrecisionChoice, ScheduleChoice, StemChoice, ViewStatisticsChoice,
+    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice,
+    MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, StemChoice,
+    ViewStatisticsChoice,
 };
 pub use preset::Preset;
 pub use range::Range;

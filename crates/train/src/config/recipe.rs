@@ -83,6 +83,19 @@ const NNCLR: Recipe = &[
     ("method.predictor_width", "4096"),
 ];
 
+/// Methods that guess a part of a picture from another: one schedule, and colours as they are.
+const PRETEXT: Recipe = &[
+    ("training.rounds", "0"),
+    ("training.schedule", "cosine"),
+    ("training.optimiser", "adamw"),
+    ("training.learning_rate", "0.001"),
+    ("training.weight_decay", "0.01"),
+    ("augmentation.jitter", "0"),
+    ("augmentation.grey", "0"),
+    ("augmentation.flip", "0.5"),
+    ("evaluation.features", "recomputed"),
+];
+
 /// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
 const QUICK_VIEWS: Recipe = &[
     ("network.stem", "fast"),
@@ -148,6 +161,7 @@ fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
 impl MethodChoice {
     fn recipe(self, start: Start) -> Vec<Recipe> {
         let (own, strong, quick) = match self {
+            MethodChoice::SplitBrain => return vec![PRETEXT, &[("network.colours", "split")]],
             MethodChoice::And => return vec![],
             MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
             MethodChoice::Supervised => {

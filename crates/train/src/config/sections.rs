@@ -1,7 +1,7 @@
 //! What the parts of the program are told of the tables of `config.toml`, which `settings.rs` declares.
 
 use anchorhood_data::{Augmentation, LoadOptions};
-use anchorhood_engine::Optimiser;
+use anchorhood_engine::{Graph, Optimiser, Result};
 use anchorhood_evaluate::KnnOptions;
 use anchorhood_methods::{MlpSettings, ViewPasses};
 use anchorhood_models::Form;
@@ -94,6 +94,18 @@ impl NetworkConfig {
             StemChoice::Auto => Form::for_size(size),
             StemChoice::Fast => Form::fast_for_size(size),
         }
+    }
+
+    /// Its graph for pictures of a size.
+    pub fn graph(&self, size: usize) -> Result<Graph> {
+        self.graph_of(self.form(size), size)
+    }
+
+    /// The same in a form of one's choice.
+    pub fn graph_of(&self, form: Form, size: usize) -> Result<Graph> {
+        let (colours, width) = (self.colours.into(), self.width);
+        let network = self.architecture;
+        network.graph_seeing(colours, form, size, width, self.features)
     }
 }
 

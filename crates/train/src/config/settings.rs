@@ -15,9 +15,9 @@ use super::preset::Start;
 use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
-    CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice, MethodChoice,
-    OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice, ValidateOn,
-    ViewStatisticsChoice,
+    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice,
+    MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice,
+    ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -116,6 +116,9 @@ settings! {
         /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127 pixels at stride 2) [default: fast in
         /// the presets quick and strong where views are compared].
         stem: StemChoice = StemChoice::Auto; [Any], flag long("stem"), unwritten StemChoice::Auto;
+        /// What it sees of a picture's colours: rgb, lightness, or split (half of it lightness, the other half colour) [default: split for
+        /// split-brain].
+        colours: ColoursChoice = ColoursChoice::Rgb; [Any], flag long("colours"), unwritten ColoursChoice::Rgb;
         /// Length of a feature vector.
         features: usize = 128; [AtLeastOne, AtMost(65_536)], flag long("features");
     }

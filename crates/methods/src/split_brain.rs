@@ -1,0 +1,105 @@
+//! Split-brain autoencoders: *Split-Brain Autoencoders: Unsupervised Learning by Cross-Channel Prediction* (Zhang et al., CVPR 2017).
+//!
+//! The network is two halves that do not see each other: one is given the picture's lightness and guesses its colour, the other is given
+//! its colour and guesses its lightness. Guesses are classes: at each place p of the picture, with the logits l of a half,
+//!
+//! ```text
+//! ℓ_p = − ln [ exp(l_c) / Σ_k exp(l_k) ],   c the nearest of the fixed values of ab (or L) to that of p
+//! ```
+//!
+//! and the loss is the mean over places, of both halves added up. The halves' vectors, side by side, are judged.
+//!
+//! Recipe for 32×32: AdamW at 0.001 (the authors have Adam for colour), batch 128, weight decay 0.01, cosine, one schedule; crops of 0.2 to 1, mirrored; no change of colour, which
+//! is what is to be guessed.
+//!
+//! Adapted: the paper's halves are convolutional to the end, and guess each place from its surroundings; here a linear layer guesses all 8×8
+//! places from the half's vector, so that the vector that is judged is what learns. 121 classes of ab and 50 of L (the paper: 313 and 100).
+
+use anchorhood_engine::{Batch, Device, Graph, Network, Result, Stream};
+
+use crate::classifier::Classifier;
+use crate::colour_classes::{ColourClasses, Part};
+use crate::{Method, PretextFigure, Setup, StateDict, StateError};
+
+/// The two halves as one network, and what each has to guess.
+pub struct SplitBrain {
+    encoder: Network,
+    guesses: [(ColourClasses, Classifier); 2],
+}
+
+const NAMES: [&str; 2] = ["ab", "lightness"];
+
+impl SplitBrain {
+    /// At the beginning of a run: a graph whose result is two halves side by side, lightness' first.
+    pub fn new(setup: Setup) -> Result<Self> {
+        let encoder = setup.encoder(&setup.options(setup.batch))?;
+        let features = encoder.features();
+        let guess = |number: usize, part: Part| {
+            let classes = ColourClasses::new(&setup, part)?;
+            let mut g = Graph::new();
+            let x = g.input(1, 1, features);
+            let half = features / 2;
+            let x = g.channels("half", x, (number * half) as isize, half)?;
+            let x = g.linear("places", x, classes.places() * part.classes(), true)?;
+            g.output(x);
+            let named = (NAMES[number], number as u64 + 1);
+            let classifier = Classifier::new(&setup, named, &g, part.classes())?;
+            Ok((classes, classifier))
+        };
+        Ok(SplitBrain {
+            guesses: [guess(0, Part::Ab)?, guess(1, Part::L)?],
+            encoder,
+        })
+    }
+}
+
+impl Method for SplitBrain {
+    fn name(&self) -> &'static str {
+        "split-brain"
+    }
+
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        self.encoder.forward(stream, 0, batch.view(0))?;
+        for (number, (classes, classifier)) in self.guesses.iter_mut().enumerate() {
+            classes.write(stream, batch, classifier.labels())?;
+            classifier.learn(stream, self.encoder.output_of(0))?;
+            let (_, gradient) = self.encoder.output_and_gradient();
+            match number {
+                0 => stream.copy(classifier.input_gradient()?, gradient)?,
+                _ => stream.add(classifier.input_gradient()?, gradient)?,
+            }
+        }
+        self.encoder.backward(stream, 0)?;
+        for (_, classifier) in &mut self.guesses {
+            classifier.network().update(stream)?;
+        }
+        self.encoder.update(stream)
+    }
+
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        let heads = self.guesses.iter_mut().zip(NAMES);
+        let heads = heads.map(|((_, classifier), name)| (name, classifier.network()));
+        std::iter::once(("", &mut self.encoder))
+            .chain(heads)
+            .collect()
+    }
+
+    fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {
+        let all = self.guesses.iter_mut();
+        all.map(|(_, classifier)| classifier.figure(device))
+            .collect()
+    }
+
+    fn state(&self, device: &Device) -> Result<StateDict> {
+        let mut state = StateDict::default();
+        for (_, classifier) in &self.guesses {
+            classifier.keep(device, &mut state)?;
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+        let mut all = self.guesses.iter_mut();
+        all.try_for_each(|(_, classifier)| classifier.restore(device, state))
+    }
+}

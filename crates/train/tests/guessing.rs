@@ -1,0 +1,112 @@
+//! Methods that guess a part of the picture learn to guess better than by always naming the commonest answer, on every network they
+//! are for, and tell so after every epoch.
+
+use std::sync::atomic::AtomicBool;
+
+use anchorhood_data::{Dataset, Pictures};
+use anchorhood_engine::{Device, Precision};
+use anchorhood_models::Architecture;
+use anchorhood_train::{
+    Checkpoint, Event, MethodChoice, Preset, PretextShare, RunConfig, RunDir, train,
+};
+
+/// The methods, and what each guesses.
+const ALL: [(MethodChoice, &[&str]); 1] = [(MethodChoice::SplitBrain, &["ab", "lightness"])];
+
+/// A few seconds on two cores.
+fn small(method: MethodChoice, architecture: Architecture) -> RunConfig {
+    let mut config = Preset::Quick.config_for("shapes", method);
+    config.network.architecture = architecture;
+    config.network.width = match architecture {
+        Architecture::AlexNet => 4,
+        _ => 8,
+    };
+    (config.training.batch, config.training.epochs) = (20, 8);
+    config.training.learning_rate = 0.003;
+    config.data.size = Some(16);
+    config.evaluation.every = config.training.epochs;
+    config
+}
+
+/// Pictures of two areas, each dark and blue, red, or bright and yellow: what colour goes with which lightness can be learnt. That of
+/// `shapes` cannot, whose tints are drawn without a look at lightness.
+fn sky_and_earth() -> Dataset {
+    let pictures = Pictures::from_fn(16, 16, 400, |number, bytes| {
+        let horizon = 4 + number % 9;
+        let colours = [[30, 30, 120], [200, 60, 60], [240, 230, 90]];
+        for (place, rgb) in bytes.chunks_exact_mut(3).enumerate() {
+            let area = number / 9 / if place / 16 < horizon { 1 } else { 3 };
+            rgb.copy_from_slice(&colours[area % 3]);
+        }
+    });
+    Dataset::new("sky and earth", pictures.unwrap())
+}
+
+/// What was told of the pretext task in each epoch, and what was saved.
+fn told(device: &Device, config: &RunConfig) -> (Vec<Vec<PretextShare>>, Checkpoint) {
+    let data = sky_and_earth();
+    let config = config.fitted(&data).unwrap();
+    let runs = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
+    let mut told = vec![];
+    let mut observer = |event: &Event| {
+        if let Event::Pretext(p) = event {
+            told.push(p.figures.clone());
+        }
+    };
+    let stop = AtomicBool::new(false);
+    train(device, &mut dir, &data, &mut observer, &stop).unwrap();
+    let saved = Checkpoint::load(&dir.checkpoint("last")).unwrap();
+    (told, saved)
+}
+
+fn learns(device: &Device, method: MethodChoice, names: &[&str], architecture: Architecture) {
+    let config = small(method, architecture);
+    let (told, saved) = told(device, &config);
+    assert_eq!(told.len(), config.training.epochs);
+    for (i, name) in names.iter().enumerate() {
+        let (first, last) = (&told[0][i], &told[told.len() - 1][i]);
+        println!("{method}, {architecture}: {first:?}, then {last:?}");
+        assert_eq!(last.name, *name);
+        let chance = last.chance.unwrap();
+        assert!(last.share > chance + 0.1, "{method}: {last:?}");
+        assert!(last.share > first.share, "{method}: {first:?}, {last:?}");
+    }
+    assert_eq!(saved.method, method.name());
+    // What was told of is not counted again.
+    let counted = saved.state.words(names[0]).unwrap().1;
+    assert!(counted.iter().all(|c| *c == 0), "{counted:?}");
+}
+
+fn all_learn(device: &Device) {
+    for (method, names) in ALL {
+        for architecture in [Architecture::ResNet18, Architecture::AlexNet] {
+            learns(device, method, names, architecture);
+        }
+    }
+}
+
+#[test]
+fn guesses_become_better_than_chance() {
+    all_learn(&Device::cpu(2));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn guesses_become_better_than_chance_on_cuda() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        all_learn(&Device::cuda(0, precision).unwrap());
+    }
+}
+
+/// A method that guesses colours from others is refused a network that sees what is to be guessed.
+#[test]
+fn a_network_that_sees_the_answer_is_refused() {
+    let mut config = small(MethodChoice::SplitBrain, Architecture::ResNet18);
+    config.set("network.colours", "rgb").unwrap();
+    let refused = config.check().unwrap_err().to_string();
+    assert!(
+        refused.starts_with("network.colours: split-brain"),
+        "{refused}"
+    );
+}
