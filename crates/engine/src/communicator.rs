@@ -32,6 +32,13 @@ impl Communicator {
         }
     }
 
+    /// One of several, or a process on its own that goes the way of several: so that what this costs can be measured, and what it changes tested.
+    pub fn even_alone(collectives: Arc<dyn Collectives>) -> Self {
+        Communicator {
+            others: Some(collectives),
+        }
+    }
+
     /// This process's number.
     pub fn rank(&self) -> usize {
         self.others.as_ref().map_or(0, |c| c.rank())

@@ -41,6 +41,7 @@ pub trait Backend: Send + Sync {
     fn download(&self, buffer: &Buffer) -> Result<Vec<f32>>;
     fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>>;
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives>;
+    fn leave(&self) {}
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>>;
     fn stream(&self) -> Result<Box<dyn StreamBackend>>;
     fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>>;
@@ -84,6 +85,12 @@ impl Device {
     /// The processes that it works with.
     pub fn communicator(&self) -> &Communicator {
         &self.communicator
+    }
+
+    /// All processes are done with what they did together, and its streams are gone: the device lets go of the others' and waits until they
+    /// have. One that is dropped without it lets go at once, as one does that has failed.
+    pub fn leave(&self) {
+        self.backend.leave();
     }
 
     /// The CPU with so many threads (0: one for each core).

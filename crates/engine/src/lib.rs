@@ -61,7 +61,7 @@ pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};
 #[doc(hidden)] // what crates/fuzzing attacks
 pub use cuda::reread_autotune_cache;
-pub use cuda::{Cuda, Found, Library};
+pub use cuda::{Cuda, Found, Library, find_nccl};
 pub use device::{Backend, Device};
 pub use error::{Error, Fits, Result};
 pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};

@@ -36,7 +36,7 @@ mod on_chip;
 mod stem;
 mod windows;
 
-pub(super) use norm::{Applied, Gradients, NormTensors, Reduction, Sums};
+pub(super) use norm::{Applied, Gradients, GroupSums, NormTensors, Reduction, Sums};
 pub(super) use on_chip::{Meeting, OnChip};
 
 macro_rules! kernels {
@@ -71,7 +71,8 @@ kernels! {
     "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout, channels, lab,
         lab_backward;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
-        backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish;
+        backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish,
+        own_statistics, merge_statistics, own_gradients;
     "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
     "convolution": gather, scatter, direct_forward, direct_input_gradient, direct_weight_gradient;
 }
@@ -250,13 +251,15 @@ impl Kernels {
         &self,
         x: Pointer,
         layer: usize,
-        step: Pointer,
+        (step, rank): (Pointer, usize),
         p: f32,
         accumulate: bool,
         len: usize,
         y: Pointer,
     ) -> Result<()> {
         let (layer, add, n) = (layer as u32, i32::from(accumulate), len as u64);
+        // Tensors of so many other processes, as long as this one, come before it.
+        let before = (rank * len.div_ceil(4)) as u64;
         launch!(
             self.dropout,
             eights(len),
@@ -264,6 +267,7 @@ impl Kernels {
             x,
             layer,
             step,
+            before,
             p,
             add,
             n,

@@ -23,6 +23,8 @@ pub enum Library {
     CublasLt,
     /// Convolutions.
     Cudnn,
+    /// Collectives, where several processes have a GPU each.
+    Nccl,
 }
 
 /// A library that was found.
@@ -35,7 +37,7 @@ pub struct Found {
 }
 
 impl Library {
-    /// All that are used.
+    /// All that one process uses.
     pub const ALL: [Library; 4] = [
         Library::Driver,
         Library::Nvrtc,
@@ -50,6 +52,7 @@ impl Library {
             Library::Nvrtc => &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"],
             Library::CublasLt => &["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
             Library::Cudnn => &["libcudnn.so", "libcudnn.so.9"],
+            Library::Nccl => &["libnccl.so.2", "libnccl.so"],
         }
     }
 
@@ -60,6 +63,7 @@ impl Library {
             Library::Nvrtc => "install it (apt: cuda-nvrtc-13-0; pip: nvidia-cuda-nvrtc)",
             Library::CublasLt => "install it (apt: libcublas-13-0; pip: nvidia-cublas)",
             Library::Cudnn => "install it (apt: libcudnn9-cuda-13; pip: nvidia-cudnn-cu13)",
+            Library::Nccl => "install it (apt: libnccl2; pip: nvidia-nccl-cu13)",
         }
     }
 
@@ -96,6 +100,7 @@ impl fmt::Display for Library {
             Library::Nvrtc => "NVRTC",
             Library::CublasLt => "cuBLASLt",
             Library::Cudnn => "cuDNN",
+            Library::Nccl => "NCCL",
         })
     }
 }

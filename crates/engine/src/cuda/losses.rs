@@ -20,6 +20,8 @@ const ROWS: usize = THREADS as usize / 32;
 pub(super) struct Losses {
     cross_entropy: CudaFunction,
     accumulate_loss: CudaFunction,
+    loss_share: CudaFunction,
+    add_loss: CudaFunction,
     cosine: CudaFunction,
     mean_of_others: CudaFunction,
     mean_squared: CudaFunction,
@@ -51,6 +53,8 @@ impl Losses {
         Ok(Losses {
             cross_entropy: function("cross_entropy")?,
             accumulate_loss: function("accumulate_loss")?,
+            loss_share: function("loss_share")?,
+            add_loss: function("add_loss")?,
             cosine: function("cosine")?,
             mean_of_others: function("mean_of_others")?,
             mean_squared: function("mean_squared")?,
@@ -139,6 +143,43 @@ impl Losses {
         launch.arg(&losses).arg(&count).arg(&weight);
         launch.arg(&step.sum).arg(&step.ring).arg(&capacity);
         launch.arg(&step.current).arg(&step.flag);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks(1)) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the loss of a step", e))
+    }
+
+    /// Writes weight · mean(losses) to one f64: a process's share of the step's loss.
+    pub(super) fn loss_share(
+        &self,
+        stream: &Arc<CudaStream>,
+        losses: Pointer,
+        count: usize,
+        weight: f32,
+        share: Pointer,
+    ) -> Result<()> {
+        let count = count as u32;
+        let mut launch = stream.launch_builder(&self.loss_share);
+        launch.arg(&losses).arg(&count).arg(&weight).arg(&share);
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(blocks(1)) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the loss of a step", e))
+    }
+
+    /// Adds all processes' shares, one f64, to the step's loss.
+    pub(super) fn add_loss(
+        &self,
+        stream: &Arc<CudaStream>,
+        share: Pointer,
+        step: &StepLoss,
+    ) -> Result<()> {
+        let capacity = step.capacity as u32;
+        let mut launch = stream.launch_builder(&self.add_loss);
+        launch.arg(&share).arg(&step.sum).arg(&step.ring);
+        launch.arg(&capacity).arg(&step.current).arg(&step.flag);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks(1)) };
         launched

@@ -18,6 +18,7 @@ mod launch;
 mod libraries;
 mod losses;
 mod memory;
+mod nccl;
 mod network;
 mod optimisers;
 mod parameters;
@@ -26,6 +27,7 @@ mod similarity;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod together;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -42,13 +44,16 @@ use batches::CudaBatches;
 use bound_stream::BoundStream;
 use launch::Pointer;
 pub use libraries::{Found, Library};
+use nccl::Nccl;
+pub use nccl::find_nccl;
 use network::CudaNetwork;
 use similarity::CudaPositives;
 use stream::GpuStream;
 
 use crate::{
-    Backend, BatchBackend, BatchKernel, BatchMaker, Buffer, DevicePositives, Error, Graph,
-    NetworkBackend, NetworkOptions, Positives, Precision, Result, Scan, ScanResult, StreamBackend,
+    Backend, BatchBackend, BatchKernel, BatchMaker, Buffer, Communicator, DevicePositives, Error,
+    Graph, NetworkBackend, NetworkOptions, Positives, Precision, Result, Scan, ScanResult,
+    StreamBackend,
 };
 
 /// Priorities of streams: less is more urgent.
@@ -71,6 +76,8 @@ struct Shared {
     recorder: OnceLock<Mutex<Arc<BoundStream>>>,
     /// Measured choices of algorithms.
     choices: Mutex<AutotuneCache>,
+    /// The GPUs of other processes, once a stream has asked for them.
+    nccl: Mutex<Option<Arc<Nccl>>>,
     stream: Arc<CudaStream>,
 }
 
@@ -97,6 +104,7 @@ impl Cuda {
             bound: OnceLock::new(),
             recorder: OnceLock::new(),
             choices: Mutex::new(AutotuneCache::of(&name)),
+            nccl: Mutex::new(None),
         };
         compile::fill_cache(&shared.architecture, precision);
         Ok(Cuda {
@@ -216,6 +224,27 @@ impl Cuda {
         Ok(stream.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
+    /// How many GPUs this machine has for this process.
+    pub fn count() -> Result<usize> {
+        Library::Driver.open()?;
+        let count = CudaContext::device_count().map_err(|e| failed("counting GPUs", e))?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// The GPUs of the processes that work together. All of them ask at the same time; they meet once.
+    fn nccl(&self, others: &Communicator) -> Result<Arc<Nccl>> {
+        let kept = &self.shared.nccl;
+        let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
+        let place = [others.rank(), others.ranks()];
+        match &*kept {
+            Some(nccl) if [nccl.rank(), nccl.ranks()] == place => Ok(nccl.clone()),
+            _ => {
+                let met = Nccl::meet(&self.shared.context, others)?;
+                Ok(kept.insert(Arc::new(met)).clone())
+            }
+        }
+    }
+
     /// A stream of somebody's own. One of the last priority takes what the others leave of the GPU.
     fn new_bound_stream(&self, priority: i32) -> Result<BoundStream> {
         let stream = self.shared.context.new_stream_with_priority(priority);
@@ -272,6 +301,14 @@ impl Backend for Cuda {
         self.send(starts, &mut on_device.starts)?;
         self.send(members, &mut on_device.members)?;
         Ok(DevicePositives::new(positives.len(), keys, on_device))
+    }
+
+    fn leave(&self) {
+        let kept = &self.shared.nccl;
+        let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(nccl) = kept.take() {
+            nccl.end_well();
+        }
     }
 
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {

@@ -1,18 +1,20 @@
 //! A planned graph on the GPU, and its layers, which [`crate::walk`] goes through. Nothing in a pass waits or allocates.
 
 mod conv;
+mod gradient_sums;
 mod norm;
 mod output;
 mod passes;
 mod prepare;
 mod profile;
 mod simple;
+mod sync_norm;
 mod walk;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use cudarc::driver::CudaSlice;
+use cudarc::driver::{CudaEvent, CudaSlice};
 
 use super::batches::{CudaBatches, View};
 use super::bound_stream::{BoundStream, Pending};
@@ -21,7 +23,7 @@ use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, S
 use super::memory::{Staging, Workspace, batch_that_fits};
 use super::parameters::{Parameters, from_bf16};
 use super::profile::{Cost, Part};
-use super::stream::GpuStream;
+use super::stream::{Carrier, GpuStream};
 use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
@@ -29,7 +31,9 @@ use crate::{
     Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Parameter,
     ParameterGroup, Plan, Precision, Result, Scalar, Slot, StreamBackend, Tensors,
 };
+use gradient_sums::Bucket;
 use passes::Inferences;
+use sync_norm::SyncMemory;
 
 /// Layers by which weight gradients may be late: so much longer is kept what they read.
 const LAG: usize = 3;
@@ -48,6 +52,8 @@ struct State {
     side: Arc<BoundStream>,
     /// Weight gradients of the last backward pass that are not waited for yet.
     pending: Pending,
+    /// When all of them but the first matrix's are summed over processes, where there are several.
+    summed: Option<CudaEvent>,
     pending_recorded: bool,
     /// [`GpuStream::since`] then.
     pending_since: (usize, u64),
@@ -90,6 +96,13 @@ struct State {
     /// The pass whose memory is at hand, and the memory of the others.
     pass: usize,
     others: Vec<PassMemory>,
+    /// The ways to other processes that take the step, if there are any; how gradients are cut on the way; and room for norms over the rows of all,
+    /// if norms are to be that.
+    carrier: Option<Carrier>,
+    buckets: Vec<Bucket>,
+    first_has_bias: bool,
+    wants_sync_norm: bool,
+    sync_memory: Option<SyncMemory>,
 }
 
 /// What each pass has for itself.
@@ -168,14 +181,21 @@ impl CudaNetwork {
             side: stream.clone(),
             stream,
             pending: Pending::new(),
+            summed: None,
             pending_recorded: false,
             pending_since: (0, 0),
             inferences: Inferences::default(),
             only: None,
             training,
             inference,
+            carrier: None,
+            buckets: vec![],
+            first_has_bias: false,
+            wants_sync_norm: options.sync_norm,
+            sync_memory: None,
         };
         state.choose_algorithms(graph)?;
+        state.cut_buckets(graph);
         Ok(CudaNetwork {
             graph: Arc::new(graph.clone()),
             state,
@@ -185,6 +205,26 @@ impl CudaNetwork {
     /// A number that no other living network has.
     fn identity(&self) -> Pointer {
         self.state.parameters.identity()
+    }
+
+    /// Running statistics that each process has moved by its own rows become their mean over all processes; the same bits everywhere, also where
+    /// all have moved them by the same rows.
+    fn agree_on_statistics(&self, stream: &mut GpuStream) -> Result<()> {
+        if stream.together().is_none() {
+            return Ok(());
+        }
+        let (at, len) = self.state.parameters.statistics();
+        let cost = Cost {
+            flops: 0.0,
+            bytes: 4.0 * len as f64,
+        };
+        stream.part(Part::Communication, cost, ("statistics", at), |stream| {
+            let [main, _] = stream.streams();
+            match stream.together() {
+                Some(together) => together.mean(&main.inner, at, len),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Makes a view, or copies rows, to where the first layer reads.
@@ -243,6 +283,18 @@ impl State {
         [self.stream, self.side] = stream.streams();
         self.step = stream.dropout_step();
         self.only = stream.only();
+        self.carrier = stream.carrier();
+    }
+
+    /// Room for norms over the rows of all processes, before the first of them.
+    fn make_room_to_sync(&mut self, graph: &Graph, stream: &GpuStream) -> Result<()> {
+        if let (Some(together), true, None) =
+            (stream.together(), self.wants_sync_norm, &self.sync_memory)
+        {
+            let ranks = together.nccl.ranks();
+            self.sync_memory = Some(SyncMemory::new(&self.cuda, graph, ranks)?);
+        }
+        Ok(())
     }
 
     /// Where the values of the pass at hand begin among those of all passes.
@@ -422,6 +474,7 @@ impl NetworkBackend for CudaNetwork {
         self.state.bind()?;
         self.state.last_was_training = true;
         self.state.select(pass);
+        self.state.make_room_to_sync(&self.graph, stream)?;
         let from = match &input {
             Input::Rows { rows, first } => (slice(&self.state.cuda, rows)?, *first, 0),
             Input::Views { batch, views } => (
@@ -469,11 +522,15 @@ impl NetworkBackend for CudaNetwork {
         self.add_costs(stream, &profile::BACKWARD);
         stream.call(("backward", self.identity(), pass), |stream| {
             self.state.follow_stream(stream);
-            self.state.pending = self.state.backward_pass(&self.graph)?;
+            (self.state.pending, self.state.summed) = self.state.backward_pass(&self.graph)?;
             self.state.pending_recorded = stream.is_recording();
             self.state.pending_since = stream.since();
-            if !self.state.pending.is_empty() {
+            let among_others = self.state.carrier.is_some();
+            if !self.state.pending.is_empty() || among_others {
                 stream.left_beside();
+            }
+            if among_others {
+                stream.left_to_carrier();
             }
             Ok(())
         })
@@ -499,12 +556,11 @@ impl NetworkBackend for CudaNetwork {
             flops: 0.0,
             bytes: self.state.parameters.update_bytes() as f64,
         };
+        self.agree_on_statistics(stream)?;
         let identity = ("update", self.identity());
         stream.part(Part::Optimiser, cost, identity, |stream| {
             self.state.follow_stream(stream);
-            let pending = self.state.take_pending(stream);
-            self.state
-                .update(&self.graph, &stream.step_inputs(), pending)
+            self.state.update(&self.graph, stream)
         })
     }
 
@@ -517,6 +573,7 @@ impl NetworkBackend for CudaNetwork {
         let stream = GpuStream::of(stream)?;
         let other: Option<&CudaNetwork> = other.as_any().downcast_ref();
         let other = other.ok_or_else(of_another_device)?;
+        self.agree_on_statistics(stream)?;
         let inputs = [stream.scalar(m), stream.flag()];
         let signature = ("follow", self.identity(), other.identity(), inputs);
         let cost = Cost {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use super::launch::{Kernels, Pointer};
+use super::nccl::Kind;
 use super::optimisers::{Ema, SettleStatistics, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
 use crate::parameters::{ParameterPlace, grouped};
@@ -217,6 +218,45 @@ impl Parameters {
     /// Where a matrix ends among all weights; in the order of parameters, matrices are the first of them.
     pub(super) fn matrix_end(&self, parameter: usize) -> usize {
         self.places[parameter].range.end.next_multiple_of(ALIGN)
+    }
+
+    /// Where a matrix lies among all weights.
+    pub(super) fn matrix_range(&self, parameter: usize) -> Option<Range<usize>> {
+        let place = &self.places[parameter];
+        let end = place.range.end.next_multiple_of(ALIGN);
+        place.matrix.map(|_| place.range.start..end)
+    }
+
+    /// Bytes of a value of a matrix's gradient.
+    pub(super) fn matrix_gradient_bytes(&self) -> usize {
+        match self.copies {
+            Some(_) => 2,
+            None => 4,
+        }
+    }
+
+    /// The gradients of matrices from one place on, in the pass at hand, and what they are made of.
+    pub(super) fn matrix_gradients(&self, start: usize) -> (Pointer, Kind) {
+        let gradients = &self.gradients[self.pass];
+        match &gradients.narrow {
+            Some(narrow) => (self.base(narrow) + 2 * start as u64, Kind::Bf16),
+            None => (self.base(&gradients.wide) + 4 * start as u64, Kind::F32),
+        }
+    }
+
+    /// The gradients of all that is no matrix, in the pass at hand, and how many they are.
+    pub(super) fn other_gradients(&self) -> (Pointer, usize) {
+        let wide = self.base(&self.gradients[self.pass].wide);
+        (
+            wide + 4 * self.matrices as u64,
+            self.len().saturating_sub(self.matrices),
+        )
+    }
+
+    /// Running statistics, and how many they are.
+    pub(super) fn statistics(&self) -> (Pointer, usize) {
+        let len = self.statistics.len() / ALIGN * ALIGN;
+        (self.base(&self.statistics), len)
     }
 
     fn vectors(&self) -> Vectors {

@@ -18,12 +18,13 @@ pub(super) enum Part {
     Rest,
     Loss,
     Memory,
+    Communication,
     Optimiser,
 }
 
 impl Part {
     /// All of them, in a step's order.
-    pub(super) const ALL: [Part; 10] = [
+    pub(super) const ALL: [Part; 11] = [
         Part::Batch,
         Part::Forward,
         Part::NormForward,
@@ -33,6 +34,7 @@ impl Part {
         Part::Rest,
         Part::Loss,
         Part::Memory,
+        Part::Communication,
         Part::Optimiser,
     ];
 
@@ -47,6 +49,7 @@ impl Part {
             Part::Rest => "pooling and the like",
             Part::Loss => "loss",
             Part::Memory => "memory",
+            Part::Communication => "sums over processes",
             Part::Optimiser => "optimiser",
         }
     }

@@ -5,7 +5,9 @@ mod contrastive;
 mod loss;
 mod nearest;
 mod scan;
+mod shard;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
@@ -14,10 +16,11 @@ use super::launch::Pointer;
 use super::{Cuda, failed};
 use crate::{Error, Result};
 
-pub(super) use contrastive::Contrastive;
+pub(super) use contrastive::{Contrastive, Shape as ViewShape};
 pub(super) use loss::{PositivePointers, SoftmaxKernels};
 pub(super) use nearest::Nearest;
 pub(super) use scan::scan;
+pub(super) use shard::{GatheredRows, ShardSoftmax};
 
 /// Positives on the device.
 pub(super) struct CudaPositives {
@@ -44,6 +47,8 @@ pub(super) struct Blend {
     pub(super) indices: Pointer,
     /// u32: not 0 where nothing may change.
     pub(super) flag: Pointer,
+    /// The numbers of the rows that are here, among all; others are left alone.
+    pub(super) here: Range<usize>,
 }
 
 /// The kernel that [`enqueue_blend`] starts.
@@ -61,13 +66,15 @@ pub(super) fn enqueue_blend(
         return Ok(());
     }
     let (dim, count) = (blend.dim as i32, blend.count as i32);
+    let (first, rows) = (blend.here.start as u32, blend.here.len() as u32);
     let mut launch = stream.launch_builder(kernel);
     launch.arg(&blend.keys).arg(&blend.queries);
     launch.arg(&dim).arg(&count).arg(&blend.rate);
     launch.arg(&blend.indices).arg(&blend.flag);
+    launch.arg(&first).arg(&rows);
     // A warp a row.
     let shape = shape([blend.count.div_ceil(8) as u32, 1, 1], 256, 0);
-    // SAFETY: the arguments are those of the kernel; indices were checked by the caller to lie within the keys.
+    // SAFETY: the arguments are those of the kernel; rows that are not here are not touched.
     let launched = unsafe { launch.launch(shape) };
     launched.map(drop).map_err(|e| failed("blending rows", e))
 }

@@ -6,25 +6,30 @@
 //! launched yet, and the step is run call by call. So nobody has to say when a recording no longer holds.
 //!
 //! A host call cuts a step in parts, each a graph of its own.
+//!
+//! Where several processes take the step, what they do together is part of it, and of its graph.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
 use super::bound_stream::{BoundStream, CudaGraph};
 use super::launch::Pointer;
 use super::losses::{Losses, StepLoss};
+use super::nccl::{Kind, Nccl};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
 use super::similarity::{
-    self, Blend, Contrastive, CudaPositives, Nearest, PositivePointers, SoftmaxKernels,
+    self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardSoftmax,
+    SoftmaxKernels, ViewShape,
 };
+use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
-use crate::{Buffer, Epoch, Error, PartTime, Profile, Result, Scalar};
+use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
@@ -66,6 +71,13 @@ pub(super) struct GpuStream {
     /// Steps whose losses nobody has read.
     asked: Vec<u64>,
     profiling: Option<Profiling>,
+    /// One for each shape that was met.
+    shards: Vec<ShardSoftmax>,
+    gathered: Vec<GatheredRows>,
+    /// Whether the carrier has sums that were not waited for.
+    carrying: bool,
+    /// The last to go: graphs must have gone before.
+    together: Option<Together>,
 }
 
 /// What the calls of a step do at present.
@@ -164,6 +176,10 @@ impl GpuStream {
             number: 0,
             asked: vec![],
             profiling: None,
+            shards: vec![],
+            gathered: vec![],
+            carrying: false,
+            together: None,
             cuda: cuda.clone(),
         })
     }
@@ -196,6 +212,36 @@ impl GpuStream {
     /// Says that something was given to the side and not waited for.
     pub(super) fn left_beside(&mut self) {
         self.beside = true;
+    }
+
+    /// The other processes that take its steps, if there are any.
+    pub(super) fn together(&self) -> Option<&Together> {
+        self.together.as_ref()
+    }
+
+    /// NCCL, and the stream for sums beside a pass: outside of a step they go on in their turn.
+    pub(super) fn carrier(&self) -> Option<Carrier> {
+        let together = self.together.as_ref()?;
+        Some(Carrier {
+            nccl: together.nccl.clone(),
+            stream: match self.inside {
+                true => together.carrier.clone(),
+                false => self.stream.inner.clone(),
+            },
+        })
+    }
+
+    /// Says that the carrier was given sums that were not waited for.
+    pub(super) fn left_to_carrier(&mut self) {
+        self.carrying = self.inside;
+    }
+
+    /// The stream waits for all that was given to the carrier.
+    pub(super) fn wait_for_carrier(&mut self) -> Result<()> {
+        match (std::mem::take(&mut self.carrying), &self.together) {
+            (true, Some(together)) => after(&self.stream.inner, &together.carrier),
+            (true, None) | (false, _) => Ok(()),
+        }
     }
 
     /// The part of a step that alone is to run, if one is.
@@ -293,8 +339,9 @@ impl GpuStream {
         })
     }
 
-    /// The stream waits for all that was given to the side.
-    fn join(&mut self) -> Result<()> {
+    /// The stream waits for all that was given to the side and to the carrier.
+    pub(super) fn join_beside(&mut self) -> Result<()> {
+        self.wait_for_carrier()?;
         self.joins += 1;
         if !std::mem::take(&mut self.beside) {
             return Ok(());
@@ -332,8 +379,49 @@ impl GpuStream {
                 current: s.current(),
                 flag: s.flag(),
             };
-            let losses = &s.kernels.losses;
-            losses.accumulate_loss(&s.stream.inner, at, count, weight, &step)
+            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
+            let Some(together) = &s.together else {
+                return losses.accumulate_loss(stream, at, count, weight, &step);
+            };
+            let share = together.share(cuda);
+            losses.loss_share(stream, at, count, weight, share)?;
+            together.nccl.all_reduce(stream, share, 1, Kind::F64)?;
+            losses.add_loss(stream, share, &step)
+        })
+    }
+
+    /// The softmax over keys that are all here.
+    fn softmax_whole(&mut self, call: &SoftmaxCall) -> Result<()> {
+        let (cuda, dim) = (self.cuda.clone(), call.dim);
+        let fits = |kept: &SoftmaxKernels| kept.fits(call.batch, call.n, dim);
+        let make = || SoftmaxKernels::new(&cuda, call.batch, call.n, dim);
+        let place = made_for_shape(&mut self.softmax, fits, make)?;
+        self.part(Part::Loss, call.cost(1), call.signature(), |s| {
+            let (stream, c) = (&s.stream.inner, call);
+            s.softmax[place].enqueue(stream, c.places, c.numbers, c.positives, c.outputs)
+        })
+    }
+
+    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here.
+    fn softmax_shards(&mut self, call: &SoftmaxCall, shard: Shard) -> Result<()> {
+        let alone = || Error::Plan("a part of the keys, and no other processes".into());
+        let nccl = self.together.as_ref().ok_or_else(alone)?.nccl.clone();
+        if call.positives.items == 0 {
+            let why = "queries of several processes need items to be told apart";
+            return Err(Error::Plan(why.into()));
+        }
+        let cuda = self.cuda.clone();
+        let queries = [call.batch, call.positives.count, call.dim];
+        let keys = [call.n, shard.first];
+        let place = made_for_shape(
+            &mut self.shards,
+            |kept| kept.fits(queries, keys),
+            || ShardSoftmax::new(&cuda, nccl.ranks(), queries, keys),
+        )?;
+        let signature = ("shards", call.signature(), shard.first);
+        self.part(Part::Loss, call.cost(nccl.ranks()), signature, |s| {
+            let (stream, c) = (&s.stream.inner, call);
+            s.shards[place].enqueue(stream, &nccl, c.places, c.numbers, c.positives, c.outputs)
         })
     }
 
@@ -353,7 +441,7 @@ impl GpuStream {
 
     /// Ends it in any case; what was recorded, unless the work has failed.
     fn end_recording(&mut self, worked: Result<()>) -> Result<CudaGraph> {
-        let joined = self.join();
+        let joined = self.join_beside();
         let recorder = std::mem::replace(&mut self.stream, self.direct.clone());
         let recording = recorder.end_capture();
         worked.and(joined)?;
@@ -371,6 +459,11 @@ impl GpuStream {
 impl StreamBackend for GpuStream {
     fn as_any(&mut self) -> &mut dyn Any {
         self
+    }
+
+    fn join(&mut self, communicator: &Communicator) -> Result<()> {
+        self.together = Some(Together::new(&self.cuda, communicator)?);
+        Ok(())
     }
 
     fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
@@ -419,7 +512,7 @@ impl StreamBackend for GpuStream {
         self.inside = false;
         match std::mem::replace(&mut self.mode, Mode::Direct) {
             Mode::Direct => {
-                worked.and(self.join())?;
+                worked.and(self.join_beside())?;
                 if !matches!(self.known, Known::Refused) {
                     self.known = Known::Seen;
                 }
@@ -472,7 +565,7 @@ impl StreamBackend for GpuStream {
     fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         match self.mode {
             Mode::Direct => {
-                self.join()?;
+                self.join_beside()?;
                 self.cuda.synchronise()?;
                 work()
             }
@@ -565,26 +658,19 @@ impl StreamBackend for GpuStream {
         };
         let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
         let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let fits = |kept: &SoftmaxKernels| kept.fits(batch, n, of.dim);
-        let make = || SoftmaxKernels::new(&cuda, batch, n, of.dim);
-        let place = made_for_shape(&mut self.softmax, fits, make)?;
-        let over_keys = (batch * n * of.dim) as f64;
-        let cost = Cost {
-            flops: 4.0 * over_keys,
-            bytes: (4 * n * of.dim) as f64,
+        let call = SoftmaxCall {
+            batch,
+            n,
+            dim: of.dim,
+            places: [queries, keys],
+            numbers: [of.temperature, loss.weight],
+            positives,
+            outputs,
         };
-        let numbers = [of.temperature.to_bits(), loss.weight.to_bits()];
-        let places = [queries, keys, outputs[0], outputs[1]];
-        let signature = ("softmax", places, positives.signature(), numbers, batch, n);
-        self.part(Part::Loss, cost, signature, |s| {
-            s.softmax[place].enqueue(
-                &s.stream.inner,
-                [queries, keys],
-                [of.temperature, loss.weight],
-                positives,
-                outputs,
-            )
-        })?;
+        match of.keys.shard() {
+            None => self.softmax_whole(&call)?,
+            Some(shard) => self.softmax_shards(&call, shard)?,
+        }
         self.lose(loss.rows, loss.weight)
     }
 
@@ -662,11 +748,20 @@ impl StreamBackend for GpuStream {
     ) -> Result<()> {
         let cuda = self.cuda.clone();
         let n = similarity::rows("rows", rows.len(), dim)?;
-        let batch = n / views;
+        let nccl = self.together.as_ref().map(|t| t.nccl.clone());
+        let (rank, ranks) = nccl.as_ref().map_or((0, 1), |n| (n.rank(), n.ranks()));
+        let own = n / views;
+        let shape = ViewShape {
+            views,
+            batch: ranks * own,
+            dim,
+            first: rank * own,
+            own,
+        };
         let place = made_for_shape(
             &mut self.contrastive,
-            |c| c.fits(views, batch, dim),
-            || Contrastive::new(&cuda, views, batch, dim),
+            |c| c.fits(shape),
+            || Contrastive::new(&cuda, shape, nccl.is_some()),
         )?;
         let from = slice(&cuda, rows)?;
         let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
@@ -674,11 +769,18 @@ impl StreamBackend for GpuStream {
         let numbers = [temperature.to_bits(), weight.to_bits()];
         let signature = ("contrastive", from, outputs, numbers, views, dim);
         let cost = Cost {
-            flops: 6.0 * (n * n * dim) as f64,
-            bytes: (4 * n * dim) as f64,
+            flops: 6.0 * (ranks * n * n * dim) as f64,
+            bytes: (4 * ranks * n * dim) as f64,
         };
         self.part(Part::Loss, cost, signature, |s| {
-            s.contrastive[place].enqueue(&s.stream.inner, from, temperature, weight, outputs)
+            let (loss, stream) = (&s.contrastive[place], &s.stream.inner);
+            loss.enqueue(
+                stream,
+                nccl.as_deref(),
+                from,
+                [temperature, weight],
+                outputs,
+            )
         })?;
         self.lose(loss.rows, weight)
     }
@@ -770,24 +872,53 @@ impl StreamBackend for GpuStream {
         queries: &Buffer,
         rate: f32,
     ) -> Result<()> {
-        let cuda = &self.cuda;
-        let blend = Blend {
-            keys: slice(cuda, keys)?,
-            queries: slice(cuda, queries)?,
+        let cuda = self.cuda.clone();
+        let (places, count) = (
+            [slice(&cuda, queries)?, slice(&cuda, indices)?],
+            indices.len(),
+        );
+        let here = similarity::rows("keys", keys.len(), dim)?;
+        let mut blend = Blend {
+            keys: slice(&cuda, keys)?,
+            queries: places[0],
             dim,
-            count: indices.len(),
+            count,
             rate,
-            indices: slice(cuda, indices)?,
+            indices: places[1],
             flag: self.flag(),
+            here: 0..here,
         };
+        let mut among = None;
+        if let (Some(shard), Some(together)) = (keys.shard(), &self.together) {
+            let (nccl, shape) = (together.nccl.clone(), [count, count, dim]);
+            let place = made_for_shape(
+                &mut self.gathered,
+                |kept| kept.fits(shape),
+                || GatheredRows::new(&cuda, nccl.ranks(), shape),
+            )?;
+            [blend.queries, blend.indices] = self.gathered[place].places(&cuda);
+            blend.count = nccl.ranks() * count;
+            blend.here = shard.first..shard.first + here;
+            among = Some((nccl, place));
+        }
         let cost = Cost {
             flops: 0.0,
-            bytes: (12 * indices.len() * dim) as f64,
+            bytes: (12 * count * dim) as f64,
         };
-        let places = [blend.keys, blend.queries, blend.indices];
-        let signature = ("blend", places, dim, rate.to_bits());
+        let signature = (
+            "blend",
+            blend.keys,
+            places,
+            [dim, blend.count],
+            rate.to_bits(),
+        );
         self.part(Part::Memory, cost, signature, |s| {
-            s.run_beside(|s, side| similarity::enqueue_blend(&side.inner, &s.kernels.blend, &blend))
+            s.run_beside(|s, side| {
+                if let Some((nccl, place)) = &among {
+                    s.gathered[*place].enqueue(&s.cuda, &side.inner, nccl, places)?;
+                }
+                similarity::enqueue_blend(&side.inner, &s.kernels.blend, &blend)
+            })
         })
     }
 
@@ -906,6 +1037,42 @@ impl StreamBackend for GpuStream {
             most_flops: most_flops(&self.cuda)?,
             most_bytes: most_bytes(&self.cuda)?,
         }))
+    }
+}
+
+/// NCCL, and the stream that carries sums beside a pass.
+pub(super) struct Carrier {
+    pub(super) nccl: Arc<Nccl>,
+    pub(super) stream: Arc<CudaStream>,
+}
+
+/// A softmax of so many queries over the keys that are here.
+struct SoftmaxCall {
+    batch: usize,
+    n: usize,
+    dim: usize,
+    /// Queries and keys.
+    places: [Pointer; 2],
+    /// Temperature and weight.
+    numbers: [f32; 2],
+    positives: PositivePointers,
+    /// Losses and gradient.
+    outputs: [Pointer; 2],
+}
+
+impl SoftmaxCall {
+    fn signature(&self) -> impl Hash {
+        let numbers = self.numbers.map(f32::to_bits);
+        let places = (self.places, self.outputs, self.positives.signature());
+        ("softmax", places, numbers, [self.batch, self.n])
+    }
+
+    /// Of so many processes' queries.
+    fn cost(&self, ranks: usize) -> Cost {
+        Cost {
+            flops: 4.0 * (ranks * self.batch * self.n * self.dim) as f64,
+            bytes: (4 * self.n * self.dim) as f64,
+        }
     }
 }
 

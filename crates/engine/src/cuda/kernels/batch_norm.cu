@@ -130,7 +130,8 @@ static __device__ __forceinline__ void forward_of(const element *x, const Norm &
                                                   bool keeps, float &scale, float &shift) {
     float mean, variance;
     if (training) {
-        double a, b, share = 1.0 / norm.rows, unbias = norm.rows > 1 ? norm.rows / (norm.rows - 1.0) : 1.0;
+        const double all = (double)norm.rows * norm.ranks;
+        double a, b, share = 1.0 / all, unbias = all > 1.0 ? all / (all - 1.0) : 1.0;
         float pivot = to_float(x[c]);
         add_groups(norm.sums, norm.groups, channels, c, a, b);
         double from_pivot = a * share, squares = b * share - from_pivot * from_pivot;
@@ -156,16 +157,16 @@ static __device__ __forceinline__ void forward_of(const element *x, const Norm &
     }
 }
 
-// What dy of a channel is made with: scale·d + slope·(x − mean) + shift; `keeps` writes dβ and dγ.
+// What dy of a channel is made with: scale·d + slope·(x − mean) + shift; `keeps` writes dβ and dγ, where they are wanted.
 static __device__ __forceinline__ void backward_of(const Norm &norm, u32 channels, u32 c, bool keeps, float *dgamma,
                                                    float *dbeta, float &scale, float &slope, float &shift) {
-    double a, b, share = 1.0 / norm.rows;
+    double a, b, share = 1.0 / ((double)norm.rows * norm.ranks);
     float inverse = norm.saved[INVERSE * channels + c];
     scale = norm.saved[SCALE * channels + c];
     add_groups(norm.sums, norm.groups, channels, c, a, b);
     slope = -scale * inverse * inverse * (float)(b * share);
     shift = -scale * (float)(a * share);
-    if (keeps) {
+    if (keeps && dgamma) {
         dbeta[c] = (float)a;
         dgamma[c] = (float)b * inverse;
     }
@@ -376,4 +377,49 @@ extern "C" __global__ void sums_finish(const double *sums, u32 groups, u32 chann
     double a, b;
     add_groups(sums, groups, channels, c, a, b);
     out[c] = (float)a;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Statistics over the rows of several processes, each with as many; a thread for each channel. What they leave stands in for the sums of one
+// group.
+
+// This process's mean and Σ (x − mean)², to own[2][channels].
+extern "C" __global__ void own_statistics(const element *x, const double *sums, u32 groups, u32 rows, u32 channels,
+                                          double *own) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= channels) return;
+    double a, b;
+    add_groups(sums, groups, channels, c, a, b);
+    double from_pivot = a / rows, squares = b - a * from_pivot;
+    own[c] = (double)to_float(x[c]) + from_pivot;
+    own[channels + c] = squares < 0.0 ? 0.0 : squares;
+}
+
+// From all[rank][2][channels] of these, in rank order, to Σ (x − x₀) and Σ (x − x₀)² over all rows, around this process's first row.
+extern "C" __global__ void merge_statistics(const element *x, const double *all, u32 ranks, u32 rows, u32 channels,
+                                            double *sums) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= channels) return;
+    double mean = 0.0, squares = 0.0;
+    for (u32 r = 0; r < ranks; r++) mean += all[(u64)(2 * r) * channels + c];
+    mean /= ranks;
+    for (u32 r = 0; r < ranks; r++) {
+        double apart = all[(u64)(2 * r) * channels + c] - mean;
+        squares += all[(u64)(2 * r + 1) * channels + c] + rows * apart * apart;
+    }
+    double from_pivot = mean - (double)to_float(x[c]), count = (double)rows * ranks;
+    sums[c] = count * from_pivot;
+    sums[channels + c] = squares + count * from_pivot * from_pivot;
+}
+
+// This process's own dβ and dγ (`=`), and the sums they are made of, Σ d and Σ d·(x − μ), to own[2][channels].
+extern "C" __global__ void own_gradients(const double *sums, u32 groups, u32 channels, const float *saved, float *dgamma,
+                                         float *dbeta, double *own) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= channels) return;
+    double a, b;
+    add_groups(sums, groups, channels, c, a, b);
+    own[c] = a, own[channels + c] = b;
+    dbeta[c] = (float)a;
+    dgamma[c] = (float)b * saved[INVERSE * channels + c];
 }

@@ -201,11 +201,13 @@ static __device__ __forceinline__ u64 output_at(const Window &s, u64 picture, in
     return ((picture * s.out_height + y) * s.out_width + x) * s.out_channels;
 }
 
-// What a norm has beside the activations. `saved` holds four rows of channels for the backward pass.
+// What a norm has beside the activations. `saved` holds four rows of channels for the backward pass. The sums are over the rows of so many
+// processes, each with as many.
 struct Norm {
     const double *sums; // [group][2][channels]
     u32 groups, rows;
     float epsilon, momentum;
+    u32 ranks;
     const float *gamma, *beta;
     float *running_mean, *running_variance, *saved;
 };

@@ -109,9 +109,9 @@ static __device__ uint4 philox(uint4 counter, uint2 key) {
 }
 
 // y (+)= x where kept, scaled by 1/(1 − p); elsewhere zero, and NaN where x is not finite. Four neighbouring values share a block of words, which is drawn from
-// (layer, step, block) again in the backward pass. `step` is in device memory, already below 2^20.
-extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step, float p, int accumulate, u64 len,
-                                   element *y) {
+// (layer, step, block) again in the backward pass. `step` is in device memory, already below 2^20; `before` blocks are other processes'.
+extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step, u64 before, float p, int accumulate,
+                                   u64 len, element *y) {
     RUN_OF_EIGHT(len)
     const u32 stream = 4;
     u32 epoch = (u32)*step;
@@ -120,7 +120,7 @@ extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step,
     load_some(x + at, n, v);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        u64 block = at / 4 + half;
+        u64 block = before + at / 4 + half;
         uint4 counter = make_uint4(0, (u32)block, (u32)(block >> 32) | epoch << 8, stream << 8 | epoch >> 24);
         uint4 words = philox(counter, make_uint2(layer, 0));
         u32 word[4] = {words.x, words.y, words.z, words.w};

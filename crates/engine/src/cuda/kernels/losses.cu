@@ -109,10 +109,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // ---------------------------------------------------------------------------------------------------------------------
 // The loss of a step: weight * mean(losses) is added to `sum`; ring[number of all steps modulo capacity] = sum; the flag
 // goes up, and stays up, where the sum is not finite. `current` is step in the epoch, epoch, number of all steps. One block.
+// Where several processes take the step, each makes its share first, and adds the sum of all.
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    accumulate_loss(const float *losses, u32 count, float weight, double *sum, float *ring, u32 capacity,
-                    const u64 *current, u32 *flag) {
+// weight * mean(losses), in the first thread.
+static __device__ double share_of(const float *losses, u32 count, float weight) {
     __shared__ double parts[THREADS];
     double own = 0.0;
     for (u32 i = threadIdx.x; i < count; i += THREADS) own += losses[i];
@@ -121,11 +121,32 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
     }
-    if (threadIdx.x != 0) return;
-    const double total = *sum + (double)weight * (parts[0] / count);
+    return __dmul_rn((double)weight, parts[0] / count);
+}
+
+static __device__ void add_share(double share, double *sum, float *ring, u32 capacity, const u64 *current, u32 *flag) {
+    const double total = __dadd_rn(*sum, share);
     *sum = total;
     ring[current[2] % capacity] = (float)total;
     if (!isfinite(total)) *flag = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    accumulate_loss(const float *losses, u32 count, float weight, double *sum, float *ring, u32 capacity,
+                    const u64 *current, u32 *flag) {
+    const double share = share_of(losses, count, weight);
+    if (threadIdx.x == 0) add_share(share, sum, ring, capacity, current, flag);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    loss_share(const float *losses, u32 count, float weight, double *to) {
+    const double share = share_of(losses, count, weight);
+    if (threadIdx.x == 0) *to = share;
+}
+
+extern "C" __global__ void add_loss(const double *share, double *sum, float *ring, u32 capacity, const u64 *current,
+                                    u32 *flag) {
+    if (threadIdx.x == 0) add_share(*share, sum, ring, capacity, current, flag);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -256,10 +256,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 }
 
 // A block for each row. Writes k neighbours (index 0xffffffff where there are fewer), the last candidate to `bounds`, and
-// the entropy. Shared memory: a power of two of at least ranges * k candidates.
+// the entropy, and ln sum e^(s / temperature). Shared memory: a power of two of at least ranges * k candidates.
 extern "C" __global__ void scan_merge(int rows, int ranges, int k, int capacity, int size, const u64* candidates,
                                       const float* sums, u32* indices, float* similarities, u64* bounds,
-                                      float* entropy) {
+                                      float* entropy, double* log_sum) {
     extern __shared__ __align__(16) u64 found[];
     const int row = blockIdx.x;
     if (k) {
@@ -285,4 +285,5 @@ extern "C" __global__ void scan_merge(int rows, int ranges, int k, int capacity,
         weighted += (of[2] + less * of[1]) * shrink;
     }
     entropy[row] = (float)((log2(z) - weighted / z) * 0.6931471805599453);
+    log_sum[row] = (max + log2(z)) * 0.6931471805599453;
 }

@@ -42,19 +42,79 @@ __device__ float max_of_block(float x, float* scratch) {
 
 __device__ __forceinline__ float seen(float x, int rounded) { return rounded ? lower(pack(x, 0.f)) : x; }
 
-// Logits (base 2) of up to POSITIVES keys, a warp for each.
-__device__ void positive_logits(float* logits, const float* query, const float* keys, const u32* members, int count,
-                                int dim, float scale, int rounded) {
+// Logits (base 2) of up to POSITIVES keys, a warp for each. Keys are numbers first..first + n; the logit of one that is not here is -infinity.
+__device__ void positive_logits(float* logits, const float* query, const float* keys, u32 first, u32 n, const u32* members,
+                                int count, int dim, float scale, int rounded) {
     const int lane = threadIdx.x % 32;
     __syncthreads();
     for (int p = threadIdx.x / 32; p < count; p += MERGE_THREADS / 32) {
-        const float* key = keys + (size_t)members[p] * dim;
-        float dot = 0.f;
-        for (int d = lane; d < dim; d += 32) dot = fmaf(seen(query[d], rounded), seen(key[d], rounded), dot);
-        dot = warp_sum(dot);
-        if (lane == 0) logits[p] = dot * scale;
+        const u32 place = members[p] - first;
+        float dot = MINUS_INFINITY;
+        if (place < n) {
+            const float* key = keys + (size_t)place * dim;
+            dot = 0.f;
+            for (int d = lane; d < dim; d += 32) dot = fmaf(seen(query[d], rounded), seen(key[d], rounded), dot);
+            dot = warp_sum(dot) * scale;
+        }
+        if (lane == 0) logits[p] = dot;
     }
     __syncthreads();
+}
+
+// What the ranges say of a query together: their greatest maximum and the sum under it; shares takes what each range's sums count.
+__device__ void ranges_together(const float* maxima, const float* sums, int batch, int query, int ranges, float* shares,
+                                float* scratch, float& most, float& sum) {
+    most = MINUS_INFINITY;
+    for (int r = threadIdx.x; r < ranges; r += MERGE_THREADS) most = fmaxf(most, maxima[(size_t)r * batch + query]);
+    most = max_of_block(most, scratch);
+    sum = 0.f;
+    for (int r = threadIdx.x; r < ranges; r += MERGE_THREADS) {
+        float share = power_of_two(maxima[(size_t)r * batch + query] - most);
+        shares[r] = share;
+        sum += share * sums[(size_t)r * batch + query];
+    }
+    sum = sum_of_block(sum, scratch);
+}
+
+// The positives that are here: the greatest logit, the sum under it, and the sum of logits.
+struct PositiveSums {
+    float most, sum;
+    double logits;
+};
+
+__device__ PositiveSums positives_together(float* logits, const float* query, const float* keys, u32 first_key, u32 n,
+                                           const u32* members, u32 begin, u32 end, int dim, float scale, int rounded) {
+    PositiveSums all = {MINUS_INFINITY, 0.f, 0.};
+    for (u32 first = begin; first < end; first += POSITIVES) {
+        const int count = min(end - first, (u32)POSITIVES);
+        positive_logits(logits, query, keys, first_key, n, members + first, count, dim, scale, rounded);
+        float higher = all.most;
+        for (int p = 0; p < count; p++) higher = fmaxf(higher, logits[p]);
+        if (higher > MINUS_INFINITY) all.sum *= power_of_two(all.most - higher);
+        for (int p = 0; p < count; p++) {
+            if (logits[p] == MINUS_INFINITY) continue; // not here
+            all.sum += power_of_two(logits[p] - higher), all.logits += logits[p];
+        }
+        all.most = higher;
+    }
+    return all;
+}
+
+// A group's part of sum e^(s - max) k of a query, column by column of 128; the first group's threads get the whole.
+__device__ float weighted_together(const float* weighted, const float* shares, int ranges, int batch, int query, int dim, int d,
+                                   float (*parts)[128]) {
+    const int group = threadIdx.x / 128, column = threadIdx.x % 128;
+    const int quarter = (ranges + GROUPS - 1) / GROUPS, last = min((group + 1) * quarter, ranges);
+    float all = 0.f;
+    if (d < dim)
+#pragma unroll 16
+        for (int r = group * quarter; r < last; r++)
+            all = fmaf(shares[r], weighted[((size_t)r * batch + query) * dim + d], all);
+    __syncthreads();
+    parts[group][column] = all;
+    __syncthreads();
+    for (int g = 1; g < GROUPS; g++) all += parts[g][column];
+    return all;
 }
 
 // Positives of query q: members[starts[r]..starts[r + 1]], r = q, or items[q modulo item_count] where items are given: the
@@ -74,64 +134,36 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     const float scale = inverse_temperature * (float)LOG2E;
     const float* own = queries + (size_t)query * dim;
 
-    float most = MINUS_INFINITY;
-    for (int r = threadIdx.x; r < ranges; r += MERGE_THREADS) most = fmaxf(most, maxima[(size_t)r * batch + query]);
-    most = max_of_block(most, scratch);
-    float sum = 0.f;
-    for (int r = threadIdx.x; r < ranges; r += MERGE_THREADS) {
-        float share = power_of_two(maxima[(size_t)r * batch + query] - most);
-        shares[r] = share;
-        sum += share * sums[(size_t)r * batch + query];
-    }
-    sum = sum_of_block(sum, scratch);
+    float most, sum;
+    ranges_together(maxima, sums, batch, query, ranges, shares, scratch, most, sum);
 
     const u32 row = items ? items[query % item_count] : query;
     const u32 begin = starts[row], end = starts[row + 1];
-    float most_positive = MINUS_INFINITY, sum_positive = 0.f;
-    double sum_logits = 0.;
-    for (u32 first = begin; first < end; first += POSITIVES) {
-        const int count = min(end - first, (u32)POSITIVES);
-        positive_logits(logits, own, keys, members + first, count, dim, scale, rounded);
-        float higher = most_positive;
-        for (int p = 0; p < count; p++) higher = fmaxf(higher, logits[p]);
-        sum_positive *= power_of_two(most_positive - higher);
-        for (int p = 0; p < count; p++) sum_positive += power_of_two(logits[p] - higher), sum_logits += logits[p];
-        most_positive = higher;
-    }
-    const float members_weight = each ? (float)(end - begin) : sum_positive;
+    const PositiveSums of = positives_together(logits, own, keys, 0, n, members, begin, end, dim, scale, rounded);
+    const float members_weight = each ? (float)(end - begin) : of.sum;
     if (threadIdx.x == 0) {
-        const double difference = (double)most - (each ? sum_logits / (end - begin) : (double)most_positive);
-        const double positives = each ? 0. : log2((double)sum_positive);
-        losses[query] = (float)((difference + log2((double)sum) - positives) / LOG2E);
+        const double all = (double)most + log2((double)sum);
+        const double positives = each ? of.logits / (end - begin) : (double)of.most + log2((double)of.sum);
+        losses[query] = (float)((all - positives) / LOG2E);
     }
 
-    const int quarter = (ranges + GROUPS - 1) / GROUPS, last = min((group + 1) * quarter, ranges);
     for (int base = 0; base < dim; base += 128) {
         const int d = base + column;
-        float all = 0.f;
-        if (d < dim)
-#pragma unroll 16
-            for (int r = group * quarter; r < last; r++)
-                all = fmaf(shares[r], weighted[((size_t)r * batch + query) * dim + d], all);
-        __syncthreads();
-        parts[group][column] = all;
-        __syncthreads();
-        if (group > 0 || d >= dim) continue;
-        for (int g = 1; g < GROUPS; g++) all += parts[g][column];
-        gradient[(size_t)query * dim + d] = all / sum;
+        const float all = weighted_together(weighted, shares, ranges, batch, query, dim, d, parts);
+        if (group == 0 && d < dim) gradient[(size_t)query * dim + d] = all / sum;
     }
     // Each thread of the first group now changes the columns that it wrote.
     for (u32 first = begin; first < end; first += POSITIVES) {
         const int count = min(end - first, (u32)POSITIVES);
         if (end - begin > POSITIVES)
-            positive_logits(logits, own, keys, members + first, count, dim, scale, rounded);
+            positive_logits(logits, own, keys, 0, n, members + first, count, dim, scale, rounded);
         if (group > 0) continue;
         const float factor = first + count == end ? weight * (inverse_temperature / batch) : 1.f;
         for (int d = column; d < dim; d += 128) {
             float positive = 0.f;
             for (int p = 0; p < count; p++) {
                 float key = keys[(size_t)members[first + p] * dim + d];
-                positive = fmaf(each ? 1.f : power_of_two(logits[p] - most_positive), seen(key, rounded), positive);
+                positive = fmaf(each ? 1.f : power_of_two(logits[p] - of.most), seen(key, rounded), positive);
             }
             float* place = gradient + (size_t)query * dim + d;
             *place = (*place - positive / members_weight) * factor;
@@ -140,17 +172,128 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Keys that lie in parts on several processes, of which this one's are numbers first..first + n. Queries are those of all processes, of which
+// each has per_rank; those of process r have the items[r * item_count..][.. modulo item_count].
+//
+// For a part r: A_r = log2 of sum e^s over its keys, P_r the same over its positives, and the means a_r and p_r of its keys under both
+// softmaxes. Over all parts A = log2 of sum 2^A_r, P likewise, loss = A - P, and the part's share of the gradient is
+// (2^(A_r - A) a_r - 2^(P_r - P) p_r) / (temperature * per_rank). Where each positive counts as much, P_r is the sum of their logits and p_r that
+// of the keys, both over the number of all positives. With one part, these are loss_merge's numbers.
+
+__device__ __forceinline__ u32 row_of_query(const u32* items, u32 item_count, int query, int per_rank) {
+    return items[(u32)(query / per_rank) * item_count + (u32)(query % per_rank) % item_count];
+}
+
+// A_r and P_r of each query to sums[query][2], a_r to means and p_r to positives (=).
+extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
+    shard_look(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
+               float inverse_temperature, int ranges, const float* __restrict__ maxima,
+               const float* __restrict__ sums_of_ranges, const float* __restrict__ weighted,
+               const u32* __restrict__ starts, const u32* __restrict__ members, const u32* __restrict__ items,
+               u32 item_count, int each, int rounded, u32 first_key, int per_rank, double* sums, float* means,
+               float* positives) {
+    __shared__ float shares[MOST_RANGES];
+    __shared__ float parts[GROUPS][128];
+    __shared__ float logits[POSITIVES];
+    __shared__ float scratch[MERGE_THREADS / 32];
+    const int query = blockIdx.x, group = threadIdx.x / 128, column = threadIdx.x % 128;
+    const float scale = inverse_temperature * (float)LOG2E;
+    const float* own = queries + (size_t)query * dim;
+
+    float most, sum;
+    ranges_together(maxima, sums_of_ranges, batch, query, ranges, shares, scratch, most, sum);
+    const u32 row = row_of_query(items, item_count, query, per_rank);
+    const u32 begin = starts[row], end = starts[row + 1];
+    const PositiveSums of =
+        positives_together(logits, own, keys, first_key, n, members, begin, end, dim, scale, rounded);
+    if (threadIdx.x == 0) {
+        // Of no keys both are -infinity.
+        sums[2 * query] = (double)most + log2((double)sum);
+        sums[2 * query + 1] = each ? of.logits / (end - begin) : (double)of.most + log2((double)of.sum);
+    }
+    for (int base = 0; base < dim; base += 128) {
+        const int d = base + column;
+        const float all = weighted_together(weighted, shares, ranges, batch, query, dim, d, parts);
+        if (group > 0 || d >= dim) continue;
+        means[(size_t)query * dim + d] = ranges ? all / sum : 0.f;
+        positives[(size_t)query * dim + d] = 0.f;
+    }
+    const float members_weight = each ? (float)(end - begin) : of.sum;
+    for (u32 first = begin; first < end; first += POSITIVES) {
+        const int count = min(end - first, (u32)POSITIVES);
+        if (end - begin > POSITIVES)
+            positive_logits(logits, own, keys, first_key, n, members + first, count, dim, scale, rounded);
+        if (group > 0) continue;
+        for (int d = column; d < dim; d += 128) {
+            float positive = 0.f;
+            bool any = false;
+            for (int p = 0; p < count; p++) {
+                const u32 place = members[first + p] - first_key;
+                if (place >= (u32)n) continue;
+                any = true;
+                float key = keys[(size_t)place * dim + d];
+                positive = fmaf(each ? 1.f : power_of_two(logits[p] - of.most), seen(key, rounded), positive);
+            }
+            if (any) positives[(size_t)query * dim + d] += positive / members_weight;
+        }
+    }
+}
+
+// log2 of sum 2^x over the parts, in their order; what is no number stays none.
+__device__ double log_of_parts(const double* parts, int ranks, int batch, int query, int which) {
+    const double* own = parts + 2 * (size_t)query + which;
+    const size_t step = 2 * (size_t)batch;
+    double most = MINUS_INFINITY, sum = 0.;
+    for (int r = 0; r < ranks; r++) most = fmax(most, own[r * step]);
+    for (int r = 0; r < ranks; r++) {
+        const double of = own[r * step];
+        if (of == MINUS_INFINITY) continue; // nothing of it is there
+        sum += exp2(of - most);
+    }
+    return most + log2(sum);
+}
+
+// From sums[rank][query][2] of all parts to the losses of this process's own queries, and to its share of the gradient of weight * mean(losses),
+// in place of `means`. A block of 128 threads for each query.
+extern "C" __global__ void __launch_bounds__(128)
+    shard_share(const double* __restrict__ sums, int ranks, int rank, int batch, int per_rank, int dim,
+                float inverse_temperature, int each, float weight, const float* __restrict__ positives, float* means,
+                float* losses) {
+    __shared__ float shares[2];
+    const int query = blockIdx.x;
+    if (threadIdx.x == 0) {
+        const double* own = sums + 2 * ((size_t)rank * batch + query);
+        const double all = log_of_parts(sums, ranks, batch, query, 0);
+        double of = 0.;
+        if (each)
+            for (int r = 0; r < ranks; r++) of += sums[2 * ((size_t)r * batch + query) + 1];
+        else
+            of = log_of_parts(sums, ranks, batch, query, 1);
+        shares[0] = (float)exp2(own[0] - all);
+        shares[1] = each ? 1.f : (float)exp2(own[1] - of);
+        if (query / per_rank == rank) losses[query - rank * per_rank] = (float)((all - of) / LOG2E);
+    }
+    __syncthreads();
+    const float factor = weight * (inverse_temperature / per_rank);
+    for (int d = threadIdx.x; d < dim; d += 128) {
+        const size_t at = (size_t)query * dim + d;
+        means[at] = (shares[0] * means[at] - shares[1] * positives[at]) * factor;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Rows of the keys become normalise((1 - rate) * row + rate * query), unless the flag is up. A warp for each row; the first
-// query of an index blends all of its queries, in order.
+// query of an index blends all of its queries, in order. Of all rows the keys here are numbers first..first + rows; others are left to others.
 
 extern "C" __global__ void blend_rows(float* keys, const float* __restrict__ queries, int dim, int count, float rate,
-                                      const u32* indices, const u32* flag) {
+                                      const u32* indices, const u32* flag, u32 first, u32 rows) {
     const int query = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (query >= count || *flag) return;
     const u32 index = indices[query];
+    if (index - first >= rows) return;
     for (int earlier = lane; earlier - lane < query; earlier += 32)
         if (__any_sync(0xffffffffu, earlier < query && indices[earlier] == index)) return;
-    float* row = keys + (size_t)index * dim;
+    float* row = keys + (size_t)(index - first) * dim;
     for (int q = query; q < count; q++) {
         if (indices[q] != index) continue;
         double square = 0.0;

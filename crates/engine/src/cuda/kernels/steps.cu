@@ -30,3 +30,9 @@ extern "C" __global__ void add_values(const float *from, u64 len, int accumulate
     const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at < len) to[at] = accumulate ? to[at] + from[at] : from[at];
 }
+
+// values *= factor
+extern "C" __global__ void scale_values(u64 len, float factor, float *values) {
+    const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < len) values[at] *= factor;
+}

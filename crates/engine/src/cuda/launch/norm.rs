@@ -66,6 +66,10 @@ impl Reduction {
         self.grid[1].div_ceil(GROUP)
     }
 
+    pub(in crate::cuda) fn channels(&self) -> usize {
+        self.channels as usize
+    }
+
     /// Blocks that go over the values by columns: all channels across, down as many as fit at once or the rows need.
     fn columns(&self, multiprocessors: u32) -> [u32; 2] {
         let [across, down] = COLUMNS_BLOCK;
@@ -92,6 +96,34 @@ pub(in crate::cuda) struct Sums {
     pub(in crate::cuda) tickets: Pointer,
 }
 
+/// Sums of a norm: so many groups of them, over the rows of so many processes.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct GroupSums {
+    at: Pointer,
+    groups: u32,
+    ranks: u32,
+}
+
+impl GroupSums {
+    /// Those that a reduction has just made, of this process's rows.
+    pub(in crate::cuda) fn of(r: &Reduction, sums: &Sums) -> Self {
+        GroupSums {
+            at: sums.groups,
+            groups: r.groups(),
+            ranks: 1,
+        }
+    }
+
+    /// Those of several processes' rows, put together.
+    pub(in crate::cuda) fn of_all(at: Pointer, ranks: usize) -> Self {
+        GroupSums {
+            at,
+            groups: 1,
+            ranks: ranks as u32,
+        }
+    }
+}
+
 /// A batch norm's tensors beside the activations: parameters, running statistics, and four rows of channels that its
 /// passes share.
 #[derive(Clone, Copy)]
@@ -112,6 +144,7 @@ pub(super) struct Norm {
     rows: u32,
     epsilon: f32,
     momentum: f32,
+    ranks: u32,
     tensors: [Pointer; 5],
 }
 
@@ -123,15 +156,17 @@ pub(super) fn arguments_of(norm: crate::Norm, rows: u32, t: &NormTensors) -> Nor
         rows,
         epsilon: norm.epsilon,
         momentum: norm.momentum,
+        ranks: 1,
         tensors: [t.gamma, t.beta, t.running_mean, t.running_variance, t.saved],
     }
 }
 
 impl Norm {
-    fn new(norm: crate::Norm, r: &Reduction, t: &NormTensors, sums: Pointer) -> Self {
+    fn new(norm: crate::Norm, r: &Reduction, t: &NormTensors, sums: GroupSums) -> Self {
         Norm {
-            sums,
-            groups: r.groups(),
+            sums: sums.at,
+            groups: sums.groups,
+            ranks: sums.ranks,
             ..arguments_of(norm, r.rows, t)
         }
     }
@@ -186,17 +221,20 @@ impl Kernels {
         self.sum_rows(functions, r, [x, 0, 0], false, 0, s)
     }
 
-    /// y = x·scale + shift (+ residual), then ReLU. In training by the statistics that were just summed, which also move
-    /// the running ones; else by the running ones.
+    /// y = x·scale + shift (+ residual), then ReLU. In training by the statistics that were summed, which also move the running
+    /// ones; else by the running ones.
     pub(in crate::cuda) fn apply(
         &self,
         r: &Reduction,
         norm: crate::Norm,
         t: &NormTensors,
-        sums: Option<&Sums>,
+        sums: Option<GroupSums>,
         a: &Applied,
     ) -> Result<()> {
-        let n = Norm::new(norm, r, t, sums.map_or(0, |s| s.groups));
+        let n = match sums {
+            Some(sums) => Norm::new(norm, r, t, sums),
+            None => arguments_of(norm, r.rows, t),
+        };
         let (training, relu) = (i32::from(sums.is_some()), i32::from(a.relu));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
         if c > MOST_SHARED {
@@ -209,18 +247,28 @@ impl Kernels {
         self.launch(&self.apply, grid, [BLOCK, 1], 8 * c, &mut { arguments })
     }
 
-    /// dγ and dβ, then dy in place and the residual's gradient.
-    pub(in crate::cuda) fn norm_backward(
+    /// What dγ, dβ and dy are made of, as sums that [`Kernels::norm_gradients`] takes up.
+    pub(in crate::cuda) fn backward_sums(
         &self,
         r: &Reduction,
-        norm: crate::Norm,
         t: &NormTensors,
         s: &Sums,
         g: &Gradients,
     ) -> Result<()> {
         let functions = [&self.backward_sums_8, &self.backward_sums_1];
-        self.sum_rows(functions, r, [g.x, g.y, g.dy], g.relu, t.saved, s)?;
-        let n = Norm::new(norm, r, t, s.groups);
+        self.sum_rows(functions, r, [g.x, g.y, g.dy], g.relu, t.saved, s)
+    }
+
+    /// dγ and dβ, where they are wanted, then dy in place and the residual's gradient.
+    pub(in crate::cuda) fn norm_gradients(
+        &self,
+        r: &Reduction,
+        norm: crate::Norm,
+        t: &NormTensors,
+        sums: GroupSums,
+        g: &Gradients,
+    ) -> Result<()> {
+        let n = Norm::new(norm, r, t, sums);
         let (relu, add) = (i32::from(g.relu), i32::from(g.accumulate));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
         if c > MOST_SHARED {
@@ -238,6 +286,58 @@ impl Kernels {
         self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })
     }
 
+    /// From the sums of [`Kernels::statistics`] to this process's mean and squares, two rows of f64.
+    pub(in crate::cuda) fn own_statistics(
+        &self,
+        r: &Reduction,
+        x: Pointer,
+        s: &Sums,
+        own: Pointer,
+    ) -> Result<()> {
+        let (groups, rows, c) = (r.groups(), r.rows, r.channels);
+        let arguments = arguments!(x, s.groups, groups, rows, c, own);
+        self.each_channel(&self.own_statistics, r, &mut { arguments })
+    }
+
+    /// From those of all processes, in rank order, to sums over all rows.
+    pub(in crate::cuda) fn merge_statistics(
+        &self,
+        r: &Reduction,
+        x: Pointer,
+        all: Pointer,
+        ranks: usize,
+        sums: Pointer,
+    ) -> Result<()> {
+        let (ranks, rows, c) = (ranks as u32, r.rows, r.channels);
+        let arguments = arguments!(x, all, ranks, rows, c, sums);
+        self.each_channel(&self.merge_statistics, r, &mut { arguments })
+    }
+
+    /// From the sums of [`Kernels::backward_sums`] to this process's dγ and dβ, and to the two rows of f64 they are made of.
+    pub(in crate::cuda) fn own_gradients(
+        &self,
+        r: &Reduction,
+        t: &NormTensors,
+        s: &Sums,
+        g: &Gradients,
+        own: Pointer,
+    ) -> Result<()> {
+        let (groups, c) = (r.groups(), r.channels);
+        let arguments = arguments!(s.groups, groups, c, t.saved, g.dgamma, g.dbeta, own);
+        self.each_channel(&self.own_gradients, r, &mut { arguments })
+    }
+
+    /// A thread for each channel.
+    fn each_channel(
+        &self,
+        function: &cudarc::driver::CudaFunction,
+        r: &Reduction,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        let grid = [r.channels.div_ceil(BLOCK), 1];
+        self.launch(function, grid, [BLOCK, 1], 0, arguments)
+    }
+
     /// The sum of dy over its rows.
     pub(in crate::cuda) fn sums(
         &self,
@@ -249,8 +349,7 @@ impl Kernels {
         self.sum_rows([&self.sums_8, &self.sums_1], r, [0, 0, dy], false, 0, s)?;
         let (groups, c) = (r.groups(), r.channels);
         let arguments = arguments!(s.groups, groups, c, sums);
-        let grid = [c.div_ceil(BLOCK), 1];
-        self.launch(&self.sums_finish, grid, [BLOCK, 1], 0, &mut { arguments })
+        self.each_channel(&self.sums_finish, r, &mut { arguments })
     }
 
     /// One of the kernels that go down columns of channels.

@@ -1,7 +1,7 @@
 //! Batch norms, behind a convolution or on their own: on the chip where it holds the tensor, else in two kernels.
 
 use super::State;
-use crate::cuda::launch::{Applied, Gradients};
+use crate::cuda::launch::{Applied, Gradients, GroupSums};
 use crate::cuda::profile::Part;
 use crate::walk::{Layer, Pass};
 use crate::{Norm, Result};
@@ -44,13 +44,18 @@ impl State {
             relu,
             y: self.value(i),
         };
-        if let Some(cut) = &self.on_chip[i] {
+        let synced = self.sync_norm();
+        if let (Some(cut), None) = (&self.on_chip[i], &synced) {
             let meeting = self.meeting(i, node, false);
             return k.norm_forward_on_chip(cut, norm, &t, meeting, &applied, self.relu_mask(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
         k.statistics(&r, before, &s)?;
-        k.apply(&r, norm, &t, Some(&s), &applied)
+        let sums = match synced {
+            None => GroupSums::of(&r, &s),
+            Some(synced) => synced.statistics(self, &r, before, &s)?,
+        };
+        k.apply(&r, norm, &t, Some(sums), &applied)
     }
 
     pub(super) fn infer_norm(
@@ -101,12 +106,24 @@ impl State {
             residual,
             accumulate,
         };
-        let (k, t) = (self.kernels(), self.norm_tensors(i, node));
-        if let Some(cut) = &self.on_chip[i] {
+        let (k, t, synced) = (self.kernels(), self.norm_tensors(i, node), self.sync_norm());
+        // Blocks that wait for each other need the whole chip, and so may sums that wait for other processes: one of them alone.
+        let among_others = self.carrier.as_ref().is_some_and(|c| c.nccl.ranks() > 1);
+        if let (Some(cut), None, false) = (&self.on_chip[i], &synced, among_others) {
             let meeting = self.meeting(i, node, true);
             return k.norm_backward_on_chip(cut, norm, &t, meeting, &gradients, self.relu_mask(i));
         }
         let (r, s) = (self.reduction(node), self.sums());
-        k.norm_backward(&r, norm, &t, &s, &gradients)
+        k.backward_sums(&r, &t, &s, &gradients)?;
+        let Some(synced) = synced else {
+            return k.norm_gradients(&r, norm, &t, GroupSums::of(&r, &s), &gradients);
+        };
+        let sums = synced.gradients(self, &r, &t, &s, &gradients)?;
+        let values_alone = Gradients {
+            dgamma: 0,
+            dbeta: 0,
+            ..gradients
+        };
+        k.norm_gradients(&r, norm, &t, sums, &values_alone)
     }
 }

@@ -63,14 +63,16 @@ impl State {
 
     pub(super) fn dropout_layer(&self, layer: &Layer, p: f32) -> Result<()> {
         let (k, e, i) = (self.kernels(), self.ends(layer), layer.i);
+        let rank = self.carrier.as_ref().map_or(0, |c| c.nccl.rank());
+        let draw = (self.step, rank);
         match layer.pass {
-            Pass::Forward => k.dropout(e.x, i, self.step, p, false, e.len, e.y),
+            Pass::Forward => k.dropout(e.x, i, draw, p, false, e.len, e.y),
             Pass::Infer(_) => {
                 let channels = layer.node.shape.channels;
                 k.finish(e.x, 0, 0, false, channels, e.len, e.y)
             }
             Pass::Backward if e.skip => Ok(()),
-            Pass::Backward => k.dropout(e.dy, i, self.step, p, e.accumulate, e.len, e.dx),
+            Pass::Backward => k.dropout(e.dy, i, draw, p, e.accumulate, e.len, e.dx),
         }
     }
 

@@ -5,10 +5,12 @@
 //! computed beside the rest: a convolution fills the GPU with multiplications, a batch norm with reads and writes, and small
 //! layers with neither.
 
+use cudarc::driver::CudaEvent;
+
+use super::gradient_sums::GradientSums;
 use super::{LAG, State};
 use crate::cuda::bound_stream::{Pending, SideStream};
 use crate::cuda::failed;
-use crate::cuda::optimisers::StepInputs;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::GpuStream;
 use crate::walk::{self, Layer, Layers, Pass};
@@ -18,6 +20,8 @@ use crate::{GradientWrite, Graph, Node, Norm, Op, Result, Window};
 pub(super) struct Walk<'a> {
     pub(super) state: &'a State,
     pub(super) beside: SideStream<'a>,
+    /// Sums over processes, in a backward pass of several.
+    sums: Option<GradientSums<'a>>,
 }
 
 /// Where a layer's values and gradients lie, in whichever pass; 0 for what is not there.
@@ -58,6 +62,7 @@ impl State {
         Walk {
             state: self,
             beside: SideStream::new(&self.stream, &self.side),
+            sums: None,
         }
     }
 
@@ -75,57 +80,69 @@ impl State {
     }
 
     /// The gradients, from the last layer to the first. What is still computed beside when all else has been asked for is
-    /// left to whoever needs it.
-    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<Pending> {
+    /// left to whoever needs it; and so is what is still summed over processes, all but the first matrix by the event.
+    pub(super) fn backward_pass(&self, graph: &Graph) -> Result<(Pending, Option<CudaEvent>)> {
         self.part(Part::Rest, || self.give_gradient(graph))?;
         let mut walk = self.walk();
+        walk.sums = GradientSums::begin(self)?;
         walk::backwards(&mut walk, graph)?;
+        let summed = walk.sums.take().map(GradientSums::end).transpose()?;
         if let Some(inputs) = &self.input_gradient {
             let slot = &self.training.gradient[0];
             let (from, to) = (self.at(slot), self.part_of(inputs));
             self.part(Part::Rest, || self.kernels().widen(from, slot.len, to))?;
         }
-        Ok(walk.beside.leave())
+        Ok((walk.beside.leave(), summed))
     }
 
     /// What is still computed beside and was not waited for. Events of a recording mean nothing outside of it; they were
     /// waited for at its end.
-    pub(super) fn take_pending(&mut self, stream: &GpuStream) -> Pending {
-        let pending = std::mem::take(&mut self.pending);
+    pub(super) fn take_pending(&mut self, stream: &GpuStream) -> (Pending, Option<CudaEvent>) {
+        let (pending, summed) = (std::mem::take(&mut self.pending), self.summed.take());
         let direct = !self.pending_recorded && !stream.is_recording();
         match direct || self.pending_since == stream.since() {
-            true => pending,
-            false => Pending::new(),
+            true => (pending, summed),
+            false => (Pending::new(), None),
         }
     }
 
-    /// Waits for what still reads the activations of the last pass, before they are written to again.
-    pub(super) fn settle(&mut self, stream: &GpuStream) -> Result<()> {
-        let pending = self.take_pending(stream);
+    /// Waits for what still reads the activations of the last pass, before they are written to again; among several processes for all that goes
+    /// on beside, since norms on the chip are to be alone there.
+    pub(super) fn settle(&mut self, stream: &mut GpuStream) -> Result<()> {
+        let (pending, _) = self.take_pending(stream);
+        if stream.together().is_some_and(|t| t.nccl.ranks() > 1) {
+            stream.join_beside()?;
+        }
         SideStream::resume(&self.stream, &self.side, pending).wait_for(0)
     }
 
-    /// Statistics settled and the weights moved: all but the first layer's while that one's gradient is still computed.
-    pub(super) fn update(
-        &self,
-        graph: &Graph,
-        inputs: &StepInputs,
-        pending: Pending,
-    ) -> Result<()> {
-        let mut beside = SideStream::resume(&self.stream, &self.side, pending);
+    /// Statistics settled and the weights moved: all but the first layer's while that one's gradient is still computed, or summed over
+    /// processes.
+    pub(super) fn update(&mut self, graph: &Graph, stream: &mut GpuStream) -> Result<()> {
+        let (pending, summed) = self.take_pending(stream);
+        let inputs = &stream.step_inputs();
+        let main = self.stream.clone();
+        let mut beside = SideStream::resume(&main, &self.side, pending);
         let p = &self.parameters;
-        p.settle_statistics(&self.stream.inner, inputs.flag)?;
+        p.settle_statistics(&main.inner, inputs.flag)?;
         let trained = |n: &Node| n.parameters.iter().any(|i| p.is_matrix(*i));
         let first = graph.nodes().iter().position(trained).unwrap_or(0);
-        beside.wait_for(first + 1)?;
+        match (&self.carrier, summed) {
+            (None, _) => beside.wait_for(first + 1)?,
+            (Some(_), None) => stream.wait_for_carrier()?,
+            (Some(_), Some(summed)) => {
+                let waiting = main.inner.wait(&summed);
+                waiting.map_err(|e| failed("work on two streams", e))?;
+            }
+        }
         let end = match graph.nodes()[first].parameters.first() {
             Some(matrix) => p.matrix_end(*matrix),
             None => 0,
         };
-        let stream = &self.stream.inner;
-        p.update(stream, inputs, end..p.len())?;
+        p.update(&main.inner, inputs, end..p.len())?;
         beside.wait_for(0)?;
-        p.update(stream, inputs, 0..end)
+        stream.wait_for_carrier()?;
+        p.update(&main.inner, inputs, 0..end)
     }
 
     /// The device waits for what is still computed beside, where somebody reads gradients.
@@ -180,7 +197,12 @@ impl Layers for Walk<'_> {
                     false => Ok(()),
                 }
             }
-            Pass::Backward => self.beside.wait_for(i + LAG + 1),
+            Pass::Backward => {
+                if let Some(sums) = &mut self.sums {
+                    sums.come_to(i)?;
+                }
+                self.beside.wait_for(i + LAG + 1)
+            }
             Pass::Infer(_) => Ok(()),
         }
     }

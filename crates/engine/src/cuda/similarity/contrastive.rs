@@ -2,6 +2,8 @@
 //!
 //! Keys are cut into ranges, as many as fill the GPU once, and the ranges' sums are put together in order: the bits are the
 //! same every time on one GPU. Beside the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
+//!
+//! Where several processes have pictures, rows of all of them are gathered, and each process has the losses and gradients of its own.
 
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 use super::{rows, shape};
 use crate::Result;
 use crate::cuda::launch::Pointer;
+use crate::cuda::nccl::{Kind, Nccl};
 use crate::cuda::{Cuda, allow_shared, failed};
 
 /// Rows in a block and in a tile.
@@ -22,29 +25,39 @@ const WEIGHTED_SHARED: usize = SUMS_SHARED + SIDE * (SIDE + 4) * 4;
 /// Threads of the kernels that take rows or values one by one.
 const THREADS: usize = 256;
 
+/// Views of pictures: of all processes together, and of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cuda) struct Shape {
+    pub(in crate::cuda) views: usize,
+    /// Pictures of all processes.
+    pub(in crate::cuda) batch: usize,
+    pub(in crate::cuda) dim: usize,
+    /// The number of this process's first picture, and how many it has.
+    pub(in crate::cuda) first: usize,
+    pub(in crate::cuda) own: usize,
+}
+
 /// The loss of matrices of one shape, with its memory.
 pub(in crate::cuda) struct Contrastive {
-    views: usize,
-    batch: usize,
-    dim: usize,
+    cuda: Cuda,
+    shape: Shape,
     tiles_per_range: usize,
     ranges: usize,
     kernels: [CudaFunction; 4],
-    /// Maxima and sums of the ranges, l of each row, weighted keys of the ranges; and where they lie.
+    /// Maxima and sums of the ranges, l of each own row, weighted keys of the ranges; and where they lie.
     _memory: [CudaSlice<f32>; 4],
     places: [Pointer; 4],
+    /// Rows and l of all processes.
+    gathered: Option<[CudaSlice<f32>; 2]>,
 }
 
 impl Contrastive {
-    /// Allocates what losses of `views` of `batch` pictures need.
-    pub(in crate::cuda) fn new(
-        cuda: &Cuda,
-        views: usize,
-        batch: usize,
-        dim: usize,
-    ) -> Result<Self> {
-        let n = rows("rows", views * batch * dim, dim)?;
-        let (tiles_per_range, ranges) = cut(cuda.multiprocessors()?, n, dim);
+    /// Allocates what losses of these views need, gathered from several processes or not.
+    pub(in crate::cuda) fn new(cuda: &Cuda, shape: Shape, gathers: bool) -> Result<Self> {
+        let (views, dim) = (shape.views, shape.dim);
+        let all = rows("rows", views * shape.batch * dim, dim)?;
+        let own = views * shape.own;
+        let (tiles_per_range, ranges) = cut(cuda.multiprocessors()?, [own, all], dim);
         let kernel = |name| cuda.function("contrastive", name);
         let kernels = [
             kernel("contrastive_sums")?,
@@ -55,41 +68,62 @@ impl Contrastive {
         allow_shared(&kernels[0], SUMS_SHARED)?;
         allow_shared(&kernels[2], WEIGHTED_SHARED)?;
         let zeros = |len| cuda.zeros(len, "sums of the contrastive loss");
-        let each = ranges * n;
-        let memory = [zeros(each)?, zeros(each)?, zeros(n)?, zeros(each * dim)?];
+        let each = ranges * own;
+        let memory = [zeros(each)?, zeros(each)?, zeros(own)?, zeros(each * dim)?];
+        let gathered = || Ok([zeros(all * dim)?, zeros(all)?]);
         Ok(Contrastive {
-            views,
-            batch,
-            dim,
+            cuda: cuda.clone(),
+            shape,
             tiles_per_range,
             ranges,
             kernels,
             places: memory.each_ref().map(|slice| cuda.pointer(slice)),
             _memory: memory,
+            gathered: gathers.then(gathered).transpose()?,
         })
     }
 
     /// Whether it is for matrices of this shape.
-    pub(in crate::cuda) fn fits(&self, views: usize, batch: usize, dim: usize) -> bool {
-        (self.views, self.batch, self.dim) == (views, batch, dim)
+    pub(in crate::cuda) fn fits(&self, shape: Shape) -> bool {
+        self.shape == shape
+    }
+
+    /// Every process's `each` values of each view, to `to`: view 0 of all processes, then view 1, and so on.
+    fn gather(
+        &self,
+        stream: &Arc<CudaStream>,
+        nccl: &Nccl,
+        [from, to]: [Pointer; 2],
+        each: usize,
+    ) -> Result<()> {
+        let bytes = |values: usize| 4 * values as u64;
+        nccl.grouped(|| {
+            (0..self.shape.views).try_for_each(|view| {
+                let from = from + bytes(view * each);
+                let to = to + bytes(view * nccl.ranks() * each);
+                nccl.all_gather(stream, [from, to], each, Kind::F32)
+            })
+        })
     }
 
     /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
     ///
-    /// `rows` and `gradient` are views · batch × dim, `losses` has a value for each row.
+    /// `own` and `gradient` are views · own pictures × dim, `losses` has a value for each row.
     pub(in crate::cuda) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
-        rows: Pointer,
-        temperature: f32,
-        weight: f32,
+        nccl: Option<&Nccl>,
+        own: Pointer,
+        [temperature, weight]: [f32; 2],
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
-        let count = self.views * self.batch;
+        let count = self.shape.views * self.shape.own;
         if count == 0 {
             return Ok(());
         }
-        let [views, batch, n, dim] = [self.views, self.batch, count, self.dim].map(|v| v as i32);
+        let s = self.shape;
+        let [views, batch, first, of_own, dim] =
+            [s.views, s.batch, s.first, s.own, s.dim].map(|v| v as i32);
         let [per_range, ranges] = [self.tiles_per_range, self.ranges].map(|v| v as i32);
         let [maxima, sums, log_sums, weighted] = self.places;
         let inverse = 1.0 / temperature;
@@ -100,48 +134,62 @@ impl Contrastive {
             let blocks = threads.div_ceil(THREADS) as u32;
             shape([blocks, 1, 1], THREADS as u32, 0)
         };
+        let among = nccl.zip(self.gathered.as_ref());
+        let [rows, all_log_sums] = match among {
+            None => [own, log_sums],
+            Some((_, gathered)) => gathered.each_ref().map(|g| self.cuda.pointer(g)),
+        };
+        if let Some((nccl, _)) = among {
+            self.gather(stream, nccl, [own, rows], s.own * s.dim)?;
+        }
 
         let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch.arg(&rows).arg(&n).arg(&dim).arg(&inverse);
+        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
+        launch.arg(&first).arg(&of_own).arg(&dim).arg(&inverse);
         launch.arg(&per_range).arg(&maxima).arg(&sums);
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape asks; here and below.
         unsafe { launch.launch(shape(grid(1), 256, SUMS_SHARED)) }.map_err(failed)?;
 
         let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch.arg(&rows).arg(&views).arg(&batch).arg(&dim);
+        launch.arg(&rows).arg(&views).arg(&batch);
+        launch.arg(&first).arg(&of_own).arg(&dim);
         launch.arg(&inverse).arg(&ranges).arg(&maxima).arg(&sums);
         launch.arg(&log_sums).arg(&losses);
         // SAFETY: as above; a warp a row.
         unsafe { launch.launch(flat(32 * count)) }.map_err(failed)?;
+        if let Some((nccl, _)) = among {
+            self.gather(stream, nccl, [log_sums, all_log_sums], s.own)?;
+        }
 
         let mut launch = stream.launch_builder(&self.kernels[2]);
-        launch.arg(&rows).arg(&views).arg(&batch).arg(&dim);
+        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
+        launch.arg(&first).arg(&of_own).arg(&dim);
         launch
             .arg(&inverse)
             .arg(&per_range)
-            .arg(&log_sums)
+            .arg(&all_log_sums)
             .arg(&weighted);
-        let chunks = grid(self.dim.div_ceil(CHUNK));
+        let chunks = grid(s.dim.div_ceil(CHUNK));
         // SAFETY: as above.
         unsafe { launch.launch(shape(chunks, 256, WEIGHTED_SHARED)) }.map_err(failed)?;
 
         let (len, factor) = (
-            (count * self.dim) as u64,
+            (count * s.dim) as u64,
             weight / (count as f32 * temperature),
         );
         let mut launch = stream.launch_builder(&self.kernels[3]);
         launch.arg(&weighted).arg(&ranges).arg(&len).arg(&factor);
         launch.arg(&gradient);
         // SAFETY: as above; a thread a value.
-        unsafe { launch.launch(flat(count * self.dim)) }.map_err(failed)?;
+        unsafe { launch.launch(flat(count * s.dim)) }.map_err(failed)?;
         Ok(())
     }
 }
 
-/// Tiles in a range and ranges of n keys: two blocks fill a multiprocessor.
-fn cut(multiprocessors: usize, n: usize, dim: usize) -> (usize, usize) {
+/// Tiles in a range and ranges of n keys, for so many queries: two blocks fill a multiprocessor.
+fn cut(multiprocessors: usize, [queries, n]: [usize; 2], dim: usize) -> (usize, usize) {
     let tiles = n.div_ceil(SIDE);
-    let blocks = (tiles * dim.div_ceil(CHUNK)).max(1);
+    let blocks = (queries.div_ceil(SIDE) * dim.div_ceil(CHUNK)).max(1);
     let wanted = (2 * multiprocessors / blocks).max(1);
     let tiles_per_range = tiles.div_ceil(wanted).max(1);
     (tiles_per_range, tiles.div_ceil(tiles_per_range))
@@ -163,12 +211,14 @@ mod tests {
             (8192, 300),
             (100_000, 32),
         ] {
-            let (per_range, ranges) = cut(132, n, dim);
+            let (per_range, ranges) = cut(132, [n, n], dim);
             let tiles = n.div_ceil(SIDE);
             assert!(per_range * ranges >= tiles && per_range * (ranges - 1) < tiles);
             assert!(ranges * n * dim * 4 < 64 << 20, "{n} rows of {dim}");
         }
-        assert_eq!(cut(132, 1024, 128), (1, 16));
+        assert_eq!(cut(132, [1024, 1024], 128), (1, 16));
+        // Of four processes: an eighth of the rows are queries.
+        assert_eq!(cut(132, [512, 4096], 128), (2, 32));
     }
 
     #[test]
@@ -177,11 +227,19 @@ mod tests {
         let cuda = open();
         let rows = OnDevice::new(&cuda, &uniform(3, 1024 * 128));
         let out = [1024, 1024 * 128].map(|len| unwritten(&cuda, len));
-        let loss = Contrastive::new(&cuda, 2, 512, 128).unwrap();
+        let shape = Shape {
+            views: 2,
+            batch: 512,
+            dim: 128,
+            first: 0,
+            own: 512,
+        };
+        let loss = Contrastive::new(&cuda, shape, false).unwrap();
         let run = |times: usize| {
             for _ in 0..times {
                 let at = out.each_ref().map(|o| o.at);
-                loss.enqueue(cuda.stream(), rows.at, 0.5, 1.0, at).unwrap();
+                loss.enqueue(cuda.stream(), None, rows.at, [0.5, 1.0], at)
+                    .unwrap();
             }
             cuda.synchronise().unwrap();
         };

@@ -23,7 +23,7 @@ const CHUNK: usize = 128;
 /// What loss_merge has room for.
 const MOST_RANGES: usize = 1024;
 /// Threads of a block of loss_merge.
-const MERGE_THREADS: u32 = 512;
+pub(super) const MERGE_THREADS: u32 = 512;
 /// Shared memory of the f32 kernel: two tiles of rows and the weights, padded.
 const F32_SHARED: usize = (2 * TILE * (CHUNK + 4) + TILE * (TILE + 4)) * 4;
 
@@ -137,36 +137,13 @@ impl SoftmaxKernels {
         positives: PositivePointers,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
-        let cut = &self.cut;
-        if cut.batch == 0 {
+        if self.cut.batch == 0 {
             return Ok(());
         }
-        let int = |v: usize| v as i32;
-        let (batch, n, dim) = (int(cut.batch), int(cut.n), int(cut.dim));
-        let (per_range, ranges, rounded) = (
-            int(cut.tiles_per_range),
-            int(cut.ranges),
-            i32::from(cut.bf16),
-        );
-        let inverse = 1.0 / temperature;
-
-        let mut launch = stream.launch_builder(&self.tiles);
-        launch
-            .arg(&queries)
-            .arg(&keys)
-            .arg(&batch)
-            .arg(&n)
-            .arg(&dim);
-        launch.arg(&inverse).arg(&per_range);
-        self.places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
-        let shared = if cut.bf16 { 0 } else { F32_SHARED };
-        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut says.
-        let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
-        launched.map_err(|e| failed("the softmax over all keys", e))?;
-
+        self.enqueue_tiles(stream, [queries, keys], temperature)?;
+        let cut = &self.cut;
+        let [batch, n, dim, ranges] = [cut.batch, cut.n, cut.dim, cut.ranges].map(|v| v as i32);
+        let (inverse, rounded) = (1.0 / temperature, i32::from(cut.bf16));
         let mut launch = stream.launch_builder(&self.merge);
         launch
             .arg(&queries)
@@ -192,6 +169,43 @@ impl SoftmaxKernels {
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a batch", e))
+    }
+}
+
+impl SoftmaxKernels {
+    /// Asks for the sums of all ranges.
+    pub(super) fn enqueue_tiles(
+        &self,
+        stream: &Arc<CudaStream>,
+        [queries, keys]: [Pointer; 2],
+        temperature: f32,
+    ) -> Result<()> {
+        let cut = &self.cut;
+        if cut.ranges == 0 {
+            return Ok(()); // no keys
+        }
+        let [batch, n, dim, per_range] =
+            [cut.batch, cut.n, cut.dim, cut.tiles_per_range].map(|v| v as i32);
+        let inverse = 1.0 / temperature;
+        let mut launch = stream.launch_builder(&self.tiles);
+        launch.arg(&queries).arg(&keys);
+        launch.arg(&batch).arg(&n).arg(&dim);
+        launch.arg(&inverse).arg(&per_range);
+        self.places.iter().for_each(|pointer| {
+            launch.arg(pointer);
+        });
+        let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
+        let shared = if cut.bf16 { 0 } else { F32_SHARED };
+        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut says.
+        let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("the softmax over all keys", e))
+    }
+
+    /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums and weighted keys lie.
+    pub(super) fn ranges(&self) -> (usize, bool, [Pointer; 3]) {
+        (self.cut.ranges, self.cut.bf16, self.places)
     }
 }
 

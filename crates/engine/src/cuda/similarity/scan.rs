@@ -84,7 +84,7 @@ pub(in crate::cuda) fn scan(
     };
     let mut result = ScanResult {
         entropy: vec![0.0; entropies],
-        log_sum: vec![],
+        log_sum: vec![0.0; entropies],
         neighbours: Neighbours {
             k,
             indices: vec![0; count * k],
@@ -155,6 +155,8 @@ impl<'a> Scanner<'a> {
             if entropy.is_some() {
                 let to = &mut result.entropy[first..first + count];
                 self.read(&found.entropy, to)?;
+                let to = &mut result.log_sum[first..first + count];
+                self.read(&found.log_sum, to)?;
             }
             self.keep(first, done, &round, &found, &mut result.neighbours)?;
             done += round.k;
@@ -189,6 +191,7 @@ impl<'a> Scanner<'a> {
             similarities: self.zeros(cut.rows * cut.k)?,
             bounds: self.zeros(cut.rows)?,
             entropy: self.zeros(cut.rows)?,
+            log_sum: self.zeros(cut.rows)?,
         };
         let int = |v: usize| v as i32;
         let (first, rows, n, dim) = (int(first), int(cut.rows), int(self.n), int(self.scan.dim));
@@ -230,6 +233,7 @@ impl<'a> Scanner<'a> {
             Some(_) => launch.arg(&found.entropy),
             None => launch.arg(&none),
         };
+        launch.arg(&found.log_sum);
         // SAFETY: as above.
         let launched =
             unsafe { launch.launch(shape([cut.rows as u32, 1, 1], threads, merged * 8)) };
@@ -287,6 +291,7 @@ struct Found {
     /// The last candidate of each query: the next round goes on below it.
     bounds: CudaSlice<u64>,
     entropy: CudaSlice<f32>,
+    log_sum: CudaSlice<f64>,
 }
 
 #[cfg(test)]
