@@ -44,7 +44,7 @@ mod whitening;
 pub use curriculum::{Curriculum, lowest_entropy};
 pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans};
-pub use loss::neighbourhood_loss;
+pub use loss::{neighbourhood_loss, sampled_neighbourhood_loss};
 pub use memory_bank::MemoryBank;
 pub use mutual_information::mutual_information;
 pub use neighbourhoods::{Neighbourhoods, PartsError};

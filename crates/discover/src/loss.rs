@@ -10,7 +10,7 @@
 //!
 //! which are again one, each divided by the batch size.
 
-use anchorhood_engine::{Buffer, DevicePositives, Loss, Result, SoftmaxLoss, Stream};
+use anchorhood_engine::{Buffer, DevicePositives, Loss, Result, RowSample, SoftmaxLoss, Stream};
 
 use crate::MemoryBank;
 
@@ -25,13 +25,38 @@ pub fn neighbourhood_loss(
     items: &Buffer<u32>,
     loss: Loss,
 ) -> Result<()> {
-    let of = SoftmaxLoss {
+    stream.softmax_loss(&softmax(features, bank, tau, positives, items), loss)
+}
+
+/// The same estimated from some rows of the memory, which stand for all.
+#[expect(clippy::too_many_arguments, reason = "as above, and the rows")]
+pub fn sampled_neighbourhood_loss(
+    stream: &mut Stream,
+    features: &Buffer,
+    bank: &MemoryBank,
+    tau: f32,
+    positives: &DevicePositives,
+    items: &Buffer<u32>,
+    sample: RowSample,
+    loss: Loss,
+) -> Result<()> {
+    let of = softmax(features, bank, tau, positives, items);
+    stream.sampled_softmax_loss(&of, sample, loss)
+}
+
+fn softmax<'a>(
+    features: &'a Buffer,
+    bank: &'a MemoryBank,
+    tau: f32,
+    positives: &'a DevicePositives,
+    items: &'a Buffer<u32>,
+) -> SoftmaxLoss<'a> {
+    SoftmaxLoss {
         queries: features,
         keys: bank.buffer(),
         dim: bank.dim(),
         temperature: tau,
         positives,
         items: Some(items),
-    };
-    stream.softmax_loss(&of, loss)
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 
+use anchorhood_random::{Draws, Stream};
+
 use crate::buffer::of_another_device;
 use crate::{Error, Result};
 
@@ -90,6 +92,25 @@ impl Positives {
             Some(m) => Err(Error::Plan(format!("positive {m} of {keys} keys"))),
             None => Ok(()),
         }
+    }
+}
+
+/// So many rows that stand for all in a loss; other ones in each step, and the same whatever the number of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowSample {
+    /// How many are drawn; those that are positives of the batch count with these.
+    pub rows: usize,
+    /// Decides which.
+    pub seed: u64,
+}
+
+impl RowSample {
+    /// The rows of a step among so many, each drawn evenly and by itself: a row may come twice.
+    pub fn draw(self, step: u64, among: usize) -> impl Iterator<Item = u32> {
+        let draws = Draws::new(self.seed, Stream::LossRows, 0, step);
+        let words = (0..self.rows.div_ceil(4) as u32).flat_map(move |block| draws.block(block));
+        let row = move |word: u32| ((u64::from(word) * among as u64) >> 32) as u32;
+        words.take(self.rows).map(row)
     }
 }
 

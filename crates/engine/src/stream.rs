@@ -12,7 +12,7 @@ use std::any::Any;
 use crate::batch::{Batch, BatchSource, Epoch};
 use crate::communicator::Communicator;
 use crate::similarity::{DevicePositives, check_temperature, rows};
-use crate::{Buffer, Error, Profile, Result};
+use crate::{Buffer, Error, Profile, Result, RowSample};
 
 /// Where a loss goes.
 pub struct Loss<'a> {
@@ -158,6 +158,28 @@ impl Stream {
     /// Where several processes take the step, the mean of this and of every other loss is that over the queries of all of them, and
     /// keys that are [sharded](crate::Shard) are the keys of all of them.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        self.check_softmax(of, &loss)?;
+        let loss = self.shared(loss);
+        self.backend.softmax_loss(of, loss)
+    }
+
+    /// The same estimated from the positives of the batch and a sample of the other keys, whose weight makes up for those that are left out:
+    /// a step's work is that of so many keys, whatever their number.
+    pub fn sampled_softmax_loss(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: RowSample,
+        loss: Loss,
+    ) -> Result<()> {
+        self.check_softmax(of, &loss)?;
+        if sample.rows == 0 {
+            return Err(Error::Plan("a loss over a sample of no keys".into()));
+        }
+        let loss = self.shared(loss);
+        self.backend.sampled_softmax_loss(of, sample, loss)
+    }
+
+    fn check_softmax(&self, of: &SoftmaxLoss, loss: &Loss) -> Result<()> {
         check_temperature(of.temperature)?;
         let keys = match of.keys.shard() {
             None => of.keys.len(),
@@ -180,8 +202,7 @@ impl Stream {
                 }
             }
         }
-        let loss = self.shared(loss);
-        self.backend.softmax_loss(of, loss)
+        Ok(())
     }
 
     /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is `labels[items[b]]`.
@@ -496,6 +517,10 @@ pub trait StreamBackend: Send {
     fn capacity(&self) -> usize;
     fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()>;
+    fn sampled_softmax_loss(&mut self, _: &SoftmaxLoss, _: RowSample, _: Loss) -> Result<()> {
+        let why = "this device cannot estimate a loss from a sample of the rows yet";
+        Err(Error::Device(why.into()))
+    }
     fn cross_entropy(
         &mut self,
         logits: &Buffer,

@@ -1,7 +1,9 @@
 //! What a method remembers of all pictures: a feature of each, and which of them belong together.
 
-use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
-use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, Stream};
+use anchorhood_discover::{
+    Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss, sampled_neighbourhood_loss,
+};
+use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, RowSample, Stream};
 
 use crate::{Round, Setup, StateDict, StateError, Values};
 
@@ -24,6 +26,8 @@ pub struct MemorySettings {
     pub each: bool,
     /// Whether the memory begins with what the untrained network makes of the pictures, rather than with noise.
     pub fill: bool,
+    /// How many rows of the memory stand for all in a step's loss; all of them, and the exact loss, where nothing is said.
+    pub loss_rows: Option<usize>,
 }
 
 impl MemorySettings {
@@ -41,6 +45,7 @@ pub(crate) struct Memory {
     /// What its rows are called among what the method keeps.
     name: &'static str,
     each: bool,
+    sample: Option<RowSample>,
     pub bank: MemoryBank,
     pub neighbourhoods: Neighbourhoods,
     positives: DevicePositives,
@@ -64,6 +69,10 @@ impl Memory {
         Ok(Memory {
             name,
             each: settings.each,
+            sample: settings.loss_rows.map(|rows| RowSample {
+                rows,
+                seed: setup.seed,
+            }),
             bank: MemoryBank::new(device, pictures, dim, setup.seed)?,
             positives: device.positives(&neighbourhoods.positives(), pictures)?,
             neighbourhoods,
@@ -116,7 +125,19 @@ impl Memory {
     ) -> Result<()> {
         let (bank, positives) = (&self.bank, &self.positives);
         let items = batch.indices();
-        neighbourhood_loss(stream, features, bank, temperature, positives, items, loss)
+        match self.sample.filter(|sample| sample.rows < bank.len()) {
+            None => neighbourhood_loss(stream, features, bank, temperature, positives, items, loss),
+            Some(sample) => sampled_neighbourhood_loss(
+                stream,
+                features,
+                bank,
+                temperature,
+                positives,
+                items,
+                sample,
+                loss,
+            ),
+        }
     }
 
     /// All of it, for a checkpoint.
@@ -212,6 +233,7 @@ mod tests {
                 recompute: false,
                 each: false,
                 fill: false,
+                loss_rows: None,
             };
             (0..=rounds).map(|r| settings.share(r, rounds)).collect()
         };

@@ -29,6 +29,8 @@ pub enum Stream {
     Search = 8,
     /// Which pictures features are judged on without labels, and how their copies are changed.
     Copies = 9,
+    /// Which rows of the memory stand for all in a step's loss.
+    LossRows = 16,
 }
 
 /// Philox4x32-10: four random words for a counter and a key.

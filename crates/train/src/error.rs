@@ -58,6 +58,11 @@ pub enum TrainError {
         /// How many processes there are.
         ranks: usize,
     },
+    /// A loss that GPUs do not have.
+    #[error(
+        "discovery.loss_rows: a loss over a sample of the memory is made for CPUs alone yet, and this is a GPU"
+    )]
+    SampledOffCpu,
     /// A method for one process.
     #[error("{method} trains as one process yet, and there are {ranks}")]
     NotTogether {
@@ -301,6 +306,7 @@ impl TrainError {
             | TrainError::NoLabels { .. }
             | TrainError::UnevenBatch { .. }
             | TrainError::NotTogether { .. }
+            | TrainError::SampledOffCpu
             | TrainError::Disagree { .. }
             | TrainError::OtherPosition { .. }
             | TrainError::NotSquare { .. }

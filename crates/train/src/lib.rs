@@ -52,9 +52,9 @@ pub use checkpoint::{
 pub use config::{
     AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
     DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind,
-    LabelsChoice, MachineConfig, MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice,
-    PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting, StemChoice,
-    TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
+    OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting,
+    StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

@@ -10,8 +10,9 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
-    Checkpoint, Discovered, Evaluated, Event, Labelled, MethodChoice, Outcome, Position, RunConfig,
-    RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path, measure, train,
+    Checkpoint, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice, Outcome, Position,
+    RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path, measure,
+    train,
 };
 use common::{data, tiny};
 
@@ -139,6 +140,36 @@ fn a_run_goes_on_with_other_processes() {
         let (found, expected) = (discovered(&events).unwrap(), discovered(&whole).unwrap());
         assert_eq!((found.anchors, found.k), (expected.anchors, expected.k));
     }
+}
+
+/// The same rows are drawn, whatever the number of processes, and other ones in another step.
+#[test]
+fn a_sampled_loss_is_that_of_one_process() {
+    let mut config = one_step(MethodChoice::And);
+    config.data.shapes_train = 64;
+    config.training.batch = 8;
+    let data = data(&config);
+    let of = |ranks: usize, rows: LossRows| {
+        let mut config = config.clone();
+        config.discovery.loss_rows = rows;
+        let mut all = ThreadRank::run(ranks, |rank| {
+            let device = Device::cpu(1).among(Communicator::of(rank));
+            first_losses(&device, &config, &data, 2)
+        });
+        all.swap_remove(0)
+    };
+    let (exact, sampled) = (of(1, LossRows::Exact), of(1, LossRows::Sampled(16)));
+    let off = (sampled[0] - exact[0]).abs() / exact[0];
+    assert!(off > 1e-6 && off < 0.2, "{sampled:?} {exact:?}");
+    for ranks in [2, 4] {
+        let found = of(ranks, LossRows::Sampled(16));
+        assert!(
+            (found[0] - sampled[0]).abs() < 1e-5 * sampled[0],
+            "{ranks}: {found:?} {sampled:?}"
+        );
+    }
+    // As many rows as there are: all of them, and the exact loss.
+    assert_eq!(of(1, LossRows::Sampled(64)), exact);
 }
 
 /// Begun by four, gone on with by one, brought to its end by two.

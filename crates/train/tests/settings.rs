@@ -21,6 +21,7 @@ fn another(setting: &Setting) -> String {
         (Kind::Text, "network.architecture") => "alexnet".into(),
         (Kind::Text, "machine.device") => "cuda:3".into(),
         (Kind::Text, "data.validate_on") => "train:7".into(),
+        (Kind::Text, "discovery.loss_rows") => "sampled:7".into(),
         (Kind::Text, _) => "some/folder".into(),
     }
 }
@@ -101,7 +102,10 @@ fn what_is_out_of_range_is_refused_by_name() {
             (_, [Range::AtMost(most), ..]) => (most + 1).to_string(),
             (Kind::Whole, _) => "0".into(),
             (Kind::Pair, _) => "-1,20".into(),
-            (Kind::Text, _) => "train:0".into(), // the only one with a number in it
+            (Kind::Text, _) => match setting.name {
+                "discovery.loss_rows" => "sampled:0".into(),
+                _ => "train:0".into(), // the only other one with a number in it
+            },
             _ => "-1".into(),
         };
         let mut config = quick();

@@ -11,6 +11,7 @@ mod contrastive;
 mod loss;
 mod nearest;
 mod running;
+mod sampled;
 mod scan;
 mod shard;
 mod symmetric;
@@ -19,6 +20,7 @@ mod tile;
 pub(super) use contrastive::{Contrastive, Shape};
 pub(super) use loss::{SoftmaxCall, SoftmaxScratch, softmax_loss};
 pub(super) use nearest::nearest_rows;
+pub(super) use sampled::SampledScratch;
 pub(super) use scan::scan;
 pub(super) use shard::{ShardScratch, ShardSums};
 

@@ -6,7 +6,7 @@ use super::gathered::Gathered;
 use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
-use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, Scalar, Shard};
+use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, RowSample, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
@@ -29,6 +29,7 @@ pub(crate) struct CpuStream {
     contrastive: Vec<similarity::Contrastive>,
     communicator: Communicator,
     gathered: Gathered,
+    sampled: similarity::SampledScratch,
 }
 
 impl CpuStream {
@@ -46,6 +47,7 @@ impl CpuStream {
             contrastive: vec![],
             communicator: Communicator::single(),
             gathered: Gathered::default(),
+            sampled: similarity::SampledScratch::default(),
         }
     }
 
@@ -89,8 +91,14 @@ impl CpuStream {
         Ok(())
     }
 
-    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here.
-    fn softmax_shards(&mut self, of: &SoftmaxLoss, shard: Shard, loss: Loss) -> Result<()> {
+    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or over a sample of them.
+    fn softmax_shards(
+        &mut self,
+        of: &SoftmaxLoss,
+        shard: Shard,
+        sample: Option<RowSample>,
+        loss: Loss,
+    ) -> Result<()> {
         let items = of.items.ok_or_else(|| {
             Error::Plan("queries of several processes need items to be told apart".into())
         })?;
@@ -110,8 +118,15 @@ impl CpuStream {
             weight: loss.weight,
         };
         let (sums, means, losses) = (&mut g.sums, &mut g.means, &mut g.losses);
-        self.cpu
-            .install(|| g.shard.look(arch, &call, shard.first, sums, means));
+        match sample {
+            None => (self.cpu).install(|| g.shard.look(arch, &call, shard.first, sums, means)),
+            Some(sample) => {
+                let drawn = &mut self.sampled;
+                let weight = drawn.draw(sample, self.number, shard.rows, &call);
+                let at = (shard.first, weight);
+                (self.cpu).install(|| drawn.look(arch, &mut g.shard, &call, at, sums, means));
+            }
+        }
         c.gather(sums, &mut g.all_sums)?;
         let (all, rank) = (&g.all_sums, c.rank());
         self.cpu
@@ -183,7 +198,7 @@ impl StreamBackend for CpuStream {
 
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         if let Some(shard) = of.keys.shard() {
-            return self.softmax_shards(of, shard, loss);
+            return self.softmax_shards(of, shard, None, loss);
         }
         let (queries, keys) = (values(of.queries)?, values(of.keys)?);
         let positives: &Positives = of.positives.memory()?;
@@ -202,6 +217,20 @@ impl StreamBackend for CpuStream {
         self.cpu
             .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         self.lose(values(loss.rows)?, loss.weight)
+    }
+
+    fn sampled_softmax_loss(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: RowSample,
+        loss: Loss,
+    ) -> Result<()> {
+        let whole = Shard {
+            first: 0,
+            rows: of.positives.keys(),
+        };
+        let shard = of.keys.shard().unwrap_or(whole);
+        self.softmax_shards(of, shard, Some(sample), loss)
     }
 
     fn cross_entropy(

@@ -36,18 +36,33 @@ pub fn softmax_loss(
     losses: &mut [f32],
     gradient: &mut [f32],
 ) {
+    let counts = vec![1.0; keys.len() / dim];
+    let over = (keys, &counts[..], dim, temperature);
+    counted_softmax_loss(queries, over, positives, losses, gradient);
+}
+
+/// The same where each key counts as so many in the softmax (given beside the keys, before the length of a row and the temperature); 0 leaves
+/// it out.
+pub fn counted_softmax_loss(
+    queries: &[f32],
+    (keys, counts, dim, temperature): (&[f32], &[f64], usize, f32),
+    positives: &Positives,
+    losses: &mut [f32],
+    gradient: &mut [f32],
+) {
     let batch = queries.len() / dim;
     for query in 0..batch {
         let logits = logits(queries, query, keys, dim, temperature);
         let own = positives.of(query);
-        let all = log_sum_exp(logits.iter().copied());
+        let counted = logits.iter().zip(counts).map(|(l, n)| l + n.ln());
+        let all = log_sum_exp(counted.clone());
         let of = own.iter().map(|p| logits[*p as usize]);
         let positive = match positives.count_each() {
             false => log_sum_exp(of),
             true => of.sum::<f64>() / own.len() as f64,
         };
         losses[query] = (all - positive) as f32;
-        let mut weights: Vec<f64> = logits.iter().map(|l| (l - all).exp()).collect();
+        let mut weights: Vec<f64> = counted.map(|l| (l - all).exp()).collect();
         for p in own {
             weights[*p as usize] -= match positives.count_each() {
                 false => (logits[*p as usize] - positive).exp(),

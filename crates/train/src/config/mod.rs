@@ -7,6 +7,7 @@ mod check;
 mod choices;
 mod declare;
 mod fit;
+mod loss_rows;
 mod place;
 mod preset;
 mod range;
@@ -23,6 +24,7 @@ pub use choices::{
     MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, StemChoice,
     ViewStatisticsChoice,
 };
+pub use loss_rows::LossRows;
 pub use preset::Preset;
 pub use range::Range;
 pub use setting::{Flag, Setting};

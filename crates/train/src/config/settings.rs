@@ -16,7 +16,7 @@ use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
     ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice,
-    MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice,
+    LossRows, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice,
     ValidateOn, ViewStatisticsChoice,
 };
 
@@ -192,6 +192,10 @@ settings! {
         each: bool = false; [Any], flag long("count-each").value("BOOL"), unwritten false;
         /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
         fill: bool = false; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
+        /// Rows of the memory that a step's loss is over: exact (all, the default), or sampled:M, so many drawn in each step that stand
+        /// for all, for memories too large to be looked through in every step (on CPUs).
+        loss_rows: LossRows = LossRows::Exact;
+            [AtLeastOne, AtMost(1 << 30)], flag long("loss-rows").value("ROWS"), unwritten LossRows::Exact;
     }
 
     /// `[augmentation]`: what the network sees of a picture.

@@ -4,7 +4,7 @@ use anchorhood_models::Architecture;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
-use super::{DeviceChoice, ValidateOn};
+use super::{DeviceChoice, LossRows, ValidateOn};
 
 /// What can be typed for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +160,16 @@ impl Value for ValidateOn {
 
     fn numbers(&self) -> Vec<Number> {
         self.held_out().map_or(vec![], |n| n.numbers())
+    }
+}
+
+impl Value for LossRows {
+    const KIND: Kind = Kind::Text;
+    by_display!();
+    by_serde!();
+
+    fn numbers(&self) -> Vec<Number> {
+        self.sampled().map_or(vec![], |n| n.numbers())
     }
 }
 

@@ -32,8 +32,21 @@ impl ShardScratch {
         sums: &mut [ShardSums],
         means: &mut [f32],
     ) {
+        self.look_at(arch, call, call, first, sums, means);
+    }
+
+    /// The same with A_r and a_r over the keys of another call, of the same queries.
+    pub(super) fn look_at(
+        &mut self,
+        arch: Arch,
+        all: &SoftmaxCall,
+        call: &SoftmaxCall,
+        first: usize,
+        sums: &mut [ShardSums],
+        means: &mut [f32],
+    ) {
         let dim = call.dim;
-        let all = self.softmax.sum_over(arch, call);
+        let all = self.softmax.sum_over(arch, all);
         self.positive.resize(means.len(), 0.0);
         let each = sums.par_iter_mut().with_min_len(8);
         each.zip(means.par_chunks_mut(dim))
