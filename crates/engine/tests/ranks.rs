@@ -3,118 +3,18 @@
 
 mod common;
 
-use anchorhood_engine::{
-    Buffer, Communicator, ConvSpec, Device, Error, Graph, Input, Loss, Network, NetworkOptions,
-    Positives, Scan, Shard, SoftmaxLoss, Tensors,
-};
+use anchorhood_engine::{Communicator, Device, Error, Loss, Scan, Shard};
 use anchorhood_ranks::ThreadRank;
-use common::{read_all, uniform};
-
-const DIM: usize = 8;
+use common::several::{
+    DIM, Left, Stepped, close, contrast, network_steps, own, sharded, softmax_step, together,
+};
+use common::uniform;
 
 /// Runs a body on so many ranks.
 fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R> {
     ThreadRank::run(ranks, |rank| {
         body(&Device::cpu(1).among(Communicator::of(rank)))
     })
-}
-
-fn close(got: &[f32], expected: &[f32], what: &str) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    let most = expected.iter().fold(1e-6_f32, |m, v| m.max(v.abs()));
-    for (place, (g, e)) in got.iter().zip(expected).enumerate() {
-        assert!((g - e).abs() <= 1e-5 * most, "{what}, {place}: {g} for {e}");
-    }
-}
-
-/// This rank's part of a matrix's rows.
-fn own<'a>(device: &Device, rows: &'a [f32], dim: usize) -> &'a [f32] {
-    let part = device.communicator().part(rows.len() / dim);
-    &rows[part.start * dim..part.end * dim]
-}
-
-fn sharded(device: &Device, rows: &[f32], dim: usize) -> Buffer {
-    let n = rows.len() / dim;
-    let buffer = device.upload(own(device, rows, dim)).unwrap();
-    match device.communicator().ranks() {
-        1 => buffer,
-        _ => buffer.sharded(Shard {
-            first: device.communicator().part(n).start,
-            rows: n,
-        }),
-    }
-}
-
-fn positives(keys: usize, each: bool) -> Positives {
-    let mut positives = Positives::default();
-    (0..keys as u32)
-        .for_each(|i| positives.push([i, (i + 5) % keys as u32, (3 * i) % keys as u32]));
-    match each {
-        true => positives.counting_each(),
-        false => positives,
-    }
-}
-
-/// A batch of two views of each item, as this rank has it: view 0 of its items, then view 1.
-fn views_of(device: &Device, rows: &[f32], batch: usize) -> Vec<f32> {
-    let views = rows.chunks_exact(batch * DIM);
-    views
-        .flat_map(|view| own(device, view, DIM).to_vec())
-        .collect()
-}
-
-/// Rows of all ranks, view after view again.
-fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
-    let view = |v: usize| {
-        parts
-            .iter()
-            .flat_map(move |p| &p[v * p.len() / views..][..p.len() / views])
-    };
-    (0..views).flat_map(view).copied().collect()
-}
-
-/// Losses, gradient, the step's loss and the keys after they were blended.
-type Stepped = (Vec<f32>, Vec<f32>, f64, Vec<f32>);
-
-fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
-    let (batch, views) = (8, 2);
-    let items: Vec<u32> = (0..batch as u32)
-        .map(|i| (7 * i + 2) % keys as u32)
-        .collect();
-    let queries = views_of(device, &uniform(1, views * batch * DIM), batch);
-    let part = device.communicator().part(batch);
-    let items = device.upload_indices(&items[part]).unwrap();
-    // Whoever names items of a batch says among how many they are.
-    let items = items.below(keys);
-    let mut bank = sharded(device, &uniform(2, keys * DIM), DIM);
-    let positives = device.positives(&positives(keys, each), keys).unwrap();
-    let (mut rows, mut gradient) = (
-        device.zeros(queries.len() / DIM).unwrap(),
-        device.zeros(queries.len()).unwrap(),
-    );
-    let queries = device.upload(&queries).unwrap();
-    let mut stream = device.stream().unwrap();
-    let of = SoftmaxLoss {
-        queries: &queries,
-        keys: &bank,
-        dim: DIM,
-        temperature: 0.3,
-        positives: &positives,
-        items: Some(&items),
-    };
-    let loss = Loss {
-        rows: &mut rows,
-        gradient: &mut gradient,
-        weight: 0.7,
-    };
-    stream.softmax_loss(&of, loss).unwrap();
-    stream
-        .blend_rows(&mut bank, DIM, &items, &queries, 0.5)
-        .unwrap();
-    let down = |b: &Buffer| device.download(b).unwrap();
-    let told = down(&rows);
-    let mean = told.iter().map(|l| f64::from(*l)).sum::<f64>() / told.len() as f64;
-    (told, down(&gradient), mean, down(&bank))
 }
 
 #[test]
@@ -138,26 +38,6 @@ fn the_softmax_over_shards_is_that_over_all() {
 
 #[test]
 fn views_are_contrasted_with_all_processes_views() {
-    let contrast = |device: &Device, views: usize| {
-        let batch = 12;
-        let rows = views_of(device, &uniform(3, views * batch * DIM), batch);
-        let (mut losses, mut gradient) = (
-            device.zeros(rows.len() / DIM).unwrap(),
-            device.zeros(rows.len()).unwrap(),
-        );
-        let loss = Loss {
-            rows: &mut losses,
-            gradient: &mut gradient,
-            weight: 1.0,
-        };
-        let rows = device.upload(&rows).unwrap();
-        let mut stream = device.stream().unwrap();
-        stream.contrastive(&rows, views, DIM, 0.5, loss).unwrap();
-        (
-            device.download(&losses).unwrap(),
-            device.download(&gradient).unwrap(),
-        )
-    };
     for views in [2, 3] {
         let whole = contrast(&Device::cpu(2), views);
         for ranks in [1, 2, 4] {
@@ -169,113 +49,61 @@ fn views_are_contrasted_with_all_processes_views() {
     }
 }
 
-fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
-    let mut g = Graph::new();
-    let x = g.input(6, 6, 3);
-    let x = g.conv_norm("a", "bn1", x, ConvSpec::square(16, 3, 1, 1), true, None);
-    let a = x.unwrap();
-    let x = g.conv_norm("b", "bn2", a, ConvSpec::square(16, 3, 1, 1), true, Some(a));
-    let x = g.global_avg_pool("pool", x.unwrap()).unwrap();
-    let x = g.linear("fc", x, DIM, true).unwrap();
-    let x = g.l2_normalise("unit", x).unwrap();
-    g.output(x);
-    let options = NetworkOptions {
-        sync_norm,
-        ..NetworkOptions::new(batch)
-    };
-    let mut net = device.network(&g, &options).unwrap();
-    net.initialise(1);
-    net
-}
-
-/// One step over this rank's part of a batch: the step's loss, gradients, weights and statistics.
-fn network_step(device: &Device, sync_norm: bool) -> (f64, Vec<Vec<f32>>, Vec<Vec<f32>>) {
-    let (batch, keys, one) = (16, 50, 6 * 6 * 3);
-    let part = device.communicator().part(batch);
-    let mut net = network(device, part.len(), sync_norm);
-    let pixels = uniform(5, batch * one);
-    let pixels = device.upload(own(device, &pixels, one)).unwrap();
-    let items: Vec<u32> = (0..batch as u32).collect();
-    let items = device.upload_indices(&items[part]).unwrap().below(keys);
-    let bank = sharded(device, &uniform(6, keys * DIM), DIM);
-    let positives = device.positives(&positives(keys, false), keys).unwrap();
-    let mut losses = device.zeros(net.batch()).unwrap();
-    let mut stream = device.stream().unwrap();
-    let mut source = device
-        .row_batches(device.upload(&[0.0]).unwrap().into(), 1, 1)
-        .unwrap();
-    let rates = [vec![0.1]];
-    let epoch = anchorhood_engine::Epoch {
-        epoch: 0,
-        order: &[0],
-        first: 0,
-        number: 0,
-        scalars: &rates,
-    };
-    stream.begin_epoch(&mut source, &epoch).unwrap();
-    stream
-        .step(&mut source, &mut |stream, _| {
-            net.forward(stream, 0, Input::rows(&pixels))?;
-            let (queries, gradient) = net.output_and_gradient();
-            let of = SoftmaxLoss {
-                queries,
-                keys: &bank,
-                dim: DIM,
-                temperature: 0.3,
-                positives: &positives,
-                items: Some(&items),
-            };
-            let loss = Loss {
-                rows: &mut losses,
-                gradient,
-                weight: 1.0,
-            };
-            stream.softmax_loss(&of, loss)?;
-            net.backward(stream, 0)?;
-            net.update(stream)
-        })
-        .unwrap();
-    let mut told = vec![];
-    stream.losses(&mut told).unwrap();
-    (
-        told[0],
-        read_all(&net, Tensors::Gradients),
-        read_all(&net, Tensors::Values),
-    )
-}
-
 #[test]
 fn a_step_of_several_processes_is_that_of_one() {
-    let whole = network_step(&Device::cpu(2), false);
+    let whole = network_steps(&Device::cpu(2), false, 1);
     for ranks in [1, 2, 4] {
-        let parts = on_ranks(ranks, |device| network_step(device, true));
-        for (loss, gradients, values) in &parts {
+        let parts = on_ranks(ranks, |device| network_steps(device, true, 1));
+        for part in &parts {
+            let (loss, expected) = (part.losses[0], whole.losses[0]);
             assert!(
-                (loss - whole.0).abs() < 1e-5 * whole.0,
-                "{loss} for {}",
-                whole.0
+                (loss - expected).abs() < 1e-5 * expected,
+                "{loss} for {expected}"
             );
-            for (got, expected) in gradients.iter().zip(&whole.1) {
+            for (got, expected) in part.gradients.iter().zip(&whole.gradients) {
                 close(got, expected, &format!("gradients on {ranks} ranks"));
             }
-            for (got, expected) in values.iter().zip(&whole.2) {
+            for (got, expected) in part.values.iter().zip(&whole.values) {
                 close(got, expected, &format!("values on {ranks} ranks"));
             }
-            // Not a bit apart: they would part further with every step.
-            assert_eq!((gradients, values), (&parts[0].1, &parts[0].2));
         }
+        // Not a bit apart: they would part further with every step.
+        assert_same(&parts);
+        let rows: Vec<f32> = parts.iter().flat_map(|p| p.rows.clone()).collect();
+        close(&rows, &whole.rows, "rows");
     }
 }
 
-/// Each process normalises by its own rows, and yet all have the same weights and statistics after a step.
+fn assert_same(parts: &[Left]) {
+    for part in parts {
+        assert_eq!(part.losses, parts[0].losses);
+        assert_eq!(part.gradients, parts[0].gradients);
+        assert_eq!(part.values, parts[0].values);
+    }
+}
+
+/// Each process normalises by its own rows, and yet all have the same weights and statistics after some steps.
 #[test]
 fn processes_that_normalise_by_themselves_stay_together() {
-    let parts = on_ranks(4, |device| network_step(device, false));
-    for part in &parts {
-        assert_eq!((&part.1, &part.2), (&parts[0].1, &parts[0].2));
+    let parts = on_ranks(4, |device| network_steps(device, false, 3));
+    assert_same(&parts);
+    let synced = on_ranks(4, |device| network_steps(device, true, 3));
+    assert_ne!(parts[0].gradients, synced[0].gradients);
+}
+
+/// One process that goes the way of several changes nothing.
+#[test]
+fn one_process_among_itself_is_one_alone() {
+    let alone = network_steps(&Device::cpu(1), false, 2);
+    let among = ThreadRank::run(1, |rank| {
+        let device = Device::cpu(1).among(Communicator::even_alone(rank));
+        network_steps(&device, false, 2)
+    });
+    let (loss, expected) = (among[0].losses[1], alone.losses[1]);
+    assert!((loss - expected).abs() < 1e-5 * expected);
+    for (got, expected) in among[0].values.iter().zip(&alone.values) {
+        close(got, expected, "values");
     }
-    let synced = on_ranks(4, |device| network_step(device, true));
-    assert_ne!(parts[0].1, synced[0].1);
 }
 
 /// The means over rows of all processes, without any of them asking about the others' rows.
@@ -334,7 +162,7 @@ fn neighbours_over_shards_are_those_over_all() {
         let rows = uniform(4, n * DIM);
         let scan = Scan {
             dim: DIM,
-            entropy_temperature: Some(0.2),
+            entropy_temperature: Some(2.0),
             k,
             same: true,
         };

@@ -10,6 +10,7 @@
 pub mod compare;
 pub mod driven;
 pub mod graphs;
+pub mod several;
 pub mod similarity;
 pub mod training;
 
