@@ -20,6 +20,7 @@ macro_rules! eprintln {
 
 mod args;
 mod commands;
+mod launcher;
 mod terminal;
 
 use std::ffi::OsString;
@@ -40,14 +41,16 @@ pub use terminal::failure::Failure;
 /// Runs a command line, whose first word is the program's name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     anchorhood::files::explain_bus_errors();
-    let args = match Args::try_parse_from(words) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let args = match Args::try_parse_from(&words) {
         Ok(args) => args,
         Err(said) => {
             let _ = said.print(); // nobody is there to be told
             return said.exit_code() as u8;
         }
     };
-    match command(args.command) {
+    let started = launcher::start_several(&args.command, &words);
+    match started.unwrap_or_else(|| command(args.command)) {
         Ok(()) => 0,
         Err(failure) => {
             if let Some(message) = &failure.message {

@@ -50,11 +50,7 @@ pub use checkpoint::{
     write_weights,
 };
 pub use config::{
-    AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
-    DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, Kind,
-    LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting,
-    StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig, DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;

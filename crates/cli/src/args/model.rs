@@ -53,7 +53,7 @@ pub fn warn_unchecked(checked: Checked, path: &Path) {
 /// Where it runs.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    /// Where to run: auto, cpu, cuda or cuda:N; embed and index also cuda:0,1 or cuda:all, a process each. auto takes a GPU when one works.
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.

@@ -4,9 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use anchorhood::engine::Communicator;
-use anchorhood::ranks::{self, Launch};
+use anchorhood::ranks::{self, Launch, ThreadRank};
 use anchorhood::train::MachineConfig;
 
+use crate::args::device;
 use crate::terminal::failure::Failure;
 
 /// How long a process other than the first waits before it says what went wrong: where the same went wrong everywhere, the first has said
@@ -34,7 +35,7 @@ impl Ranks {
     pub fn join() -> Result<Ranks, Failure> {
         let launch = Launch::from_environment().map_err(|e| Failure::usage(e.to_string()))?;
         let communicator = match &launch {
-            None => Communicator::single(),
+            None => alone(),
             Some(launch) => {
                 let others = ranks::join(launch, |late| {
                     eprintln!("error: {late}");
@@ -73,12 +74,16 @@ impl Ranks {
         })
     }
 
-    /// The machine's settings for each of them: threads are divided, unless their number was given.
-    pub fn divide(&self, machine: MachineConfig) -> MachineConfig {
-        match (machine.threads, self.threads()) {
-            (0, Some(threads)) => MachineConfig { threads, ..machine },
-            (_, _) => machine,
+    /// The machine's settings for each of them: threads are divided, unless their number was given, and each has a GPU of its own.
+    pub fn divide(&self, mut machine: MachineConfig) -> Result<MachineConfig, Failure> {
+        let Some(launch) = &self.launch else {
+            return Ok(machine);
+        };
+        if let (0, Some(threads)) = (machine.threads, self.threads()) {
+            machine.threads = threads;
         }
+        machine.device = device::of_process(machine.device, launch.local_rank)?;
+        Ok(machine)
     }
 
     /// Cores for each process of this machine, where the launcher has not given each its own and says how many there are.
@@ -89,6 +94,14 @@ impl Ranks {
             true => None,
             false => Some((cores / here).max(1)),
         }
+    }
+}
+
+/// A process on its own; where ANCHORHOOD_TOGETHER is set, by the ways of several, so that their cost can be measured.
+pub fn alone() -> Communicator {
+    match std::env::var_os("ANCHORHOOD_TOGETHER") {
+        None => Communicator::single(),
+        Some(_) => Communicator::even_alone(ThreadRank::all(1).remove(0)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::files::read_text_at_most;
 use anchorhood::search::{KnownModel, fetched_model, models_folder};
 use anchorhood::train::{
-    MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, model_path,
+    DeviceChoice, MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, model_path,
 };
 
 use crate::args::{StartArgs, TrainArgs, pretrained};
@@ -35,7 +35,21 @@ pub fn plan(args: &TrainArgs) -> Result<Planned, Failure> {
         config.data.settle();
         return Ok((Plan::New(Box::new(config)), model));
     };
-    let name = match (resume.as_str(), &args.name) {
+    let path = resumed_run(args, resume)?;
+    let theirs = RunDir::config_of(&path)?;
+    let mut config = configuration(&args.start, Some(&theirs), None)?;
+    config.data.seen_from = theirs.data.seen_from.clone();
+    let differences = theirs.differences(&config);
+    if !differences.is_empty() {
+        return Err(TrainError::OtherSettings { path, differences }.into());
+    }
+    let model = pretrained::of_resumed(&path, &config, &args.runs)?;
+    Ok((Plan::Resume(path, Box::new(config)), model))
+}
+
+/// The run that is to go on.
+fn resumed_run(args: &TrainArgs, resume: &str) -> Result<PathBuf, Failure> {
+    let name = match (resume, &args.name) {
         ("", Some(name)) => Some(name.as_str()),
         ("", None) => None,
         (run, None) => Some(run),
@@ -46,19 +60,21 @@ pub fn plan(args: &TrainArgs) -> Result<Planned, Failure> {
             )));
         }
     };
-    let path = match name {
-        Some(name) => find_run(&args.runs, name)?,
-        None => latest_run(&args.runs)?,
-    };
-    let theirs = RunDir::config_of(&path)?;
-    let mut config = configuration(&args.start, Some(&theirs), None)?;
-    config.data.seen_from = theirs.data.seen_from.clone();
-    let differences = theirs.differences(&config);
-    if !differences.is_empty() {
-        return Err(TrainError::OtherSettings { path, differences }.into());
+    match name {
+        Some(name) => find_run(&args.runs, name),
+        None => latest_run(&args.runs),
     }
-    let model = pretrained::of_resumed(&path, &config, &args.runs)?;
-    Ok((Plan::Resume(path, Box::new(config)), model))
+}
+
+/// Where a `train` command is to run: all that has to be known before anything else is.
+pub fn device_of_training(args: &TrainArgs) -> Result<DeviceChoice, Failure> {
+    let resumed = match &args.resume {
+        Some(resume) => Some(RunDir::config_of(&resumed_run(args, resume)?)?),
+        None => None,
+    };
+    let (start, resumed) = (&args.start, resumed.as_ref());
+    let config = begun_with(start, resumed, usual_method(start, resumed), None)?;
+    Ok(config.machine.device)
 }
 
 /// The configuration asked for of a new run, and the model that it begins from.

@@ -70,7 +70,7 @@ fn embed(args: &EmbedArgs, ranks: &Ranks) -> Result<(), Failure> {
     }
     let words = args.model.words(&args.folders, 1)?;
     let model = args.model.load(words.model.as_deref())?;
-    let machine = ranks.divide(args.machine.machine()?);
+    let machine = ranks.divide(args.machine.machine()?)?;
     let journal = Journal::place(&args.output);
     let threads = machine.thread_count();
     let job = FolderJob {

@@ -67,7 +67,7 @@ fn index(args: &IndexArgs, ranks: &Ranks) -> Result<(), Failure> {
         .unwrap_or_else(|| beside(&words.rest[0]));
     check_output(&output, true)?;
     let model = args.model.load(words.model.as_deref())?;
-    let machine = ranks.divide(args.machine.machine()?);
+    let machine = ranks.divide(args.machine.machine()?)?;
     let journal = Journal::place(&output);
     let threads = machine.thread_count();
     let job = FolderJob {

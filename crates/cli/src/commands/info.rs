@@ -1,7 +1,7 @@
 //! `anchorhood info`: what this machine and this program offer.
 
 use anchorhood::data::{self, LoadOptions};
-use anchorhood::engine::{Device, Library, Precision};
+use anchorhood::engine::{Cuda, Device, Library, Precision, find_nccl};
 use anchorhood::models::Architecture;
 use anchorhood::onnx::Runtime;
 use anchorhood::ranks::{Launch, find_mpi};
@@ -17,6 +17,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let device = Device::cpu(threads).describe();
     let gpu = look_for_a_gpu();
+    let (gpus, nccl) = (Cuda::count().unwrap_or(0), look_for_nccl());
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
     let onnx = look_for_onnx_runtime();
@@ -44,6 +45,8 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             "threads": threads,
             "devices": [device],
             "gpu": gpu.as_ref().ok(),
+            "gpus": gpus,
+            "nccl": nccl.as_ref().ok(),
             "libraries": libraries.iter().flatten().map(|l| l.place.as_str()).collect::<Vec<_>>(),
             "networks": networks,
             "onnx": onnx.as_ref().ok(),
@@ -57,7 +60,11 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     output::line(&format!("device    {device}"))?;
     match gpu {
         Ok(name) => {
-            output::line(&format!("gpu       {name}"))?;
+            let more = match gpus {
+                0 | 1 => String::new(),
+                count => format!(", the first of {count}"),
+            };
+            output::line(&format!("gpu       {name}{more}"))?;
             for found in libraries.iter().flatten() {
                 output::line(&format!("          {}: {}", found.library, found.place))?;
             }
@@ -74,6 +81,10 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     output::line(&match &mpi {
         Ok(found) => format!("mpi       {found}"),
         Err(why) => format!("mpi       {why}"),
+    })?;
+    output::line(&match &nccl {
+        Ok(found) => format!("nccl      {found}"),
+        Err(why) => format!("nccl      GPUs of several processes cannot work together: {why}"),
     })?;
     output::line("data      shapes: drawn by the program, always there")?;
     for (name, place) in &cifar {
@@ -98,6 +109,12 @@ fn look_for_onnx_runtime() -> Result<String, String> {
 fn look_for_mpi(launch: Option<&Launch>) -> Result<String, String> {
     let (kind, place) = find_mpi(launch).map_err(|e| e.to_string())?;
     Ok(format!("{kind}: {}", place.display()))
+}
+
+/// Which NCCL GPUs of several processes would train by, or why none can be used.
+fn look_for_nccl() -> Result<String, String> {
+    let (version, place) = find_nccl().map_err(|e| e.to_string())?;
+    Ok(format!("NCCL {version}: {place}"))
 }
 
 /// The first GPU, or why there is none.

@@ -123,7 +123,13 @@ pub fn learn(
         }
     }
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
-    let machine = ranks.divide(config.machine.clone());
+    let machine = ranks.divide(config.machine.clone())?;
+    if device::several(machine.device)?.len() > 1 {
+        return Err(Failure::usage(format!(
+            "--device {}: several GPUs are work for as many processes, which only the command line starts; name one",
+            machine.device
+        )));
+    }
     if let Some(carrier) = ranks.communicator.describe() {
         let ranks = ranks.communicator.ranks();
         viewer.note(&format!("{ranks} processes train together, by {carrier}"));
@@ -138,7 +144,9 @@ pub fn learn(
         stop,
     };
     let device = device::open(&machine).map(|d| d.among(ranks.communicator.clone()));
-    let (run, outcome) = device.and_then(|device| work.on(&device))?;
+    let device = device?;
+    let (run, outcome) = work.on(&device)?;
+    device.leave();
     Ok(Trained { run, outcome, data })
 }
 

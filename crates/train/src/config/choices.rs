@@ -312,7 +312,7 @@ impl From<PrecisionChoice> for anchorhood_engine::Precision {
     }
 }
 
-/// Which device: `auto`, `cpu`, `cuda` or `cuda:N`.
+/// Which device: `auto`, `cpu`, `cuda`, `cuda:N`, or several GPUs, `cuda:0,1` or `cuda:all`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {
@@ -322,6 +322,31 @@ pub enum DeviceChoice {
     Cpu,
     /// An NVIDIA GPU by its number.
     Cuda(usize),
+    /// Several of them, a process each.
+    Several(GpuSet),
+    /// All that there are, a process each.
+    AllGpus,
+}
+
+/// Two or more GPUs by their numbers, below 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuSet(u64);
+
+impl GpuSet {
+    /// Of numbers with commas between them: one or more, none twice.
+    fn parse(list: &str) -> Option<u64> {
+        list.split(',').try_fold(0, |set: u64, number| {
+            let number: u32 = number.parse().ok()?;
+            let bit = 1_u64.checked_shl(number)?;
+            (set & bit == 0).then_some(set | bit)
+        })
+    }
+
+    /// Their numbers, in order: one for each process of the machine.
+    pub fn numbers(self) -> Vec<usize> {
+        let there = |n: &usize| self.0 >> n & 1 == 1;
+        (0..u64::BITS as usize).filter(there).collect()
+    }
 }
 
 impl std::fmt::Display for DeviceChoice {
@@ -331,6 +356,11 @@ impl std::fmt::Display for DeviceChoice {
             DeviceChoice::Cpu => f.write_str("cpu"),
             DeviceChoice::Cuda(0) => f.write_str("cuda"),
             DeviceChoice::Cuda(n) => write!(f, "cuda:{n}"),
+            DeviceChoice::Several(gpus) => {
+                let numbers: Vec<_> = gpus.numbers().iter().map(usize::to_string).collect();
+                write!(f, "cuda:{}", numbers.join(","))
+            }
+            DeviceChoice::AllGpus => f.write_str("cuda:all"),
         }
     }
 }
@@ -339,14 +369,20 @@ impl std::str::FromStr for DeviceChoice {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let number = |n: &str| n.parse().ok().map(DeviceChoice::Cuda);
+        let numbers = |list: &str| match (list.parse(), GpuSet::parse(list)) {
+            (Ok(number), _) => Some(DeviceChoice::Cuda(number)),
+            (Err(_), gpus) => gpus.map(|gpus| DeviceChoice::Several(GpuSet(gpus))),
+        };
         let choice = match name {
             "auto" => Some(DeviceChoice::Auto),
             "cpu" => Some(DeviceChoice::Cpu),
             "cuda" => Some(DeviceChoice::Cuda(0)),
-            _ => name.strip_prefix("cuda:").and_then(number),
+            "cuda:all" => Some(DeviceChoice::AllGpus),
+            _ => name.strip_prefix("cuda:").and_then(numbers),
         };
-        choice.ok_or_else(|| format!("{name:?} is none of auto, cpu, cuda, cuda:N"))
+        choice.ok_or_else(|| {
+            format!("{name:?} is none of auto, cpu, cuda, cuda:N, cuda:N,M,… (each once), cuda:all")
+        })
     }
 }
 
@@ -361,5 +397,44 @@ impl TryFrom<String> for DeviceChoice {
 impl From<DeviceChoice> for String {
     fn from(choice: DeviceChoice) -> String {
         choice.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_written_as_they_are_read() {
+        for name in [
+            "auto",
+            "cpu",
+            "cuda",
+            "cuda:3",
+            "cuda:0,1",
+            "cuda:2,5,63",
+            "cuda:all",
+        ] {
+            let choice: DeviceChoice = name.parse().unwrap();
+            assert_eq!(choice.to_string(), name);
+        }
+        let unordered: DeviceChoice = "cuda:1,0".parse().unwrap();
+        assert_eq!(unordered.to_string(), "cuda:0,1");
+        let DeviceChoice::Several(gpus) = unordered else {
+            panic!("{unordered:?}");
+        };
+        assert_eq!(gpus.numbers(), [0, 1]);
+        for name in [
+            "gpu",
+            "cuda:",
+            "cuda:x",
+            "cuda:0,",
+            "cuda:0,0",
+            "cuda:0,64",
+            "cuda:-1",
+        ] {
+            let said = name.parse::<DeviceChoice>().unwrap_err();
+            assert!(said.contains("cuda:all"), "{said}");
+        }
     }
 }

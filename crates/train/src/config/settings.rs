@@ -244,7 +244,7 @@ settings! {
 
     /// `[machine]`: where it runs; no result depends on it.
     machine: MachineConfig, "Run" {
-        /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+        /// Where to run: auto, cpu, cuda, cuda:N, or on several GPUs, a process each, cuda:0,1 or cuda:all. auto takes a GPU when one works.
         device: DeviceChoice = DeviceChoice::Auto; [Any], flag long("device");
         /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
         precision: PrecisionChoice = PrecisionChoice::Bf16;

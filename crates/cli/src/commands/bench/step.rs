@@ -13,6 +13,7 @@ use super::fixed_batch::FixedBatch;
 use super::{at_least_one, median};
 use crate::args::BenchStepArgs;
 use crate::args::device;
+use crate::args::ranks::alone;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -27,7 +28,7 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
         ("steps", args.steps),
     ])?;
     let begun = Instant::now();
-    let device = device::open(&args.common.machine())?;
+    let device = device::open(&args.common.machine())?.among(alone());
     let mut trainer = trainer(args, &device)?;
     if !trainer.on_device() {
         return host(args, &device, &mut trainer);
