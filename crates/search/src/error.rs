@@ -21,6 +21,26 @@ pub enum SearchError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
+    /// Pictures of a size that a network has no layers for.
+    #[error(
+        "{}: learnt with pictures of {learnt} pixels a side, and would need other first layers for {size}; choose a size nearer to {learnt}", .path.display()
+    )]
+    OtherSize {
+        /// The model.
+        path: PathBuf,
+        /// What was asked for.
+        size: usize,
+        /// What it learnt with.
+        learnt: usize,
+    },
+    /// A model that cannot be whitened, or not by these pictures.
+    #[error("{}: cannot be whitened: {reason}", .path.display())]
+    NotWhitened {
+        /// The model.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
     /// Another program's weights that no network here has.
     #[error("{}: {source}", .path.display())]
     Weights {

@@ -3,6 +3,7 @@
 
 mod base;
 mod model_file;
+mod refit;
 
 use std::fs::File;
 use std::io::Read;
@@ -29,6 +30,8 @@ pub(crate) const BATCH: usize = 128;
 pub struct Model {
     path: PathBuf,
     input: InputForm,
+    /// Pixels a side of the pictures it learnt with.
+    learnt_size: usize,
     fingerprint: String,
     checked: Checked,
     runner: Runner,
@@ -90,6 +93,7 @@ impl Model {
                 mean: wanted.mean,
                 std: wanted.std,
             },
+            learnt_size: wanted.size,
             fingerprint: encoder.fingerprint().into(),
             checked: Checked::CannotBeChecked,
             runner: Runner::Onnx(Arc::new(encoder)),
@@ -141,6 +145,7 @@ impl Model {
         Model {
             path: path.into(),
             fingerprint: fingerprint(&network, &input, &weights),
+            learnt_size: input.size,
             input,
             checked,
             runner: Runner::Engine(Box::new(EngineModel {
@@ -217,6 +222,11 @@ impl Model {
     /// What it is given of a picture.
     pub fn input(&self) -> &InputForm {
         &self.input
+    }
+
+    /// Pixels a side of the pictures it learnt with, which may be smaller than those it is given.
+    pub fn learnt_size(&self) -> usize {
+        self.learnt_size
     }
 
     /// Its graph, for pictures of its size; an ONNX file's is out of reach.

@@ -50,7 +50,11 @@ pub use checkpoint::{
     write_weights,
 };
 pub use config::{
-    AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig, DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
+    DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, GpuSet, Kind,
+    LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
+    OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting,
+    StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
@@ -74,6 +78,7 @@ pub use together::check_together;
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};
 pub use verdict::Chosen;
+pub use whitened::whitening_tensors;
 
 /// The program's version, as written into checkpoints and events.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

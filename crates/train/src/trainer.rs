@@ -326,7 +326,7 @@ impl Trainer {
         let graph = self.method.encoder().0.graph();
         let mut judged_layer = graph.node(graph.output_node()).name.clone();
         if let Some(whitening) = &self.whitening {
-            weights.extend(whitened::tensors(whitening));
+            weights.extend(whitened::whitening_tensors(whitening));
             judged_layer = whitened::LAYER.into();
         }
         Ok(Checkpoint {

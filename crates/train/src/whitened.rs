@@ -36,8 +36,8 @@ pub(crate) fn whitening(
     Ok(Whitening::of(&features, dim, power))
 }
 
-/// As a network's last tensors.
-pub(crate) fn tensors(whitening: &Whitening) -> [Tensor; 2] {
+/// A whitening as a network's last tensors.
+pub fn whitening_tensors(whitening: &Whitening) -> [Tensor; 2] {
     let dim = whitening.dim();
     let of = |name: usize, shape: &[usize], values: &[f32]| Tensor {
         name: NAMES[name].into(),

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
+use anchorhood::data::{LabelChoice, find_pictures};
+use anchorhood::discover::Whitening;
 use anchorhood::export::{Exported, OPSET, timm_config};
 use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
-use anchorhood::search::Model;
+use anchorhood::search::{Model, embed_paths};
 use clap::Parser;
 
-use crate::args::model::{ModelArgs, check_output, check_outputs, io};
+use crate::args::device;
+use crate::args::model::{MachineArgs, ModelArgs, check_output, check_outputs, io};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -20,6 +23,8 @@ Examples:
   anchorhood export mine --safetensors weights.safetensors
   anchorhood export mine --onnx model.onnx --timm timm-folder
   anchorhood export mine --bf16 mine.safetensors      a small model file, to send and to keep
+  anchorhood export mine --bf16 mine.safetensors --size 96 --whiten-on ~/pictures
+                                  the same for larger pictures, fitted to them: often better
 
 An ONNX model takes float pictures N×3×size×size and gives vectors of unit length; what must be
 done to a picture first (size, mean, std, colour order) stands in its metadata.")]
@@ -38,9 +43,20 @@ pub struct ExportArgs {
     /// Write the model alone for this program, its numbers as bf16: what `base` is.
     #[arg(long, value_name = "FILE")]
     pub bf16: Option<PathBuf>,
+    /// Give it pictures of so many pixels a side. Larger ones than it learnt with are often better, and take longer.
+    #[arg(long, value_name = "PIXELS")]
+    pub size: Option<usize>,
+    /// Whiten it by what it makes of some of these pictures, at most 4,096: for another size, or pictures of another kind.
+    #[arg(long, value_name = "FOLDER")]
+    pub whiten_on: Option<PathBuf>,
+    /// How far: 0 leaves the directions of its vectors as they are, 1 has all count alike.
+    #[arg(long, value_name = "POWER", default_value_t = 0.5, requires = "whiten_on", value_parser = power)]
+    pub whiten: f64,
     /// Replace what is there.
     #[arg(long)]
     pub overwrite: bool,
+    #[command(flatten)]
+    pub machine: MachineArgs,
 }
 
 /// Runs the command.
@@ -48,7 +64,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let files = [&args.onnx, &args.safetensors, &args.bf16];
     let files = files.into_iter().flatten();
     check_outputs(files.clone(), args.overwrite)?;
-    let model = args.model.load()?;
+    let model = refitted(args, args.model.load()?)?;
     for file in files.filter(|f| f.exists()) {
         let same = file.canonicalize().ok() == model.path().canonicalize().ok();
         if same {
@@ -87,6 +103,33 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         output::line(&export.how_to_load(&path.display().to_string(), "torchvision.models"))?;
     }
     Ok(())
+}
+
+fn power(word: &str) -> Result<f64, String> {
+    match word.parse() {
+        Ok(power) if (0.0..=1.0).contains(&power) => Ok(power),
+        _ => Err("a number from 0 to 1 is wanted".into()),
+    }
+}
+
+/// The model for the size and the pictures that were asked for.
+fn refitted(args: &ExportArgs, model: Model) -> Result<Model, Failure> {
+    let model = match args.size {
+        Some(size) => model.at_size(size)?,
+        None => model,
+    };
+    let Some(folder) = &args.whiten_on else {
+        return Ok(model);
+    };
+    let found = find_pictures(folder, LabelChoice::None)?;
+    let files = Whitening::sample(found.files.len()).map(|i| found.files[i].path.clone());
+    let machine = args.machine.machine()?;
+    let device = device::open(&machine)?;
+    let mut embedder = model.embedder(&device, 64, Some(Model::WHITENED))?;
+    let (files, threads) = (files.collect(), machine.thread_count());
+    let rows = embed_paths(&mut embedder, files, threads, &mut |_| {}, &false.into())?;
+    let features: Vec<f32> = rows.into_iter().flatten().flatten().collect();
+    Ok(model.whitened(&features, args.whiten)?)
 }
 
 /// A model and what is said of it.

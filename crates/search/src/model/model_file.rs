@@ -3,7 +3,8 @@
 //! A container of [`anchorhood_files`], every byte under a checksum. Tensors: the weights and running statistics that the network
 //! up to its judged layer has, by torchvision's names, BF16, in PyTorch's layout. Metadata: `format` (anchorhood-model), `program`,
 //! `network` (JSON with `order`, the tensors' names in the network's own order), `judged_layer`, `preprocessing` (JSON), `dtype`
-//! (BF16) and `fingerprint`, that of the rounded numbers.
+//! (BF16), `fingerprint`, that of the rounded numbers, and, where the model is given pictures of another size than it learnt with, that
+//! `learnt_size`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use anchorhood_train::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::refit::has_layers_for;
 use super::{EngineModel, Model};
 use crate::SearchError;
 
@@ -58,18 +60,15 @@ impl Model {
     }
 
     fn fields(&self, model: &EngineModel, weights: &[Tensor]) -> BTreeMap<String, String> {
-        let graph = &model.graph;
         let network = NetworkField {
             network: model.network.clone(),
             order: weights.iter().map(|t| t.name.clone()).collect(),
         };
-        // The last layer gives the judged one's result unit length.
-        let judged = graph.node(graph.output_node()).inputs[0];
         let fields = [
             ("format", FORMAT.into()),
             ("program", VERSION.into()),
             ("network", json(&network)),
-            ("judged_layer", graph.node(judged).name.clone()),
+            ("judged_layer", model.judged_layer().into()),
             ("preprocessing", json(&self.input)),
             ("dtype", DTYPE.into()),
             (
@@ -77,7 +76,10 @@ impl Model {
                 fingerprint(&model.network, &self.input, weights),
             ),
         ];
-        fields.into_iter().map(|(k, v)| (k.into(), v)).collect()
+        let learnt = self.learnt_size;
+        let other = (learnt != self.input.size).then(|| ("learnt_size", learnt.to_string()));
+        let fields = fields.into_iter().chain(other);
+        fields.map(|(k, v)| (k.into(), v)).collect()
     }
 
     /// A model alone whose file's bytes are at hand; `path` names it.
@@ -119,7 +121,21 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     let weights = order.iter().map(|name| read(file, name));
     let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
     check_weights(&graph, &weights, path)?;
-    let model = Model::of(path, network, input, graph, weights, checked);
+    let learnt_size = match file.metadata().get("learnt_size") {
+        None => input.size,
+        Some(text) => match text.parse() {
+            Ok(size) if has_layers_for(&network, input, size) => size,
+            _ => {
+                return Err(damaged(format!(
+                    "it cannot have learnt with pictures of {text} pixels"
+                )));
+            }
+        },
+    };
+    let model = Model {
+        learnt_size,
+        ..Model::of(path, network, input, graph, weights, checked)
+    };
     match fields.text("fingerprint").map_err(&damaged)? == model.fingerprint {
         true => Ok(model),
         false => Err(damaged("its fingerprint is that of another model".into())),

@@ -5,8 +5,9 @@
 //! distributed otherwise, so that it is whitened anew.
 
 use anchorhood_discover::Whitening;
-use anchorhood_engine::Graph;
-use anchorhood_train::{InputForm, Tensor, check_weights, judged_graph, whitening_tensors};
+use anchorhood_train::{
+    InputForm, NetworkConfig, Tensor, check_weights, judged_graph, whitening_tensors,
+};
 
 use super::{EngineModel, Model};
 use crate::SearchError;
@@ -22,26 +23,22 @@ impl Model {
     /// The same network, given pictures of `size` pixels a side.
     pub fn at_size(&self, size: usize) -> Result<Model, SearchError> {
         let model = self.engine()?;
-        let input = InputForm { size, ..self.input };
-        let (form, learnt) = (
-            model.network.form(size),
-            model.network.form(self.input.size),
-        );
-        if !input.is_possible() || form != learnt {
+        let network = model.network.clone();
+        if !has_layers_for(&network, self.input, size) {
             return Err(SearchError::OtherSize {
                 path: self.path.clone(),
                 size,
                 learnt: self.input.size,
             });
         }
-        let network = &model.network;
-        let graph = model.regraphed(size, network.features, model.judged_layer())?;
+        let input = InputForm { size, ..self.input };
+        let graph = judged_graph(&network.graph(size)?, model.judged_layer())?;
         check_weights(&graph, &model.weights, &self.path)?;
         let weights = model.weights.clone();
-        let (network, checked) = (network.clone(), self.checked);
-        Ok(Model::of(
-            &self.path, network, input, graph, weights, checked,
-        ))
+        Ok(Model {
+            learnt_size: self.learnt_size,
+            ..Model::of(&self.path, network, input, graph, weights, self.checked)
+        })
     }
 
     /// The layer whose results [`Model::whitened`] wants.
@@ -65,14 +62,15 @@ impl Model {
         let whitening = whitening.ok_or(refused("the pictures do not differ to it"))?;
         let mut network = model.network.clone();
         network.features = dim;
-        let graph = model.regraphed(self.input.size, dim, LAST)?;
+        let graph = judged_graph(&network.graph(self.input.size)?, LAST)?;
         let mut weights = model.weights[..learnt].to_vec();
         weights.extend(whitening_tensors(&whitening));
         check_weights(&graph, &weights, &self.path)?;
         let (input, checked) = (self.input, self.checked);
-        Ok(Model::of(
-            &self.path, network, input, graph, weights, checked,
-        ))
+        Ok(Model {
+            learnt_size: self.learnt_size,
+            ..Model::of(&self.path, network, input, graph, weights, checked)
+        })
     }
 }
 
@@ -82,15 +80,12 @@ impl EngineModel {
         let last = self.graph.node(self.graph.output_node());
         &self.graph.node(last.inputs[0]).name
     }
+}
 
-    fn regraphed(&self, size: usize, features: usize, judged: &str) -> Result<Graph, SearchError> {
-        let network = &self.network;
-        let form = network.form(size);
-        let whole = network
-            .architecture
-            .graph_of(form, size, network.width, features)?;
-        Ok(judged_graph(&whole, judged)?)
-    }
+/// Whether a network that is given pictures in one way has the same layers for those of `size` pixels.
+pub(super) fn has_layers_for(network: &NetworkConfig, input: InputForm, size: usize) -> bool {
+    let possible = InputForm { size, ..input }.is_possible();
+    possible && network.form(size) == network.form(input.size)
 }
 
 /// Whether tensors are a whitening: a square of rows that are orthogonal to each other, and a value for each.
@@ -147,6 +142,21 @@ mod tests {
             let error = base.at_size(size).unwrap_err().to_string();
             assert!(error.contains(&size.to_string()), "{error}");
         }
+    }
+
+    #[test]
+    fn the_size_it_learnt_with_is_kept_and_trained_on_from() {
+        let base = Model::base().unwrap();
+        let large = base.at_size(base.learnt_size() + 32).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.safetensors");
+        large.save(&path).unwrap();
+        let read = Model::load(&path).unwrap();
+        assert_eq!(read.input().size, base.learnt_size() + 32);
+        assert_eq!(read.learnt_size(), base.learnt_size());
+        let begun = read.pretrained("large").unwrap();
+        assert_eq!(begun.input.size, base.learnt_size());
+        assert_eq!(begun.fingerprint, read.fingerprint());
     }
 
     /// Whitened by pictures, a model's results for these have mean zero.
