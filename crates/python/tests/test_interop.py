@@ -25,7 +25,7 @@ def test_a_model_pickles(model, pictures):
 
 def test_a_model_is_shown_by_its_first_layer(model):
     shown = model._repr_html_()
-    assert "data:image/png" in shown and "resnet18 of width 16" in shown
+    assert "data:image/png" in shown and "resnet18 of width 32" in shown
 
 
 def test_features_into_logistic_regression(model, pictures):
