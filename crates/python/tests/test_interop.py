@@ -116,7 +116,7 @@ def backbone(model):
     net.maxpool = torch.nn.Identity()
     for i, stride in enumerate((1, 2, 2, 2)):
         setattr(net, f"layer{i + 1}", net._make_layer(resnet.BasicBlock, width << i, 2, stride))
-    net.fc = torch.nn.Identity()
+    net.fc = torch.nn.Linear(8 * width, model.dim)
     net.load_state_dict(model.state_dict())
     return net
 
