@@ -97,6 +97,15 @@ fn followers(launcher: &Child) -> Vec<String> {
 
 /// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing where there is no `mpirun`.
 fn long_run(sandbox: &Sandbox, name: &str) -> Option<Child> {
+    long_run_by(sandbox, name, |args| launched(sandbox, 2, args))
+}
+
+/// The same, by any launcher.
+fn long_run_by(
+    sandbox: &Sandbox,
+    name: &str,
+    launched: impl Fn(&[String]) -> Option<Command>,
+) -> Option<Child> {
     let epochs = EPOCHS.to_string();
     let long = [
         "--name",
@@ -106,7 +115,7 @@ fn long_run(sandbox: &Sandbox, name: &str) -> Option<Child> {
         "--evaluate-every",
         &epochs,
     ];
-    let mut command = launched(sandbox, 2, &train_args(&long))?;
+    let mut command = launched(&train_args(&long))?;
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
     let last = sandbox.path(&format!("runs/{name}/checkpoints/last.safetensors"));
@@ -283,5 +292,65 @@ fn folders_are_embedded_by_several_processes() {
             return;
         };
         assert!(made(3, &words) == Some(one), "{words:?}");
+    }
+}
+
+/// The program starts two processes itself.
+fn started(sandbox: &Sandbox, args: &[String]) -> Command {
+    let mut command = sandbox.command(args);
+    command.env("ANCHORHOOD_PROCESSES", "2");
+    command
+}
+
+/// Without any launcher: the same run, told once.
+#[test]
+fn the_program_starts_processes_itself() {
+    let sandbox = Sandbox::new();
+    let settings = ["--sync-norm", "true", "--batch", "48"];
+    let named = |name| [&["--name", name], &settings[..]].concat();
+    let two = started(&sandbox, &train_args(&named("two"))).output();
+    let two = Ran::from(two.unwrap()).succeeded();
+    let told = two.stderr.matches("2 processes train together").count();
+    assert_eq!(told, 1, "{two:?}");
+    assert_eq!(two.stdout.matches("The model is").count(), 1, "{two:?}");
+    sandbox.train(&named("one")).succeeded();
+    let of = |name: &str| losses(&sandbox.path(&format!("runs/{name}")));
+    let (one, two) = (of("one"), of("two"));
+    assert_eq!(one.len(), two.len());
+    assert!((one[0] - two[0]).abs() < 1e-5 * one[0], "{one:?} {two:?}");
+}
+
+/// Its signals are passed on; one that is killed ends all; what is wrong is said once, with its exit code.
+#[test]
+fn processes_that_the_program_started_end_together() {
+    let sandbox = Sandbox::new();
+    let long = |name| long_run_by(&sandbox, name, |args| Some(started(&sandbox, args))).unwrap();
+    let running = long("interrupted");
+    signal("-INT", &running.id().to_string());
+    let ended = ends(running);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
+    goes_on(&sandbox, "interrupted");
+    let running = long("killed");
+    signal("-KILL", &followers(&running)[0]);
+    let ended = ends(running).failed(128 + 9, &["rank 1 is gone"]);
+    assert_eq!(ended.stderr.matches("error: ").count(), 1, "{ended:?}");
+    goes_on(&sandbox, "killed");
+    let uneven = started(&sandbox, &train_args(&["--batch", "15"])).output();
+    let said = Ran::from(uneven.unwrap()).failed(2, &["a batch of 15 pictures"]);
+    assert_eq!(said.stderr.matches("error: ").count(), 1, "{said:?}");
+}
+
+/// GPUs that are not there, by a sentence.
+#[test]
+fn gpus_that_are_not_there_are_named() {
+    let sandbox = Sandbox::new();
+    for device in ["cuda:0,61", "cuda:all"] {
+        let mut command = sandbox.command(&train_args(&["--device", device]));
+        // None is shown, whatever the machine has.
+        let ran = command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+        let ran = Ran::from(ran);
+        assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
+        assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran:?}");
     }
 }

@@ -91,8 +91,19 @@ impl Shared {
         self.ended.store(true, Ordering::Relaxed);
         let [a, b, c, d] = code.to_le_bytes();
         self.tell(&[ABORT, a, b, c, d]);
-        std::process::exit(code)
+        end(code)
     }
+}
+
+/// Ends the process and tidies nothing up: libraries that do may wait for what will never come, a GPU for another process's.
+fn end(code: i32) -> ! {
+    #[cfg(unix)]
+    // SAFETY: it takes a number and does not return.
+    unsafe {
+        libc::_exit(code)
+    }
+    #[cfg(not(unix))]
+    std::process::exit(code)
 }
 
 /// Ends this process, and with it all, when another one fails or falls silent.

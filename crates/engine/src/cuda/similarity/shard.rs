@@ -204,3 +204,87 @@ impl ShardSoftmax {
             .map_err(|e| failed("the loss over keys of several processes", e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Positives;
+    use crate::cuda::testing::{OnDevice, open, unwritten};
+    use crate::naive::similarity::softmax_loss;
+    use crate::testing::{assert_close, uniform};
+
+    /// What three processes would do, one after the other on one GPU, with nothing in between but what they would tell each other.
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn parts_put_together_are_the_whole() {
+        let (cuda, ranks, count, dim, keys) = (open(), 3, 8, 8, 1001);
+        let [temperature, weight] = [0.3, 0.7];
+        let (queries, bank) = (uniform(1, ranks * count * dim), uniform(2, keys * dim));
+        // Two views of as many items.
+        let items: Vec<u32> = (0..ranks as u32 * 4).map(|i| 77 * i + 5).collect();
+        let members = |i: u32| [i, (i + 5) % 1001, (3 * i) % 1001];
+        for each in [false, true] {
+            let mut of_queries = Positives::default();
+            let row = |q: usize| items[q / count * 4 + q % count % 4];
+            (0..ranks * count).for_each(|q| of_queries.push(members(row(q))));
+            let of_queries = match each {
+                true => of_queries.counting_each(),
+                false => of_queries,
+            };
+            let [mut losses, mut gradient] =
+                [ranks * count, queries.len()].map(|len| vec![0.0; len]);
+            let (l, g) = (&mut losses, &mut gradient);
+            softmax_loss(&queries, &bank, dim, temperature, &of_queries, l, g);
+
+            let starts: Vec<u32> = (0..=keys as u32).map(|i| 3 * i).collect();
+            let all: Vec<u32> = (0..keys as u32).flat_map(members).collect();
+            let [starts, all] = [starts, all].map(|v| OnDevice::new(&cuda, &v));
+            let parts = [0..334, 334..668, 668..1001];
+            let mut shards: Vec<_> = parts
+                .iter()
+                .map(|part| {
+                    let shape = [part.len(), part.start];
+                    ShardSoftmax::new(&cuda, ranks, [count, 4, dim], shape).unwrap()
+                })
+                .collect();
+            let stream = cuda.stream();
+            let mut sums = vec![];
+            for (shard, part) in shards.iter_mut().zip(&parts) {
+                cuda.send(&queries, &mut shard.gathered.rows).unwrap();
+                cuda.send(&items, &mut shard.gathered.indices).unwrap();
+                let own = OnDevice::new(&cuda, &bank[part.start * dim..part.end * dim]);
+                let [rows, indices] = shard.gathered.places(&cuda);
+                let positives = PositivePointers {
+                    starts: starts.at,
+                    members: all.at,
+                    items: indices,
+                    count: 4,
+                    each,
+                };
+                let places = [rows, own.at];
+                let softmax = &shard.softmax;
+                softmax.enqueue_tiles(stream, places, temperature).unwrap();
+                let queries = ranks * count;
+                let looked = shard.enqueue_look(stream, places, temperature, positives, queries);
+                looked.unwrap();
+                sums.extend(stream.clone_dtoh(&shard.sums).unwrap());
+            }
+            let (mut told, mut share) = (vec![], vec![0.0; gradient.len()]);
+            for (rank, shard) in shards.iter_mut().enumerate() {
+                cuda.send(&sums, &mut shard.all_sums).unwrap();
+                let own = unwritten(&cuda, count);
+                let numbers = [temperature, weight / ranks as f32];
+                let shared = shard.enqueue_share(stream, [rank, ranks], numbers, each, own.at);
+                shared.unwrap();
+                told.extend(own.read(&cuda));
+                let part = stream.clone_dtoh(&shard.means).unwrap();
+                share.iter_mut().zip(part).for_each(|(s, p)| *s += p);
+            }
+            let wide = |v: &[f32], by: f64| v.iter().map(|v| by * f64::from(*v)).collect();
+            let (losses, gradient): (Vec<f64>, Vec<f64>) =
+                (wide(&losses, 1.0), wide(&gradient, f64::from(weight)));
+            assert_close("losses", &told, &losses, 1e-5);
+            assert_close("gradient", &share, &gradient, 1e-5);
+        }
+    }
+}
