@@ -31,7 +31,7 @@ use anchorhood::data::Dataset;
 use anchorhood::train::Outcome;
 use clap::Parser;
 
-use args::{Args, Command};
+use args::{Args, Bench, Command};
 
 pub use args::device::open as open_device;
 pub use args::model::load_model;
@@ -121,6 +121,7 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Model(args) => model::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
@@ -151,7 +152,11 @@ fn for_one_process(command: &Command) -> Option<&'static str> {
         Command::Reproduce(_) => "reproduce",
         Command::Serve(_) => "serve",
         Command::Model(_) => "model",
-        Command::Bench(_) => "bench",
+        Command::Bench(args) => match args.what {
+            Bench::Loss(_) | Bench::Discover(_) => return None,
+            Bench::Step(_) | Bench::Augment(_) | Bench::Load(_) => "bench",
+        },
+        Command::Plan(_) => "plan",
         Command::Data(_) => "data",
     })
 }

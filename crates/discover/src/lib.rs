@@ -6,6 +6,8 @@
 //! many as the [`Curriculum`] says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood
 //! and every other picture towards itself.
 //!
+//! Of very many pictures [`Neighbourhoods::discover_approximately`] looks through a few [`Lists`] alone.
+//!
 //! [`Whitening`] has all directions of features count alike. [`kmeans`] divides pictures into clusters instead, each picture in one.
 //!
 //! ```
@@ -31,19 +33,23 @@
 
 #![forbid(unsafe_code)]
 
+mod approximate;
 mod curriculum;
 mod dot;
 mod eigen;
 mod kmeans;
+mod lists;
 mod loss;
 mod memory_bank;
 mod mutual_information;
 mod neighbourhoods;
 mod whitening;
 
+pub use approximate::{DiscoverBy, EXACT_UP_TO};
 pub use curriculum::{Curriculum, lowest_entropy};
 pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans};
+pub use lists::Lists;
 pub use loss::{neighbourhood_loss, sampled_neighbourhood_loss};
 pub use memory_bank::MemoryBank;
 pub use mutual_information::mutual_information;

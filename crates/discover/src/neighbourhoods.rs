@@ -2,6 +2,7 @@
 
 use anchorhood_engine::{Device, Positives, Result, Scan};
 
+use crate::approximate::approximate;
 use crate::{MemoryBank, lowest_entropy};
 
 /// Every picture's neighbours and entropy, and which pictures are anchors.
@@ -11,6 +12,8 @@ pub struct Neighbourhoods {
     neighbours: Vec<u32>,
     anchors: Vec<bool>,
     entropy: Vec<f32>,
+    /// Of those that were looked for approximately.
+    recall: Option<f64>,
 }
 
 /// Why saved parts do not make neighbourhoods.
@@ -54,6 +57,7 @@ impl Neighbourhoods {
             neighbours: vec![],
             anchors: vec![false; n],
             entropy: vec![],
+            recall: None,
         }
     }
 
@@ -82,6 +86,30 @@ impl Neighbourhoods {
             neighbours: together.gather_parts(found.neighbours.indices, n, k)?,
             anchors: lowest_entropy(&entropy, share),
             entropy,
+            recall: None,
+        })
+    }
+
+    /// The same for very many pictures: neighbours are looked for in a few clusters of the rows, and entropies estimated. What share of the
+    /// true neighbours is found is measured on some pictures ([`Neighbourhoods::recall`]).
+    pub fn discover_approximately(
+        device: &Device,
+        bank: &MemoryBank,
+        k: usize,
+        tau: f32,
+        share: f64,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self> {
+        let (together, n) = (device.communicator(), bank.len());
+        let k = k.min(n.saturating_sub(1));
+        let found = approximate(device, bank, k, tau, progress)?;
+        let entropy = together.gather_parts(found.entropy, n, 1)?;
+        Ok(Neighbourhoods {
+            k,
+            neighbours: together.gather_parts(found.neighbours, n, k)?,
+            anchors: lowest_entropy(&entropy, share),
+            entropy,
+            recall: Some(found.recall),
         })
     }
 
@@ -123,6 +151,7 @@ impl Neighbourhoods {
             neighbours,
             anchors,
             entropy,
+            recall: None,
         })
     }
 
@@ -159,6 +188,11 @@ impl Neighbourhoods {
     /// How many pictures are anchors.
     pub fn anchor_count(&self) -> usize {
         self.anchors.iter().filter(|a| **a).count()
+    }
+
+    /// The share of true neighbours that an approximate discovery found, of some pictures; nothing of an exact one.
+    pub fn recall(&self) -> Option<f64> {
+        self.recall
     }
 
     /// Each picture's entropy; empty before any discovery.

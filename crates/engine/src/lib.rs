@@ -71,5 +71,6 @@ pub use parameters::{Initial, Parameter, Role};
 pub use plan::{GradientWrite, Plan, Slot};
 pub use precision::Precision;
 pub use profile::{PartTime, Profile};
+pub use shards::merge_softmax;
 pub use similarity::{DevicePositives, Neighbours, Positives, RowSample, Scan, ScanResult};
 pub use stream::{Counting, Loss, SoftmaxLoss, Stepped, Stream, StreamBackend};

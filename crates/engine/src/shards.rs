@@ -93,7 +93,7 @@ impl Merged {
         }
         let parts = found.log_sum.iter().zip(&found.entropy);
         for (sums, (log_sum, entropy)) in self.sums.iter_mut().zip(parts) {
-            *sums = together(*sums, (*log_sum, f64::from(*entropy)));
+            *sums = merge_softmax(*sums, (*log_sum, f64::from(*entropy)));
         }
         for (query, best) in self.best.iter_mut().enumerate() {
             let indices = found.neighbours.of(query).iter();
@@ -127,8 +127,8 @@ impl Merged {
     }
 }
 
-/// ln Σ e^s and entropy over two parts.
-fn together(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+/// ln Σ e^s and entropy over two parts of what a softmax is over, from those of each; a part with nothing in it has −∞ and 0.
+pub fn merge_softmax(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
     let max = a.0.max(b.0);
     let log_sum = max + ((a.0 - max).exp() + (b.0 - max).exp()).ln();
     let mean = |(l, h): (f64, f64)| match l {
@@ -151,7 +151,7 @@ mod tests {
         };
         let (a, b) = ([0.3, -2.0, 5.0], [1.5, 4.9]);
         let nothing = (f64::NEG_INFINITY, 0.0);
-        let parts = together(together(nothing, of(&a)), of(&b));
+        let parts = merge_softmax(merge_softmax(nothing, of(&a)), of(&b));
         let whole = of(&[0.3, -2.0, 5.0, 1.5, 4.9]);
         assert!((parts.0 - whole.0).abs() < 1e-12 && (parts.1 - whole.1).abs() < 1e-12);
     }

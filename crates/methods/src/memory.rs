@@ -1,7 +1,8 @@
 //! What a method remembers of all pictures: a feature of each, and which of them belong together.
 
 use anchorhood_discover::{
-    Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss, sampled_neighbourhood_loss,
+    Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss,
+    sampled_neighbourhood_loss,
 };
 use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, RowSample, Stream};
 
@@ -28,6 +29,8 @@ pub struct MemorySettings {
     pub fill: bool,
     /// How many rows of the memory stand for all in a step's loss; all of them, and the exact loss, where nothing is said.
     pub loss_rows: Option<usize>,
+    /// How neighbourhoods are looked for.
+    pub by: DiscoverBy,
 }
 
 impl MemorySettings {
@@ -98,9 +101,14 @@ impl Memory {
         settings: &MemorySettings,
     ) -> Result<()> {
         let share = settings.share(round.round, round.rounds);
-        self.neighbourhoods = Neighbourhoods::discover(
+        let bank = from.unwrap_or(&self.bank);
+        let discover = match settings.by.approximates(bank.len()) {
+            false => Neighbourhoods::discover,
+            true => Neighbourhoods::discover_approximately,
+        };
+        self.neighbourhoods = discover(
             round.device,
-            from.unwrap_or(&self.bank),
+            bank,
             settings.neighbours,
             settings.temperature,
             share,
@@ -234,6 +242,7 @@ mod tests {
                 each: false,
                 fill: false,
                 loss_rows: None,
+                by: DiscoverBy::Exact,
             };
             (0..=rounds).map(|r| settings.share(r, rounds)).collect()
         };

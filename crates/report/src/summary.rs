@@ -206,6 +206,7 @@ pub(crate) mod tests {
                     k: 1,
                     mean_entropy: 5.0,
                     anchor_entropy: 4.0,
+                    recall: None,
                     consistency: labels.then_some(ConsistencyFigure {
                         consistent_anchors: 600,
                         anchors: 1000,

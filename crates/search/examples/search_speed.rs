@@ -9,7 +9,7 @@ mod drawn;
 use std::time::Instant;
 
 use anchorhood_engine::{Device, Scan};
-use anchorhood_search::{Lists, nearest};
+use anchorhood_search::{Lists, nearest, nearest_in_lists};
 use drawn::DIM;
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -63,11 +63,11 @@ fn main() {
     let build = start.elapsed().as_secs_f64();
     println!("{} clusters built in {build:.1} s", lists.len());
     for probes in [4, 16, lists.default_probes(), 64] {
-        let found = time(&mut |q| _ = lists.nearest(&keys, DIM, q, 10, probes));
+        let found = time(&mut |q| _ = nearest_in_lists(&lists, &keys, DIM, q, 10, probes));
         let mut hits = 0;
         for query in queries.chunks_exact(DIM) {
             let truth = nearest(&keys, DIM, query, 10);
-            let found = lists.nearest(&keys, DIM, query, 10, probes);
+            let found = nearest_in_lists(&lists, &keys, DIM, query, 10, probes);
             let has = |t: &&anchorhood_search::Hit| found.iter().any(|f| f.index == t.index);
             hits += truth.iter().filter(has).count();
         }

@@ -14,6 +14,7 @@ use anchorhood_train::InputForm;
 
 use crate::exact::nearest_where;
 use crate::folders::place;
+use crate::ivf::{measure_recall, nearest_in_lists};
 use crate::{Hit, IndexedFolder, Lists, Model, Recall, SearchError, nearest};
 
 pub use stored::StoredVectors;
@@ -193,7 +194,7 @@ impl PictureIndex {
         let vectors = parts.vectors.all()?;
         let lists = Lists::build(device, vectors, parts.dim, 0, progress)?;
         let probes = lists.default_probes();
-        let recall = lists.measure(vectors, parts.dim, 10, TRIED, probes, 0);
+        let recall = measure_recall(&lists, vectors, parts.dim, 10, TRIED, probes, 0);
         parts.lists = Some((lists, recall.share));
         Ok(recall)
     }
@@ -210,7 +211,9 @@ impl PictureIndex {
         let mut query = vec![];
         extend_unit(&mut query, vector);
         Ok(match &self.parts.lists {
-            Some((lists, _)) => lists.nearest(vectors, dim, &query, k, lists.default_probes()),
+            Some((lists, _)) => {
+                nearest_in_lists(lists, vectors, dim, &query, k, lists.default_probes())
+            }
             None => nearest(vectors, dim, &query, k),
         })
     }

@@ -58,6 +58,7 @@ mod together;
 mod vectors;
 mod wrong_labels;
 
+pub use anchorhood_discover::Lists;
 pub use appearance::Appearance;
 pub use cached_index::cached_index;
 pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
@@ -73,7 +74,7 @@ pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
 pub use folders::IndexedFolder;
 pub use graph::components;
 pub use index::{Changes, IndexParts, PictureIndex, StoredVectors, Thumbnails};
-pub use ivf::{Lists, Recall};
+pub use ivf::{Recall, measure_recall, nearest_in_lists};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, models_folder};
 pub use labels::GivenLabels;

@@ -197,6 +197,7 @@ impl RunConfig {
             each: d.each,
             fill: d.fill,
             loss_rows: d.loss_rows.sampled(),
+            by: d.by.into(),
         }
     }
 

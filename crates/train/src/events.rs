@@ -140,6 +140,9 @@ pub struct Discovered {
     pub mean_entropy: f64,
     /// Mean entropy of the anchors.
     pub anchor_entropy: f64,
+    /// The share of true neighbours that were found, of some pictures, where discovery was approximate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<f64>,
     /// How often neighbours carry the anchor's label, where there are labels.
     pub consistency: Option<ConsistencyFigure>,
     /// How long it took.

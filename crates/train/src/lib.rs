@@ -14,6 +14,7 @@ mod batch_source;
 mod build;
 mod checkpoint;
 pub mod config;
+mod cost_model;
 mod encoder;
 mod error;
 mod events;
@@ -51,11 +52,12 @@ pub use checkpoint::{
 };
 pub use config::{
     AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
-    DeviceChoice, Difference, DiscoveryConfig, EvaluationConfig, FeatureSource, Flag, GpuSet, Kind,
-    LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig, NetworkConfig,
-    OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting,
-    StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    DeviceChoice, Difference, DiscoverChoice, DiscoveryConfig, EvaluationConfig, FeatureSource,
+    Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig,
+    NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS,
+    ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
+pub use cost_model::{COST_MODELS, MachineCosts, Parts, Workload};
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{

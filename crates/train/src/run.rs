@@ -344,6 +344,7 @@ impl<'a> Run<'a> {
             k: found.k(),
             mean_entropy: mean(entropy.iter().copied()),
             anchor_entropy: mean(of_anchors.map(|(e, _)| *e)),
+            recall: found.recall(),
             consistency,
             seconds: clock.elapsed().as_secs_f64(),
         };

@@ -10,9 +10,9 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
-    Checkpoint, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice, Outcome, Position,
-    RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path, measure,
-    train,
+    Checkpoint, DiscoverChoice, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice,
+    Outcome, Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet,
+    checkpoint_path, measure, train,
 };
 use common::{data, tiny};
 
@@ -316,6 +316,22 @@ fn one_loaded_bank_is_seen_alike() {
         let apart = |(a, b): (&f32, &f32)| (a - b).abs();
         let apart = found.entropy().iter().zip(whole.entropy()).map(apart);
         assert!(apart.fold(0.0, f32::max) < 1e-5);
+    }
+}
+
+/// Discovery that is approximate finds the same on any number of processes, and says how much of the truth that is.
+#[test]
+fn approximate_discovery_is_that_of_one_process() {
+    let mut config = tiny();
+    config.data.shapes_train = 40;
+    config.discovery.by = DiscoverChoice::Approximate;
+    let data = data(&config);
+    for ranks in [1, 2, 4] {
+        let runs = tempfile::tempdir().unwrap();
+        let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
+        let found = discovered(&events).unwrap();
+        // So few pictures are all in the sample.
+        assert_eq!(found.recall, Some(1.0), "{ranks} ranks");
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Measure the speed of one part.
     Bench(BenchArgs),
+    /// What training on very many pictures would take, on a machine one describes.
+    Plan(crate::commands::plan::PlanArgs),
     /// Get a data set, see whether it is whole, pack it.
     Data(crate::commands::data::DataArgs),
     /// A script that completes commands and flags in your shell.
@@ -234,7 +236,9 @@ pub struct BenchArgs {
 pub enum Bench {
     /// One training step on a fixed batch: forwards, loss over the bank, backwards, weights, memory.
     Step(BenchStepArgs),
-    /// Entropy and nearest neighbours of a bank of random features.
+    /// The loss of a batch over a bank of random features, and the bank's update; by several processes, too.
+    Loss(BenchLossArgs),
+    /// Entropy and nearest neighbours of a bank of random features; by several processes, too.
     Discover(BenchDiscoverArgs),
     /// Augmentation of pictures, on one thread.
     Augment(BenchAugmentArgs),
@@ -273,6 +277,27 @@ pub struct BenchStepArgs {
 }
 
 #[derive(Debug, Parser)]
+pub struct BenchLossArgs {
+    /// Features in the memory bank, of all processes together.
+    #[arg(long, default_value_t = 50_000)]
+    pub n: usize,
+    /// Length of a feature.
+    #[arg(long, default_value_t = 128)]
+    pub dim: usize,
+    /// Pictures in the batch, of all processes together.
+    #[arg(long, default_value_t = 128)]
+    pub batch: usize,
+    /// How often; the median counts.
+    #[arg(long, default_value_t = 10)]
+    pub steps: usize,
+    /// So many rows stand for all.
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..).map(|m| m as usize))]
+    pub sample: Option<usize>,
+    #[command(flatten)]
+    pub common: BenchCommon,
+}
+
+#[derive(Debug, Parser)]
 pub struct BenchDiscoverArgs {
     /// Features in the memory bank.
     #[arg(long, default_value_t = 50_000)]
@@ -286,6 +311,9 @@ pub struct BenchDiscoverArgs {
     /// How often; the median counts.
     #[arg(long, default_value_t = 1)]
     pub repeat: usize,
+    /// In a few clusters of the features instead of all; the share of true neighbours found is told.
+    #[arg(long)]
+    pub approximate: bool,
     #[command(flatten)]
     pub common: BenchCommon,
 }

@@ -21,6 +21,7 @@ pub mod living_index;
 pub mod model;
 pub mod neighbours;
 pub mod outliers;
+pub mod plan;
 pub mod report;
 pub mod reproduce;
 pub mod select;

@@ -280,6 +280,12 @@ fn discovered(d: &Discovered) -> String {
             share * 100.0
         ));
     }
+    if let Some(recall) = d.recall {
+        text.push_str(&format!(
+            "; looked for approximately, {:.1}% of the true neighbours are found",
+            recall * 100.0
+        ));
+    }
     text + &format!(
         "; entropy {:.3}, of anchors {:.3}; {:.2} s",
         d.mean_entropy, d.anchor_entropy, d.seconds

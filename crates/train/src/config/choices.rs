@@ -1,7 +1,7 @@
 //! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
 
 use anchorhood_data::{CropsFrom, LabelChoice};
-use anchorhood_discover::Curriculum;
+use anchorhood_discover::{Curriculum, DiscoverBy};
 use anchorhood_methods::ViewStatistics;
 use anchorhood_models::Colours;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -151,6 +151,16 @@ choices! {
         OneOff = "one-off",
     }
 
+    /// How neighbourhoods are looked for.
+    DiscoverChoice {
+        /// Exactly, unless there are very many pictures.
+        Auto = "auto",
+        /// Among all pictures.
+        Exact = "exact",
+        /// In a few clusters of them.
+        Approximate = "approximate",
+    }
+
     /// Which features of the training pictures.
     FeatureSource {
         /// The memory bank as training left it.
@@ -298,6 +308,16 @@ impl From<CurriculumChoice> for Curriculum {
         match choice {
             CurriculumChoice::Linear => Curriculum::Linear,
             CurriculumChoice::OneOff => Curriculum::OneOff,
+        }
+    }
+}
+
+impl From<DiscoverChoice> for DiscoverBy {
+    fn from(choice: DiscoverChoice) -> Self {
+        match choice {
+            DiscoverChoice::Auto => DiscoverBy::Auto,
+            DiscoverChoice::Exact => DiscoverBy::Exact,
+            DiscoverChoice::Approximate => DiscoverBy::Approximate,
         }
     }
 }

@@ -20,9 +20,9 @@ mod value;
 
 pub use check::Difference;
 pub use choices::{
-    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, GpuSet,
-    LabelsChoice, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, StemChoice,
-    ViewStatisticsChoice,
+    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, DiscoverChoice, FeatureSource,
+    GpuSet, LabelsChoice, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice,
+    StemChoice, ViewStatisticsChoice,
 };
 pub use loss_rows::LossRows;
 pub use preset::Preset;

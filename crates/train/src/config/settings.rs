@@ -15,9 +15,9 @@ use super::preset::Start;
 use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
-    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, FeatureSource, LabelsChoice,
-    LossRows, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice,
-    ValidateOn, ViewStatisticsChoice,
+    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, DiscoverChoice, FeatureSource,
+    LabelsChoice, LossRows, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice,
+    Setting, StemChoice, ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
@@ -192,6 +192,9 @@ settings! {
         each: bool = false; [Any], flag long("count-each").value("BOOL"), unwritten false;
         /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
         fill: bool = false; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
+        /// How neighbourhoods are looked for: exact (among all pictures), approximate (in a few clusters of them; the share of true
+        /// neighbours found is measured and told), or auto (exact up to 2 million pictures, the default).
+        by: DiscoverChoice = DiscoverChoice::Auto; [Any], flag long("discover"), unwritten DiscoverChoice::Auto;
         /// Rows of the memory that a step's loss is over: exact (all, the default), or sampled:M, so many drawn in each step that stand
         /// for all, for memories too large to be looked through in every step (on CPUs).
         loss_rows: LossRows = LossRows::Exact;

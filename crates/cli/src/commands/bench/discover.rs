@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use anchorhood::discover::{MemoryBank, Neighbourhoods};
-use anchorhood::engine::Device;
 use serde_json::json;
 
 use super::{at_least_one, median, step::random_rows};
 use crate::args::BenchDiscoverArgs;
 use crate::args::device;
+use crate::args::ranks::Ranks;
 use crate::terminal::failure::Failure;
 
 /// Runs the benchmark.
@@ -27,22 +27,35 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
             args.n
         )));
     }
-    discoveries(args, &device::open(&args.common.machine())?)
+    let ranks = Ranks::join()?;
+    let outcome = discoveries(args, &ranks);
+    ranks.ended(outcome)
 }
 
-fn discoveries(args: &BenchDiscoverArgs, device: &Device) -> Result<(), Failure> {
-    let threads = args.common.thread_count();
-    let bank = MemoryBank::from_values(device, &random_rows(args.n, args.dim), args.dim)?;
-    let mut seconds = vec![];
+fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
+    let machine = ranks.divide(args.common.machine());
+    let device = device::open(&machine)?.among(ranks.communicator.clone());
+    let (threads, processes) = (machine.thread_count(), ranks.communicator.ranks());
+    let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;
+    let discover = match args.approximate {
+        false => Neighbourhoods::discover,
+        true => Neighbourhoods::discover_approximately,
+    };
+    let (mut seconds, mut recall) = (vec![], None);
     for _ in 0..args.repeat {
         let clock = Instant::now();
-        Neighbourhoods::discover(device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
+        let found = discover(&device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
         seconds.push(clock.elapsed().as_secs_f64());
+        recall = found.recall();
+    }
+    if !ranks.communicator.is_first() {
+        return Ok(());
     }
     let seconds = median(seconds);
+    let found = recall.map_or(String::new(), |r| format!(", recall {r:.3}"));
     let pairs = (args.n as f64).powi(2) / seconds;
     let text = format!(
-        "discover n={} dim={} k={} threads={threads}: {seconds:.3} s, {:.0} million pairs/s (median of {}; {})",
+        "discover n={} dim={} k={} processes={processes} threads={threads}: {seconds:.3} s, {:.0} million pairs/s{found} (median of {}; {})",
         args.n,
         args.dim,
         args.neighbours,
@@ -51,7 +64,7 @@ fn discoveries(args: &BenchDiscoverArgs, device: &Device) -> Result<(), Failure>
         device.describe()
     );
     let object = json!({
-        "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads,
+        "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads, "processes": processes, "recall": recall,
         "seconds": seconds, "pairs_per_second": pairs, "device": device.describe(), "version": anchorhood::train::VERSION,
     });
     args.common.show(&text, &object)

@@ -4,6 +4,7 @@ mod augment;
 mod discover;
 mod fixed_batch;
 mod load;
+mod loss;
 mod step;
 
 use anchorhood::train::MachineConfig;
@@ -16,6 +17,7 @@ use crate::terminal::output;
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let common = match &args.what {
         Bench::Step(args) => &args.common,
+        Bench::Loss(args) => &args.common,
         Bench::Discover(args) => &args.common,
         Bench::Augment(args) => &args.common,
         Bench::Load(args) => &args.common,
@@ -29,6 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     match &args.what {
         Bench::Step(args) => step::run(args),
+        Bench::Loss(args) => loss::run(args),
         Bench::Discover(args) => discover::run(args),
         Bench::Augment(args) => augment::run(args),
         Bench::Load(args) => load::run(args),

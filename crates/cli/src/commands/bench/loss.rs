@@ -1,0 +1,129 @@
+//! The loss of a batch over a memory of so many rows, with its update, by one process or by several together: each has its part of both.
+
+use std::time::Instant;
+
+use anchorhood::discover::{
+    MemoryBank, Neighbourhoods, neighbourhood_loss, sampled_neighbourhood_loss,
+};
+use anchorhood::engine::{Buffer, Device, Loss, Positives, RowSample, Stream};
+use serde_json::json;
+
+use super::{at_least_one, median, step::random_rows};
+use crate::args::BenchLossArgs;
+use crate::args::device;
+use crate::args::ranks::Ranks;
+use crate::terminal::failure::Failure;
+
+const TAU: f32 = 0.1;
+
+/// Runs the benchmark.
+pub fn run(args: &BenchLossArgs) -> Result<(), Failure> {
+    let ranks = Ranks::join()?;
+    let outcome = measure(args, &ranks);
+    ranks.ended(outcome)
+}
+
+fn measure(args: &BenchLossArgs, ranks: &Ranks) -> Result<(), Failure> {
+    at_least_one(&[
+        ("n", args.n),
+        ("dim", args.dim),
+        ("batch", args.batch),
+        ("steps", args.steps),
+    ])?;
+    let together = &ranks.communicator;
+    if !args.batch.is_multiple_of(together.ranks()) || args.batch > args.n {
+        return Err(Failure::usage(format!(
+            "--batch {}: must be a multiple of the {} processes, and no more than the {} rows",
+            args.batch,
+            together.ranks(),
+            args.n
+        )));
+    }
+    let machine = ranks.divide(args.common.machine());
+    let device = device::open(&machine)?.among(together.clone());
+    let mut seconds = device.within(|| steps(args, &device))?;
+    let mut memory = [resident()];
+    together.max_f64(&mut memory)?;
+    if !together.is_first() {
+        return Ok(());
+    }
+    let (slowest, quickest) = (
+        seconds.iter().copied().fold(0.0, f64::max),
+        seconds.iter().copied().fold(f64::INFINITY, f64::min),
+    );
+    let middle = median(std::mem::take(&mut seconds));
+    let (n, dim, batch, count) = (args.n, args.dim, args.batch, together.ranks());
+    let text = format!(
+        "loss n={n} dim={dim} batch={batch} processes={count} threads={}: {:.3} ms (median of {}; {:.3} to {:.3}), {:.0} MB in the largest process; {}",
+        machine.thread_count(),
+        1e3 * middle,
+        args.steps,
+        1e3 * quickest,
+        1e3 * slowest,
+        memory[0] / 1e6,
+        device.describe()
+    );
+    let object = json!({
+        "bench": "loss", "n": n, "dim": dim, "batch": batch, "processes": count, "threads": machine.thread_count(),
+        "seconds": middle, "quickest": quickest, "slowest": slowest, "memory": memory[0],
+        "device": device.describe(), "version": anchorhood::train::VERSION,
+    });
+    args.common.show(&text, &object)
+}
+
+/// Seconds of each step.
+fn steps(args: &BenchLossArgs, device: &Device) -> Result<Vec<f64>, Failure> {
+    let together = device.communicator();
+    let mut bank = MemoryBank::new(device, args.n, args.dim, 0)?;
+    let positives: Positives = Neighbourhoods::single(args.n).positives();
+    let positives = device.positives(&positives, args.n)?;
+    let part = together.part(args.batch);
+    let rows = random_rows(args.batch, args.dim);
+    let features = device.upload(&rows[part.start * args.dim..part.end * args.dim])?;
+    let spread = |i: usize| (i as u64 * args.n as u64 / args.batch as u64) as u32;
+    let items: Vec<u32> = part.clone().map(spread).collect();
+    let items: Buffer<u32> = device.upload_indices(&items)?.below(args.n);
+    let (mut losses, mut gradient) = (
+        device.zeros(part.len())?,
+        device.zeros(part.len() * args.dim)?,
+    );
+    let mut stream: Stream = device.stream()?;
+    let mut seconds = vec![];
+    for step in 0..args.steps + 2 {
+        stream.set_step(step as u64, 0.0)?;
+        together.barrier()?;
+        let clock = Instant::now();
+        let loss = Loss {
+            rows: &mut losses,
+            gradient: &mut gradient,
+            weight: 1.0,
+        };
+        match args.sample {
+            None => {
+                neighbourhood_loss(&mut stream, &features, &bank, TAU, &positives, &items, loss)?
+            }
+            Some(rows) => sampled_neighbourhood_loss(
+                &mut stream,
+                &features,
+                &bank,
+                TAU,
+                &positives,
+                &items,
+                RowSample { rows, seed: 0 },
+                loss,
+            )?,
+        }
+        bank.update(&mut stream, &items, &features, 0.5)?;
+        together.barrier()?;
+        seconds.push(clock.elapsed().as_secs_f64());
+    }
+    Ok(seconds.split_off(2)) // the first make room
+}
+
+/// Bytes of memory that this process has needed at most; 0 where the system does not say.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kilobytes.map_or(0.0, |k| 1024.0 * k)
+}

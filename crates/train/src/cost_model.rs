@@ -1,0 +1,251 @@
+//! What does a step cost on so many ranks, what does discovery, and how much memory does a rank need? A small model, each of whose numbers was
+//! measured somewhere (`docs/scale.md` says where, and how far the model is from measurements).
+//!
+//! Ranks share the rows of the memory, and each step's batch. With b pictures a rank, V views, P ranks, so Q = b·V·P queries, N rows of D
+//! values: every rank compares all Q queries with its N/P rows, and so looks at b·V·N·D values, whatever the number of ranks: sharding divides
+//! memory, not work.
+
+/// Bytes of a number.
+const F32: f64 = 4.0;
+/// Bytes of what a rank says of a query: its sum over all rows and over the positives.
+const SUMS: f64 = 16.0;
+/// Exchanges of a step.
+const EXCHANGES: f64 = 8.0;
+
+/// What a rank's device and the links between ranks take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineCosts {
+    /// What it is, in words.
+    pub name: &'static str,
+    /// Seconds of a step whatever its size.
+    pub step: f64,
+    /// Seconds of the network, forwards and backwards, for each view of a picture.
+    pub view: f64,
+    /// Seconds of the loss for each query, row and value of a row.
+    pub loss: f64,
+    /// Seconds of discovery for each pair of rows and value of a row.
+    pub scan: f64,
+    /// Bytes a second between ranks.
+    pub link: f64,
+    /// Seconds that an exchange takes for each doubling of the ranks, however little is exchanged.
+    pub latency: f64,
+    /// Bytes of memory that a rank has.
+    pub memory: f64,
+    /// Bytes that a rank needs anyway: the program, the network, its activations.
+    pub base: f64,
+}
+
+/// An NVIDIA H200 that trains a ResNet18 of width 64 in bf16 (`docs/benchmarks.md`, 2026-11-15 and 16): steps of batch 128 and 512 took 1.79
+/// and 5.85 ms, the loss 0.24 ms for 10⁶ rows of 128 and a batch of 128, discovery 11.4 s over 1,281,167 rows. Links were not measured: there
+/// was one GPU. Its link and latency are what InfiniBand of 400 Gbit/s is sold as.
+const H200: MachineCosts = MachineCosts {
+    name: "an H200 each (pictures of 32×32)",
+    step: 0.43e-3,
+    view: 10.6e-6,
+    loss: 0.24e-3 / (1e6 * 128.0 * 128.0),
+    scan: 11.4 / (1_281_167.0 * 1_281_167.0 * 128.0),
+    link: 50e9,
+    latency: 5e-6,
+    memory: 141e9,
+    base: 4e9,
+};
+
+/// The same with pictures of 224×224: a step of 128 took 7.88 ms.
+const H200_224: MachineCosts = MachineCosts {
+    name: "an H200 each (pictures of 224×224)",
+    view: 58e-6,
+    ..H200
+};
+
+/// The machines that were measured, by name.
+pub const COST_MODELS: [(&str, MachineCosts); 2] = [("h200", H200), ("h200-224", H200_224)];
+
+/// What is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workload {
+    /// N: pictures, and rows of the memory.
+    pub pictures: f64,
+    /// P: ranks.
+    pub ranks: f64,
+    /// b: pictures in a rank's part of a batch.
+    pub batch: f64,
+    /// V: views of each.
+    pub views: f64,
+    /// D: values of a row.
+    pub dim: f64,
+    /// Neighbours of an anchor.
+    pub neighbours: f64,
+    /// Weights of the network.
+    pub weights: f64,
+    /// Rows that stand for all in the loss; all of them where nothing is said.
+    pub loss_rows: Option<f64>,
+}
+
+/// Something that has parts: seconds, or bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts(pub Vec<(&'static str, f64)>);
+
+impl Parts {
+    /// Of all parts together.
+    pub fn total(&self) -> f64 {
+        self.0.iter().map(|p| p.1).sum()
+    }
+
+    /// The largest part's name.
+    pub fn dominant(&self) -> &'static str {
+        let largest = self.0.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        largest.map_or("nothing", |p| p.0)
+    }
+}
+
+impl Workload {
+    fn queries(&self) -> f64 {
+        self.batch * self.views * self.ranks
+    }
+
+    /// The share of something whole that comes from others.
+    fn of_others(&self) -> f64 {
+        (self.ranks - 1.0) / self.ranks
+    }
+
+    /// Bytes that a rank receives in a step.
+    pub fn step_bytes(&self) -> Parts {
+        let (rows, others) = (self.queries() * self.dim * F32, self.of_others());
+        Parts(vec![
+            ("features", others * (rows + rows / self.views)), // for the loss, and for the memory
+            (
+                "sums of the softmax",
+                self.queries() * SUMS * (self.ranks - 1.0),
+            ),
+            ("gradients of features", others * rows),
+            ("gradients of weights", others * 2.0 * self.weights * F32),
+        ])
+    }
+
+    /// Seconds of a step.
+    pub fn step_seconds(&self, machine: &MachineCosts) -> Parts {
+        let rows = self.loss_rows.unwrap_or(self.pictures).min(self.pictures);
+        let pairs = self.queries() * rows / self.ranks;
+        let exchanges = EXCHANGES * machine.latency * self.ranks.log2();
+        Parts(vec![
+            ("launching", machine.step),
+            ("network", self.batch * self.views * machine.view),
+            ("loss", pairs * self.dim * machine.loss),
+            (
+                "exchange",
+                self.step_bytes().total() / machine.link + exchanges,
+            ),
+        ])
+    }
+
+    /// Seconds of an exact discovery before a round.
+    pub fn discovery_seconds(&self, machine: &MachineCosts) -> Parts {
+        let pairs = self.pictures / self.ranks * self.pictures;
+        let bytes = self.pictures * self.dim * F32 * self.of_others();
+        Parts(vec![
+            ("comparing", pairs * self.dim * machine.scan),
+            ("passing parts round", bytes / machine.link),
+        ])
+    }
+
+    /// Bytes of memory that a rank needs.
+    pub fn memory(&self, machine: &MachineCosts) -> Parts {
+        let n = self.pictures;
+        let part = n / self.ranks * self.dim * F32;
+        let k = self.neighbours;
+        Parts(vec![
+            ("its part of the memory bank", part),
+            // Two parts, where there are others; neighbourhoods are found from a copy of the rows.
+            ("discovery", part * if self.ranks > 1.0 { 2.0 } else { 0.0 }),
+            // Whole on every rank: neighbours and entropies, and positives with where each picture's begin.
+            (
+                "neighbourhoods",
+                n * (4.0 * k + 5.0 + 4.0 * (k + 1.0) + 4.0),
+            ),
+            ("order of an epoch", n * 4.0),
+            ("network and program", machine.base),
+        ])
+    }
+
+    /// The number of pictures from which on the loss takes longer than the network.
+    pub fn pictures_where_loss_dominates(&self, machine: &MachineCosts) -> f64 {
+        machine.view / (self.dim * machine.loss)
+    }
+
+    /// The number of ranks, a power of two, from which on exchanging takes longer than network and loss together; nothing up to 2^20.
+    pub fn ranks_where_exchange_dominates(&self, machine: &MachineCosts) -> Option<f64> {
+        let of = |ranks: f64| {
+            let step = Workload { ranks, ..*self }.step_seconds(machine);
+            step.0[3].1 > step.0[1].1 + step.0[2].1
+        };
+        (1..=20).map(|i| f64::powi(2.0, i)).find(|ranks| of(*ranks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: MachineCosts = MachineCosts {
+        name: "a test",
+        step: 1e-3,
+        view: 1e-5,
+        loss: 1e-14,
+        scan: 1e-13,
+        link: 1e10,
+        latency: 1e-5,
+        memory: 1e11,
+        base: 1e9,
+    };
+
+    fn work(pictures: f64, ranks: f64) -> Workload {
+        Workload {
+            pictures,
+            ranks,
+            batch: 128.0,
+            views: 1.0,
+            dim: 128.0,
+            neighbours: 1.0,
+            weights: 1e7,
+            loss_rows: None,
+        }
+    }
+
+    #[test]
+    fn sharding_divides_memory_and_not_work() {
+        let (one, eight) = (work(1e7, 1.0), work(1e7, 8.0));
+        let of = |w: &Workload, part: usize| w.step_seconds(&MACHINE).0[part].1;
+        assert_eq!(of(&one, 2), of(&eight, 2));
+        assert_eq!(of(&one, 3), 0.0);
+        let bank = |w: &Workload| w.memory(&MACHINE).0[0].1;
+        assert_eq!(bank(&one), 8.0 * bank(&eight));
+        let compared = |w: &Workload| w.discovery_seconds(&MACHINE).0[0].1;
+        assert!((compared(&one) / compared(&eight) - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_sample_bounds_the_loss() {
+        let mut all = work(1e9, 8.0);
+        let exact = all.step_seconds(&MACHINE);
+        assert_eq!(exact.dominant(), "loss");
+        all.loss_rows = Some(65_536.0);
+        assert_eq!(
+            all.step_seconds(&MACHINE).0[2].1,
+            exact.0[2].1 * 65_536.0 / 1e9
+        );
+    }
+
+    #[test]
+    fn parts_overtake_each_other_where_it_says() {
+        let n = work(1.0, 4.0).pictures_where_loss_dominates(&MACHINE);
+        let at = |n: f64| {
+            let step = work(n, 4.0).step_seconds(&MACHINE);
+            step.0[2].1 > step.0[1].1
+        };
+        assert!(!at(0.99 * n) && at(1.01 * n));
+        let ranks = work(1e6, 1.0).ranks_where_exchange_dominates(&MACHINE);
+        let ranks = ranks.unwrap();
+        let more = |ranks: f64| work(1e6, ranks).step_seconds(&MACHINE).dominant() == "exchange";
+        assert!(more(ranks) && !more(ranks / 2.0), "{ranks}");
+    }
+}
