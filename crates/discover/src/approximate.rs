@@ -252,6 +252,10 @@ impl Found {
                     same: false,
                 };
                 let found = device.scan(&queries, &rows, &scan, &|_| {})?;
+                if found.log_sum.len() != pictures.len() {
+                    let why = "this device cannot discover approximately yet";
+                    return Err(Error::Device(why.into()));
+                }
                 // Each key counts as so many: both ln Σ e^s and the entropy grow by the logarithm.
                 let log_weight = (stands_for as f64 / keys.len() as f64).ln();
                 for (place, picture) in pictures.iter().enumerate() {

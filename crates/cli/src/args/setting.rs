@@ -133,6 +133,7 @@ mod tests {
             Kind::Choice(names) => names.iter().find(|n| **n != now).unwrap().to_string(),
             Kind::Text if setting.name == "network.architecture" => "alexnet".into(),
             Kind::Text if setting.name == "data.validate_on" => "train:7".into(),
+            Kind::Text if setting.name == "discovery.loss_rows" => "sampled:7".into(),
             Kind::Text => "cpu".into(),
         }
     }

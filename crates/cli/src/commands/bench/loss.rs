@@ -15,6 +15,8 @@ use crate::args::ranks::Ranks;
 use crate::terminal::failure::Failure;
 
 const TAU: f32 = 0.1;
+/// Steps that make room, and do not count.
+const WARM_UP: usize = 2;
 
 /// Runs the benchmark.
 pub fn run(args: &BenchLossArgs) -> Result<(), Failure> {
@@ -41,7 +43,7 @@ fn measure(args: &BenchLossArgs, ranks: &Ranks) -> Result<(), Failure> {
     }
     let machine = ranks.divide(args.common.machine());
     let device = device::open(&machine)?.among(together.clone());
-    let mut seconds = device.within(|| steps(args, &device))?;
+    let (mut seconds, cpu) = device.within(|| steps(args, &device))?;
     let mut memory = [resident()];
     together.max_f64(&mut memory)?;
     if !together.is_first() {
@@ -54,25 +56,26 @@ fn measure(args: &BenchLossArgs, ranks: &Ranks) -> Result<(), Failure> {
     let middle = median(std::mem::take(&mut seconds));
     let (n, dim, batch, count) = (args.n, args.dim, args.batch, together.ranks());
     let text = format!(
-        "loss n={n} dim={dim} batch={batch} processes={count} threads={}: {:.3} ms (median of {}; {:.3} to {:.3}), {:.0} MB in the largest process; {}",
+        "loss n={n} dim={dim} batch={batch} processes={count} threads={}: {:.3} ms (median of {}; {:.3} to {:.3}; {:.3} of CPU time), {:.0} MB in the largest process; {}",
         machine.thread_count(),
         1e3 * middle,
         args.steps,
         1e3 * quickest,
         1e3 * slowest,
+        1e3 * cpu,
         memory[0] / 1e6,
         device.describe()
     );
     let object = json!({
         "bench": "loss", "n": n, "dim": dim, "batch": batch, "processes": count, "threads": machine.thread_count(),
-        "seconds": middle, "quickest": quickest, "slowest": slowest, "memory": memory[0],
+        "seconds": middle, "quickest": quickest, "slowest": slowest, "cpu": cpu, "memory": memory[0],
         "device": device.describe(), "version": anchorhood::train::VERSION,
     });
     args.common.show(&text, &object)
 }
 
-/// Seconds of each step.
-fn steps(args: &BenchLossArgs, device: &Device) -> Result<Vec<f64>, Failure> {
+/// Seconds of each step, and the mean of this process's CPU time, which a machine that is busy with other things says more by.
+fn steps(args: &BenchLossArgs, device: &Device) -> Result<(Vec<f64>, f64), Failure> {
     let together = device.communicator();
     let mut bank = MemoryBank::new(device, args.n, args.dim, 0)?;
     let positives: Positives = Neighbourhoods::single(args.n).positives();
@@ -88,8 +91,11 @@ fn steps(args: &BenchLossArgs, device: &Device) -> Result<Vec<f64>, Failure> {
         device.zeros(part.len() * args.dim)?,
     );
     let mut stream: Stream = device.stream()?;
-    let mut seconds = vec![];
-    for step in 0..args.steps + 2 {
+    let (mut seconds, mut cpu) = (vec![], 0.0);
+    for step in 0..args.steps + WARM_UP {
+        if step == WARM_UP {
+            cpu = cpu_seconds();
+        }
         stream.set_step(step as u64, 0.0)?;
         together.barrier()?;
         let clock = Instant::now();
@@ -117,7 +123,8 @@ fn steps(args: &BenchLossArgs, device: &Device) -> Result<Vec<f64>, Failure> {
         together.barrier()?;
         seconds.push(clock.elapsed().as_secs_f64());
     }
-    Ok(seconds.split_off(2)) // the first make room
+    let cpu = (cpu_seconds() - cpu) / args.steps as f64;
+    Ok((seconds.split_off(WARM_UP), cpu))
 }
 
 /// Bytes of memory that this process has needed at most; 0 where the system does not say.
@@ -126,4 +133,13 @@ fn resident() -> f64 {
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<f64>().ok());
     kilobytes.map_or(0.0, |k| 1024.0 * k)
+}
+
+/// CPU time of this process so far, of all its threads, in steps of 10 ms; 0 where the system does not say.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the program's name, which may hold anything: user and system time are the 12th and 13th.
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks = after.split_whitespace().skip(11).take(2);
+    ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
