@@ -33,7 +33,7 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
 }
 
 fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
-    let machine = ranks.divide(args.common.machine());
+    let machine = ranks.divide(args.common.machine())?;
     let device = device::open(&machine)?.among(ranks.communicator.clone());
     let (threads, processes) = (machine.thread_count(), ranks.communicator.ranks());
     let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;

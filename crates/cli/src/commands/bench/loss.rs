@@ -41,7 +41,7 @@ fn measure(args: &BenchLossArgs, ranks: &Ranks) -> Result<(), Failure> {
             args.n
         )));
     }
-    let machine = ranks.divide(args.common.machine());
+    let machine = ranks.divide(args.common.machine())?;
     let device = device::open(&machine)?.among(together.clone());
     let (mut seconds, cpu) = device.within(|| steps(args, &device))?;
     let mut memory = [resident()];
