@@ -53,6 +53,16 @@ def counting(views, pictures, dim, margin):
     return finish(losses, x, dim=dim, views=views, margin=margin)
 
 
+def quarters(pictures, size, channels):
+    """The whole picture, shrunk to half, and its quarters, all enlarged to its size; rows are view after view, pixels NHWC."""
+    x = torch.randn(pictures, channels, size, size).double()
+    half = size // 2
+    views = [F.avg_pool2d(x, 2)[..., :half, :half]]
+    views += [x[..., top:top + half, left:left + half] for top in (0, size - half) for left in (0, size - half)]
+    to = torch.cat([F.interpolate(v, size=size, mode="bilinear", align_corners=False) for v in views])
+    return dict(size=size, channels=channels, x=flat(x.permute(0, 2, 3, 1)), to=flat(to.permute(0, 2, 3, 1)))
+
+
 def contrastive(views, batch, dim, temperature, normalised):
     x = rows(views * batch, dim)
     if normalised:  # to numbers that f32 has
@@ -93,6 +103,7 @@ if __name__ == "__main__":
         mean_of_others=[mean_of_others(2, 2, 5, True), mean_of_others(4, 2, 3, False)],
         weighted_cross_entropy=[weighted_cross_entropy(4, 5, 7)],
         counting=[counting(5, 3, 4, 10.0), counting(2, 4, 3, 2.0)],
+        quarters=[quarters(2, 4, 3), quarters(1, 5, 2)],
     )
     OUT.write_text(json.dumps(golden))
     print(f"{OUT.name}: {OUT.stat().st_size} bytes")

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod approximate;
+mod assignment;
 mod curriculum;
 mod dot;
 mod eigen;
@@ -43,9 +44,11 @@ mod loss;
 mod memory_bank;
 mod mutual_information;
 mod neighbourhoods;
+mod noise_targets;
 mod whitening;
 
 pub use approximate::{DiscoverBy, EXACT_UP_TO};
+pub use assignment::assign;
 pub use curriculum::{Curriculum, lowest_entropy};
 pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans};
@@ -54,4 +57,5 @@ pub use loss::{neighbourhood_loss, sampled_neighbourhood_loss};
 pub use memory_bank::MemoryBank;
 pub use mutual_information::mutual_information;
 pub use neighbourhoods::{Neighbourhoods, PartsError};
+pub use noise_targets::{NoiseTargets, Reassigned};
 pub use whitening::Whitening;

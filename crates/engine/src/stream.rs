@@ -254,8 +254,30 @@ impl Stream {
         self.backend.gather_rows(from, dim, items, to)
     }
 
+    /// Square pictures of `size`×`size` pixels, each whole and in quarters, all enlarged to that size (bilinear): `to` takes of each the
+    /// whole, shrunk to half before, then of each the quarter above on the left, then those above on the right, below on the left
+    /// and on the right.
+    pub fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        size: usize,
+        channels: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let one = size * size * channels;
+        if size < 2 || one == 0 || !pixels.len().is_multiple_of(one) {
+            let there = pixels.len();
+            return Err(Error::Plan(format!(
+                "{there} values are not pictures of {size}×{size}×{channels}, two pixels a side or more"
+            )));
+        }
+        Error::check_length("wholes and quarters", 5 * pixels.len(), to.len())?;
+        self.backend.quarters(pixels, size, channels, to)
+    }
+
     /// What the parts of a picture add up to, and what another picture must not ([`Counting`]). `distances` takes (`=`) for each
-    /// picture minus the squared distance from its own whole and minus that from the other's, as logits of two classes.
+    /// picture minus the squared distance from the other's whole and minus that from its own, as logits of two classes: the second is to
+    /// be the greater.
     pub fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
         check_views(of.rows, of.views, of.dim)?;
         let pictures = of.rows.len() / (of.views * of.dim);
@@ -534,6 +556,13 @@ pub trait StreamBackend: Send {
         from: &Buffer,
         dim: usize,
         items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()>;
+    fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        size: usize,
+        channels: usize,
         to: &mut Buffer,
     ) -> Result<()>;
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()>;

@@ -8,6 +8,7 @@ use anchorhood_engine::naive::cosine::{cosine, mean_of_others};
 use anchorhood_engine::naive::counting::counting;
 use anchorhood_engine::naive::cross_entropy::{cross_entropy, weighted_cross_entropy};
 use anchorhood_engine::naive::mean_squared::mean_squared;
+use anchorhood_engine::naive::quarters::quarters;
 use anchorhood_engine::naive::widen;
 use common::uniform;
 
@@ -25,6 +26,7 @@ struct Golden {
     cosine: Vec<Case>,
     mean_squared: Vec<Case>,
     mean_of_others: Vec<Means>,
+    quarters: Vec<Quarters>,
 }
 
 #[derive(serde::Deserialize)]
@@ -55,6 +57,14 @@ struct Means {
     normalise: bool,
     x: Vec<f64>,
     targets: Vec<f64>,
+}
+
+#[derive(serde::Deserialize)]
+struct Quarters {
+    size: usize,
+    channels: usize,
+    x: Vec<f64>,
+    to: Vec<f64>,
 }
 
 fn golden() -> Golden {
@@ -117,6 +127,9 @@ fn what_pytorch_computes() {
     like_pytorch(golden.mean_squared, |c, losses, gradient| {
         mean_squared(&c.x, &c.other, c.dim, c.weight, losses, gradient);
     });
+    for c in golden.quarters {
+        assert_same("quarters", &quarters(&c.x, c.size, c.channels), &c.to);
+    }
     for c in golden.mean_of_others {
         let mut targets = vec![f64::NAN; c.x.len()];
         mean_of_others(&c.x, c.dim, c.views, c.normalise, &mut targets);

@@ -3,7 +3,7 @@
 mod common;
 
 use anchorhood_engine::naive::{
-    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, widen,
+    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, widen,
 };
 use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream};
 use common::{assert_close, every_device, uniform};
@@ -13,6 +13,7 @@ every_device!(
     weighted_classes,
     gathered_rows,
     parts_of_pictures,
+    quarters_of_pictures,
     great_logits,
     contrastive_between_views,
     great_similarities,
@@ -210,9 +211,26 @@ fn parts_of_pictures(device: &Device, _: f64) {
         stream.counting(&of, &mut found, loss).unwrap();
         let found = device.download(&found).unwrap();
         for (two, loss) in found.chunks(2).zip(device.download(&losses).unwrap()) {
-            let expected = f64::from(-two[0]) + f64::from(margin + two[1]).max(0.0);
+            let expected = f64::from(-two[1]) + f64::from(margin + two[0]).max(0.0);
             assert_close("a loss of its distances", &[loss], &[expected], TOLERANCE);
         }
+    }
+}
+
+fn quarters_of_pictures(device: &Device, _: f64) {
+    for (pictures, size, channels) in [(1, 2, 1), (2, 3, 3), (3, 8, 3), (2, 33, 3)] {
+        let pixels = uniform(1, pictures * size * size * channels);
+        let mut to = up(device, &vec![f32::NAN; 5 * pixels.len()]);
+        let mut stream = device.stream().unwrap();
+        let from = up(device, &pixels);
+        stream.quarters(&from, size, channels, &mut to).unwrap();
+        let got = device.download(&to).unwrap();
+        let expected = quarters::quarters(&widen(&pixels), size, channels);
+        assert_close("quarters", &got, &expected, TOLERANCE);
+        assert!(stream.quarters(&from, size + 1, channels, &mut to).is_err());
+        assert!(stream.quarters(&from, 1, channels, &mut to).is_err());
+        let mut short = up(device, &pixels);
+        assert!(stream.quarters(&from, size, channels, &mut short).is_err());
     }
 }
 

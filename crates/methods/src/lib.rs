@@ -8,7 +8,7 @@
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
-//! - [`DeepCluster`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
+//! - [`DeepCluster`], [`Nat`], [`Counting`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
 //! - [`SplitBrain`]: methods that guess a part of the picture from another.
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
@@ -20,11 +20,13 @@ mod byol;
 mod chain;
 mod classifier;
 mod colour_classes;
+mod counting;
 mod deepcluster;
 mod instance;
 mod memory;
 mod method;
 mod mlp;
+mod nat;
 mod nnclr;
 mod setup;
 mod simclr;
@@ -37,11 +39,13 @@ pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
 pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
+pub use counting::Counting;
 pub use deepcluster::DeepCluster;
 pub use instance::instance;
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::MlpSettings;
+pub use nat::Nat;
 pub use nnclr::{NnClr, NnClrSettings};
 pub use setup::{Setup, parameter_groups};
 pub use simclr::{SimClr, SimClrSettings};

@@ -60,6 +60,12 @@ pub enum StateError {
         /// How many there are.
         below: usize,
     },
+    /// Something names a thing twice.
+    #[error("its {name} name one thing twice")]
+    Twice {
+        /// What.
+        name: &'static str,
+    },
     /// Its neighbourhoods are none.
     #[error(transparent)]
     Neighbourhoods(#[from] PartsError),

@@ -29,6 +29,8 @@ pub enum Stream {
     Search = 8,
     /// Which pictures features are judged on without labels, and how their copies are changed.
     Copies = 9,
+    /// Points that features are to go to, and who changes them with whom.
+    Targets = 10,
     /// Which rows of the memory stand for all in a step's loss.
     LossRows = 16,
 }

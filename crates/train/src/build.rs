@@ -4,9 +4,9 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
-    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, DeepCluster, MemorySettings, Method,
-    NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings, SplitBrain,
-    Supervised, instance,
+    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, Counting, DeepCluster, MemorySettings,
+    Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings,
+    SplitBrain, Supervised, instance,
 };
 
 use crate::room::check_room_of;
@@ -29,6 +29,8 @@ pub fn build_method(
         | MethodChoice::Byol
         | MethodChoice::NnClr
         | MethodChoice::DeepCluster
+        | MethodChoice::Nat
+        | MethodChoice::Counting
         | MethodChoice::SplitBrain => build_unlabelled(device, config, &TrainingSet::of(data)),
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
@@ -116,6 +118,8 @@ pub fn build_unlabelled(
         }
         MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
         MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup)?),
+        MethodChoice::Nat => Box::new(Nat::new(setup)?),
+        MethodChoice::Counting => Box::new(Counting::new(setup)?),
         MethodChoice::Supervised => {
             return Err(TrainError::NoLabels {
                 data: set.name.clone(),
@@ -136,8 +140,8 @@ pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainEr
 fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainError> {
     let fc = graph.find("fc")?;
     Ok(match method {
-        MethodChoice::And | MethodChoice::Instance => graph.output_node(),
-        MethodChoice::Supervised | MethodChoice::DeepCluster => fc,
+        MethodChoice::And | MethodChoice::Instance | MethodChoice::Nat => graph.output_node(),
+        MethodChoice::Supervised | MethodChoice::DeepCluster | MethodChoice::Counting => fc,
         MethodChoice::Anchorhood
         | MethodChoice::SimClr
         | MethodChoice::SimSiam

@@ -52,12 +52,15 @@ pub(crate) fn check_room_of(
         MethodChoice::And | MethodChoice::Instance => remembered(config.network.features),
         MethodChoice::Anchorhood => remembered(config.method.projector_features),
         MethodChoice::Supervised => 4 * pictures,
-        // All features, and the same whitened.
-        MethodChoice::DeepCluster => pictures.saturating_mul(8 * config.network.features),
+        // All features, and the same whitened, or the points they are to go to.
+        MethodChoice::DeepCluster | MethodChoice::Nat => {
+            pictures.saturating_mul(8 * config.network.features)
+        }
         MethodChoice::SimClr
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::NnClr
+        | MethodChoice::Counting
         | MethodChoice::SplitBrain => 0,
     };
     Ok(check_room(device, graph, &options, rows)?)

@@ -184,6 +184,8 @@ impl RunDir {
                 | MethodChoice::Byol
                 | MethodChoice::NnClr
                 | MethodChoice::DeepCluster
+                | MethodChoice::Nat
+                | MethodChoice::Counting
                 | MethodChoice::SplitBrain
                 | MethodChoice::Supervised => None,
             },

@@ -37,9 +37,11 @@ pub(crate) fn check_shares(
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::Supervised => Ok(()),
-        method @ (MethodChoice::NnClr | MethodChoice::DeepCluster | MethodChoice::SplitBrain) => {
-            Err(TrainError::NotTogether { method, ranks })
-        }
+        method @ (MethodChoice::NnClr
+        | MethodChoice::DeepCluster
+        | MethodChoice::SplitBrain
+        | MethodChoice::Nat
+        | MethodChoice::Counting) => Err(TrainError::NotTogether { method, ranks }),
     }
 }
 

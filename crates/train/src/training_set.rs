@@ -51,6 +51,8 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
         | MethodChoice::Byol
         | MethodChoice::NnClr
         | MethodChoice::DeepCluster
+        | MethodChoice::Nat
+        | MethodChoice::Counting
         | MethodChoice::SplitBrain
         | MethodChoice::Supervised => {}
     }

@@ -104,7 +104,7 @@ fn steps(trainer: &mut Trainer, from: Position, until: Position, epochs: usize) 
     }
 }
 
-const METHODS: [MethodChoice; 8] = [
+const METHODS: [MethodChoice; 10] = [
     MethodChoice::And,
     MethodChoice::Anchorhood,
     MethodChoice::SimClr,
@@ -112,6 +112,8 @@ const METHODS: [MethodChoice; 8] = [
     MethodChoice::Byol,
     MethodChoice::NnClr,
     MethodChoice::DeepCluster,
+    MethodChoice::Nat,
+    MethodChoice::Counting,
     MethodChoice::Supervised,
 ];
 

@@ -37,7 +37,7 @@ fn small(method: MethodChoice) -> RunConfig {
         MethodChoice::Byol => (30, 6),
         MethodChoice::NnClr => (60, 6),
         MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => (60, 2),
-        MethodChoice::DeepCluster => (30, 6),
+        MethodChoice::DeepCluster | MethodChoice::Nat | MethodChoice::Counting => (30, 6),
         MethodChoice::SplitBrain => (20, 2),
     };
     if method == MethodChoice::Byol {
@@ -288,6 +288,8 @@ fn steps_have_the_gradients_of_their_losses() {
         (MethodChoice::NnClr, "predictor"),
         (MethodChoice::DeepCluster, ""),
         (MethodChoice::DeepCluster, "classifier"),
+        (MethodChoice::Nat, ""),
+        (MethodChoice::Counting, ""),
         (MethodChoice::SplitBrain, ""),
         (MethodChoice::SplitBrain, "ab"),
         (MethodChoice::SplitBrain, "lightness"),

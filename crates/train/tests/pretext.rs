@@ -6,20 +6,20 @@ use anchorhood_engine::{Device, Precision};
 use anchorhood_models::Architecture;
 use anchorhood_train::{Event, MethodChoice, Outcome, Preset, PretextMeasured, RunDir, train};
 
-/// What a few epochs on small pictures tell of the task, epoch after epoch.
+/// What a few epochs on small pictures tell of the task, epoch after epoch, and their losses.
 fn told(
     device: &Device,
     method: MethodChoice,
     architecture: Architecture,
-    epochs: usize,
-) -> Vec<PretextMeasured> {
+    (epochs, rate): (usize, f64),
+) -> (Vec<PretextMeasured>, Vec<f64>) {
     let mut config = Preset::Quick.config_for("shapes", method);
     config.data.shapes_train = 600;
     config.data.shapes_test = 30;
     config.data.size = Some(16);
     config.network.architecture = architecture;
     config.network.width = 4;
-    config.training.epochs = epochs;
+    (config.training.epochs, config.training.learning_rate) = (epochs, rate);
     config.training.batch = 20;
     config.method.clusters = 10;
     config.evaluation.every = epochs;
@@ -27,17 +27,17 @@ fn told(
     let config = config.fitted(&data).unwrap();
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-    let mut told = vec![];
-    let mut observer = |event: &Event| {
-        if let Event::Pretext(figures) = event {
-            told.push(figures.clone());
-        }
+    let (mut told, mut losses) = (vec![], vec![]);
+    let mut observer = |event: &Event| match event {
+        Event::Pretext(figures) => told.push(figures.clone()),
+        Event::EpochEnded(epoch) => losses.push(epoch.loss),
+        _ => {}
     };
     let stop = AtomicBool::new(false);
     let outcome = train(device, &mut dir, &data, &mut observer, &stop).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
     assert_eq!(told.len(), epochs, "{method}");
-    told
+    (told, losses)
 }
 
 /// A figure of every epoch, and what a guess would reach in the last.
@@ -55,7 +55,7 @@ const NETWORKS: [Architecture; 2] = [Architecture::ResNet18, Architecture::AlexN
 /// together nor are found anew by chance.
 fn clusters_are_told_apart(device: &Device) {
     for network in NETWORKS {
-        let told = told(device, MethodChoice::DeepCluster, network, 6);
+        let (told, _) = told(device, MethodChoice::DeepCluster, network, (6, 0.02));
         let (accuracy, chance) = figure(&told, "accuracy");
         println!("{network}: {accuracy:?}, by chance {chance:?}");
         let (last, chance) = (accuracy[accuracy.len() - 1], chance.unwrap());
@@ -76,11 +76,50 @@ fn deepcluster_tells_its_clusters_apart() {
     clusters_are_told_apart(&Device::cpu(2));
 }
 
+/// Features are nearer to their own points than those of a network that does not learn, whose pictures are given near points all the
+/// same.
+fn points_are_reached(device: &Device) {
+    let reached = |network, rate| {
+        let (told, losses) = told(device, MethodChoice::Nat, network, (7, rate));
+        let (nearest, chance) = figure(&told, "own point nearest");
+        println!("{network} at {rate:e}: {nearest:?}, by chance {chance:?}; {losses:?}");
+        assert!(nearest[6] > 3.0 * chance.unwrap(), "{nearest:?}");
+        -losses[6]
+    };
+    let still = reached(Architecture::ResNet18, 1e-30);
+    for network in NETWORKS {
+        let learnt = reached(network, 0.03);
+        assert!(learnt > still + 0.03, "{learnt}, without learning {still}");
+    }
+}
+
+#[test]
+fn nat_reaches_its_points() {
+    points_are_reached(&Device::cpu(2));
+}
+
+/// Quarters add up to their own picture rather than to another.
+fn quarters_add_up(device: &Device) {
+    for network in NETWORKS {
+        let (told, _) = told(device, MethodChoice::Counting, network, (6, 0.003));
+        let (accuracy, chance) = figure(&told, "accuracy");
+        println!("{network}: {accuracy:?}, by chance {chance:?}");
+        assert!(accuracy[5] > 0.57, "{accuracy:?}");
+    }
+}
+
+#[test]
+fn counting_adds_up() {
+    quarters_add_up(&Device::cpu(2));
+}
+
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn pretext_tasks_are_learnt_on_cuda() {
     for precision in [Precision::F32, Precision::Bf16] {
         let device = Device::cuda(0, precision).unwrap();
         clusters_are_told_apart(&device);
+        points_are_reached(&device);
+        quarters_add_up(&device);
     }
 }

@@ -354,6 +354,8 @@ fn what_cannot_be_trained_together_is_refused() {
         MethodChoice::NnClr,
         MethodChoice::DeepCluster,
         MethodChoice::SplitBrain,
+        MethodChoice::Nat,
+        MethodChoice::Counting,
     ] {
         let alone = said(2, &|_| one_step(method));
         let named = alone.contains(method.name());

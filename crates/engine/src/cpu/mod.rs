@@ -15,6 +15,7 @@ mod normalise;
 mod optimisers;
 mod parameters;
 mod pool;
+mod quarters;
 mod simd;
 mod similarity;
 mod stream;

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use super::gathered::Gathered;
+use super::quarters::quarters;
 use super::{Cpu, losses, similarity};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
@@ -268,6 +269,18 @@ impl StreamBackend for CpuStream {
         for (row, item) in rows.zip(items) {
             row.copy_from_slice(&from[*item as usize * dim..][..dim]);
         }
+        Ok(())
+    }
+
+    fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        size: usize,
+        channels: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (pixels, to) = (values(pixels)?, values_mut(to)?);
+        self.cpu.install(|| quarters(pixels, size, channels, to));
         Ok(())
     }
 

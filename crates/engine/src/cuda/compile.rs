@@ -39,6 +39,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("norm_on_chip", include_str!("kernels/norm_on_chip.cu")),
     ("optimisers", include_str!("kernels/optimisers.cu")),
     ("pool", include_str!("kernels/pool.cu")),
+    ("quarters", include_str!("kernels/quarters.cu")),
     ("scan", include_str!("kernels/scan.cu")),
     ("similarity", include_str!("kernels/similarity.cu")),
     ("stem", include_str!("kernels/stem.cu")),

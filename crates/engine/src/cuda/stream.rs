@@ -123,6 +123,7 @@ struct StepKernels {
     add: CudaFunction,
     blend: CudaFunction,
     losses: Losses,
+    quarters: CudaFunction,
 }
 
 /// A step being timed part by part: the whole of it first.
@@ -168,6 +169,7 @@ impl GpuStream {
                 add: cuda.function("steps", "add_values")?,
                 blend: similarity::blend_kernel(cuda)?,
                 losses: Losses::load(cuda)?,
+                quarters: cuda.function("quarters", "quarters")?,
             },
             softmax: vec![],
             contrastive: vec![],
@@ -717,6 +719,38 @@ impl StreamBackend for GpuStream {
         self.part(Part::Memory, cost, ("gather", places, rows, dim), |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.gather_rows(stream, places, [rows, dim])
+        })
+    }
+
+    fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        size: usize,
+        channels: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let values = to.len();
+        let pictures = pixels.len() / (size * size * channels);
+        let [from, to] = [slice(&self.cuda, pixels)?, slice(&self.cuda, to)?];
+        let cost = Cost {
+            flops: 0.0,
+            bytes: 8.0 * values as f64,
+        };
+        let shape = [pictures, size, channels].map(|n| n as u32);
+        self.part(Part::Rest, cost, ("quarters", from, to, shape), |s| {
+            let mut launch = s.stream.inner.launch_builder(&s.kernels.quarters);
+            launch.arg(&from);
+            shape.iter().for_each(|n| _ = launch.arg(n));
+            launch.arg(&to);
+            let grid = LaunchConfig {
+                grid_dim: ((values.div_ceil(THREADS as usize)).max(1) as u32, 1, 1),
+                ..one_block()
+            };
+            // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as the caller has checked.
+            let launched = unsafe { launch.launch(grid) };
+            launched
+                .map(drop)
+                .map_err(|e| failed("quarters of pictures", e))
         })
     }
 

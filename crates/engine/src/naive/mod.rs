@@ -19,6 +19,7 @@ mod network;
 pub mod optimisers;
 pub mod pool;
 pub mod quantise;
+pub mod quarters;
 pub mod similarity;
 pub mod window;
 

@@ -95,6 +95,10 @@ choices! {
         DeepCluster = "deepcluster",
         /// Split-brain autoencoders.
         SplitBrain = "split-brain",
+        /// Noise as targets.
+        Nat = "nat",
+        /// Learning to count.
+        Counting = "counting",
         /// Cross-entropy on labels.
         Supervised = "supervised",
     }
@@ -212,6 +216,8 @@ impl MethodChoice {
             MethodChoice::And
             | MethodChoice::Instance
             | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::Counting
             | MethodChoice::SplitBrain
             | MethodChoice::Supervised => false,
         }
@@ -224,6 +230,8 @@ impl MethodChoice {
             MethodChoice::And
             | MethodChoice::Instance
             | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::Counting
             | MethodChoice::Supervised => false,
             MethodChoice::Anchorhood
             | MethodChoice::SimClr
@@ -245,6 +253,8 @@ impl MethodChoice {
             | MethodChoice::Byol
             | MethodChoice::NnClr
             | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::Counting
             | MethodChoice::Supervised => None,
         }
     }
@@ -259,6 +269,8 @@ impl MethodChoice {
             | MethodChoice::Byol
             | MethodChoice::NnClr
             | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::Counting
             | MethodChoice::SplitBrain
             | MethodChoice::Supervised => false,
         }

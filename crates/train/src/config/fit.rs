@@ -19,6 +19,8 @@ impl RunConfig {
             | MethodChoice::Byol
             | MethodChoice::NnClr
             | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::Counting
             | MethodChoice::SplitBrain => self.clone(),
             MethodChoice::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),

@@ -150,6 +150,31 @@ const SMALL_DEEPCLUSTER: Recipe = &[
     ("method.clusters", "50"),
 ];
 
+const NAT: Recipe = &[
+    ("training.batch", "256"),
+    ("training.learning_rate", "0.01"),
+    ("augmentation.hue", "0.1"),
+    ("augmentation.jitter", "0.8"),
+    ("augmentation.flip", "0.5"),
+];
+
+/// Few steps.
+const SMALL_NAT: Recipe = &[("training.batch", "32"), ("training.learning_rate", "0.03")];
+
+/// Whole pictures, mostly: what is cut off is not counted.
+const COUNTING: Recipe = &[
+    ("training.optimiser", "adamw"),
+    ("training.learning_rate", "0.001"),
+    ("training.weight_decay", "0.01"),
+    ("training.schedule", "cosine"),
+    ("augmentation.crop_scale", "0.67,1"),
+    ("augmentation.hue", "0.1"),
+    ("augmentation.grey", "0.67"),
+    ("augmentation.flip", "0.5"),
+];
+
+const SMALL_COUNTING: Recipe = &[("training.batch", "32")];
+
 /// A pretext task's recipe, and what is different in minutes on two cores.
 fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
     match start {
@@ -171,6 +196,8 @@ impl MethodChoice {
                 ]];
             }
             MethodChoice::DeepCluster => return of_task(DEEPCLUSTER, SMALL_DEEPCLUSTER, start),
+            MethodChoice::Nat => return of_task(NAT, SMALL_NAT, start),
+            MethodChoice::Counting => return of_task(COUNTING, SMALL_COUNTING, start),
             MethodChoice::Anchorhood => (ANCHORHOOD, STRONG_ANCHORHOOD, QUICK_ANCHORHOOD),
             MethodChoice::SimClr => (SIMCLR, NOTHING, NOTHING),
             MethodChoice::SimSiam => (SIMSIAM, NOTHING, NOTHING),

@@ -7,8 +7,8 @@ use anchorhood_methods::{MlpSettings, ViewPasses};
 use anchorhood_models::Form;
 
 use super::{
-    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, NetworkConfig,
-    OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
+    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodChoice, MethodConfig,
+    NetworkConfig, OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
 };
 
 impl DataConfig {
@@ -52,9 +52,11 @@ impl RunConfig {
 impl MethodConfig {
     /// Views of a picture that a step passes through the network.
     pub fn views_of_a_picture(&self) -> usize {
-        match self.name.compares_views() {
-            true => self.views,
-            false => 1,
+        match self.name {
+            // The whole and its quarters.
+            MethodChoice::Counting => 5,
+            name if name.compares_views() => self.views,
+            _ => 1,
         }
     }
 

@@ -40,7 +40,7 @@ impl Parts<'_> {
     }
 }
 
-/// See the module; `distances` takes (`=`) −|D_i|² and −|E_i|².
+/// See the module; `distances` takes (`=`) −|E_i|² and −|D_i|².
 pub(crate) fn counting(
     of: &Parts,
     margin: f32,
@@ -55,12 +55,12 @@ pub(crate) fn counting(
         .with_min_len(LEAST_ROWS)
         .for_each(|(i, (distances, loss))| {
             let [own, other] = [i, (i + 1) % n].map(|whole| of.distance(i, whole));
-            distances.copy_from_slice(&[-own, -other]);
+            distances.copy_from_slice(&[-other, -own]);
             // What is not a number stays so.
             let short = if other >= margin { 0.0 } else { margin - other };
             *loss = own + short;
         });
-    let asked = |i: usize| -distances[2 * i + 1] < margin;
+    let asked = |i: usize| -distances[2 * i] < margin;
     (gradient.par_chunks_mut(of.dim).enumerate())
         .with_min_len(LEAST_ROWS)
         .for_each(|(row, gradient)| {

@@ -231,7 +231,7 @@ static __device__ __forceinline__ float apart(const float *x, u32 views, u32 n, 
     return sum - x[(u64)whole_of * dim + at];
 }
 
-// A warp a picture: its loss, and minus its squared distances from its own whole and the next picture's.
+// A warp a picture: its loss, and minus its squared distances from the next picture's whole and from its own.
 extern "C" __global__ void __launch_bounds__(THREADS)
     counting_losses(const float *__restrict__ x, u32 views, u32 n, u32 dim, float margin, float *distances, float *losses) {
     const u32 i = row_of_warp();
@@ -244,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     own = warp_sum(own), other = warp_sum(other);
     if (threadIdx.x % 32 != 0) return;
     const float near = (float)own, far = (float)other;
-    distances[2 * i] = -near, distances[2 * i + 1] = -far;
+    distances[2 * i] = -far, distances[2 * i + 1] = -near;
     // What is not a number stays so.
     losses[i] = near + (far >= margin ? 0.f : margin - far);
 }
@@ -256,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 row = row_of_warp();
     if (row >= views * n) return;
     const u32 view = row / n, i = row % n, before = (i + n - 1) % n, after = (i + 1) % n;
-    const bool asked = -distances[2 * (view == 0 ? before : i) + 1] < margin;
+    const bool asked = -distances[2 * (view == 0 ? before : i)] < margin;
     for (u32 d = threadIdx.x % 32; d < dim; d += 32) {
         float own = apart(x, views, n, dim, i, i, d), contrast = 0.f;
         if (asked) contrast = view == 0 ? apart(x, views, n, dim, before, i, d) : -apart(x, views, n, dim, i, after, d);
