@@ -61,6 +61,68 @@ pub struct Counting<'a> {
     pub margin: f32,
 }
 
+/// Tiles cut out of square pictures, by which a puzzle is set: which of some arrangements (classes) are these the tiles of?
+#[derive(Clone, Copy)]
+pub struct Tiles<'a> {
+    /// The pictures, a row each.
+    pub pixels: &'a Buffer,
+    /// Pixels of a picture's side, and of an enlarged tile's.
+    pub size: usize,
+    /// Channels of a picture.
+    pub channels: usize,
+    /// For each class in turn, where each of its tiles begins: row · (room + 1) + column, each up to [`Tiles::room`].
+    pub places: &'a Buffer<u32>,
+    /// Tiles of a puzzle.
+    pub tiles: usize,
+    /// Pixels of a tile's side.
+    pub side: usize,
+    /// How far down and to the right of its place a tile may lie.
+    pub jitter: usize,
+    /// Whether each tile is normalised, channel by channel.
+    pub normalise: bool,
+    /// Decides the draws.
+    pub seed: u64,
+}
+
+impl Tiles<'_> {
+    /// The last row and column that a tile may have its place at.
+    pub fn room(&self) -> usize {
+        self.size - self.side - self.jitter
+    }
+
+    /// That tiles fit into pictures, which have a label each and room for all their tiles.
+    fn check(&self, labels: &Buffer<u32>, to: &Buffer) -> Result<()> {
+        let whole = self.tiles > 0
+            && self.side > 0
+            && (1..=256).contains(&self.channels)
+            && self.side + self.jitter <= self.size
+            && self.places.len().is_multiple_of(self.tiles);
+        if !whole || self.places.is_empty() {
+            return Err(Error::Plan(format!(
+                "{} tiles of {} pixels out of pictures of {}, {} places",
+                self.tiles,
+                self.side,
+                self.size,
+                self.places.len()
+            )));
+        }
+        let room = self.room() + 1;
+        self.places.check_below("places of tiles", room * room)?;
+        let one = self.size * self.size * self.channels;
+        let pictures = rows("pictures", self.pixels.len(), one)?;
+        Error::check_length("a label for each picture", pictures, labels.len())?;
+        Error::check_length("enlarged tiles", pictures * self.tiles * one, to.len())?;
+        let classes = self.places.len() / self.tiles;
+        match labels.limit() >= classes {
+            true => Ok(()),
+            false => Err(Error::Plan(format!(
+                "{classes} classes for labels below {}",
+                labels.limit()
+            ))),
+        }
+    }
+}
+
 /// A device's work, in order.
 pub struct Stream {
     pub(crate) backend: Box<dyn StreamBackend>,
@@ -419,6 +481,13 @@ impl Stream {
         self.backend.tally(logits, classes, [labels, items], tally)
     }
 
+    /// Draws a class for each picture and writes it to `labels`; `to` takes the tiles of that class, enlarged to the size of a picture, one
+    /// picture's after the other's.
+    pub fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
+        of.check(labels, to)?;
+        self.backend.tiles(of, labels, to)
+    }
+
     /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
     fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
         Loss {
@@ -595,6 +664,7 @@ pub trait StreamBackend: Send {
     ) -> Result<()>;
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()>;
     fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()>;
+    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()>;
     fn tally(
         &mut self,
         logits: &Buffer,

@@ -3,9 +3,9 @@
 mod common;
 
 use anchorhood_engine::naive::{
-    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, widen,
+    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, tiles, widen,
 };
-use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream};
+use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream, Tiles};
 use common::{assert_close, every_device, uniform};
 
 every_device!(
@@ -24,6 +24,7 @@ every_device!(
     losses_that_do_not_fit_are_refused,
     rows_by_a_codebook,
     right_guesses,
+    tiles_of_pictures,
 );
 
 const WEIGHT: f32 = 0.75;
@@ -496,5 +497,56 @@ fn right_guesses(device: &Device, _: f64) {
         let mut expected = vec![5; classes + 1];
         quantise::tally(&widen(&logits), classes, &labels, &items, &mut expected);
         assert_eq!(device.download_indices(&tally).unwrap(), expected);
+    }
+}
+
+fn tiles_of_pictures(device: &Device, _: f64) {
+    for (cut, classes, normalise) in [
+        ([10, 3, 9, 3, 1], 20, true),
+        ([32, 3, 2, 8, 2], 8, false),
+        ([5, 1, 1, 5, 0], 1, true),
+        ([7, 4, 3, 1, 2], 3, false),
+    ] {
+        let [size, channels, count, side, jitter] = cut;
+        let (pictures, seed, step) = (6, 7 << 33 | 5, 41);
+        let pixels = uniform(6, pictures * size * size * channels);
+        let room = size - side - jitter + 1;
+        let places: Vec<u32> = (0..classes * count)
+            .map(|i| (i * 7 % (room * room)) as u32)
+            .collect();
+        let words = |w: &[u32]| device.upload_indices(w).unwrap();
+        let (from, table) = (up(device, &pixels), words(&places));
+        let of = Tiles {
+            pixels: &from,
+            size,
+            channels,
+            places: &table,
+            tiles: count,
+            side,
+            jitter,
+            normalise,
+            seed,
+        };
+        let mut labels = words(&vec![0; pictures]).below(classes);
+        let mut to = up(device, &vec![f32::NAN; count * pixels.len()]);
+        let mut stream = device.stream().unwrap();
+        stream.set_step(step, 0.0).unwrap();
+        stream.tiles(&of, &mut labels, &mut to).unwrap();
+        let cut = tiles::Cut {
+            size,
+            channels,
+            tiles: count,
+            side,
+            jitter,
+            normalise,
+            seed,
+        };
+        let expected = tiles::tiles(&cut, &widen(&pixels), &places, step);
+        assert_eq!(device.download_indices(&labels).unwrap(), expected.0);
+        let got = device.download(&to).unwrap();
+        assert_close("tiles", &got, &expected.1, TOLERANCE);
+        let mut few = words(&[0]).below(1);
+        let refused = stream.tiles(&of, &mut few, &mut to).unwrap_err();
+        assert!(refused.to_string().contains("a label for each picture"));
     }
 }

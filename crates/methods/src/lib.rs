@@ -9,7 +9,7 @@
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
 //! - [`DeepCluster`], [`Nat`], [`Counting`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
-//! - [`SplitBrain`]: methods that guess a part of the picture from another.
+//! - [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`]: methods that guess a part of the picture from another.
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
@@ -19,10 +19,13 @@ mod and;
 mod byol;
 mod chain;
 mod classifier;
+mod colour;
 mod colour_classes;
+mod context;
 mod counting;
 mod deepcluster;
 mod instance;
+mod jigsaw;
 mod memory;
 mod method;
 mod mlp;
@@ -39,9 +42,12 @@ pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
 pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
+pub use colour::colour;
+pub use context::context;
 pub use counting::Counting;
 pub use deepcluster::DeepCluster;
 pub use instance::instance;
+pub use jigsaw::Jigsaw;
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::MlpSettings;

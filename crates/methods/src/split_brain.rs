@@ -21,33 +21,52 @@ use crate::classifier::Classifier;
 use crate::colour_classes::{ColourClasses, Part};
 use crate::{Method, PretextFigure, Setup, StateDict, StateError};
 
-/// The two halves as one network, and what each has to guess.
+/// A network of one or more parts, side by side, and what each has to guess.
 pub struct SplitBrain {
+    name: &'static str,
     encoder: Network,
-    guesses: [(ColourClasses, Classifier); 2],
+    guesses: Vec<Guess>,
 }
 
-const NAMES: [&str; 2] = ["ab", "lightness"];
+struct Guess {
+    name: &'static str,
+    classes: ColourClasses,
+    classifier: Classifier,
+}
 
 impl SplitBrain {
     /// At the beginning of a run: a graph whose result is two halves side by side, lightness' first.
     pub fn new(setup: Setup) -> Result<Self> {
+        let guesses = [("ab", Part::Ab), ("lightness", Part::L)];
+        SplitBrain::guessing("split-brain", setup, &guesses)
+    }
+
+    /// A method by this name whose network has a part for each guess, as large as the others, in their order.
+    pub(crate) fn guessing(
+        name: &'static str,
+        setup: Setup,
+        guesses: &[(&'static str, Part)],
+    ) -> Result<Self> {
         let encoder = setup.encoder(&setup.options(setup.batch))?;
-        let features = encoder.features();
-        let guess = |number: usize, part: Part| {
-            let classes = ColourClasses::new(&setup, part)?;
+        let own = encoder.features() / guesses.len();
+        let guess = |(number, (name, part)): (usize, &(&'static str, Part))| {
+            let classes = ColourClasses::new(&setup, *part)?;
             let mut g = Graph::new();
-            let x = g.input(1, 1, features);
-            let half = features / 2;
-            let x = g.channels("half", x, (number * half) as isize, half)?;
+            let x = g.input(1, 1, encoder.features());
+            let x = g.channels("own", x, (number * own) as isize, own)?;
             let x = g.linear("places", x, classes.places() * part.classes(), true)?;
             g.output(x);
-            let named = (NAMES[number], number as u64 + 1);
-            let classifier = Classifier::new(&setup, named, &g, part.classes())?;
-            Ok((classes, classifier))
+            let named = (*name, number as u64 + 1);
+            Ok(Guess {
+                name,
+                classes,
+                classifier: Classifier::new(&setup, named, &g, part.classes())?,
+            })
         };
+        let guesses = guesses.iter().enumerate().map(guess);
         Ok(SplitBrain {
-            guesses: [guess(0, Part::Ab)?, guess(1, Part::L)?],
+            name,
+            guesses: guesses.collect::<Result<_>>()?,
             encoder,
         })
     }
@@ -55,13 +74,14 @@ impl SplitBrain {
 
 impl Method for SplitBrain {
     fn name(&self) -> &'static str {
-        "split-brain"
+        self.name
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.encoder.forward(stream, 0, batch.view(0))?;
-        for (number, (classes, classifier)) in self.guesses.iter_mut().enumerate() {
-            classes.write(stream, batch, classifier.labels())?;
+        for (number, guess) in self.guesses.iter_mut().enumerate() {
+            let classifier = &mut guess.classifier;
+            guess.classes.write(stream, batch, classifier.labels())?;
             classifier.learn(stream, self.encoder.output_of(0))?;
             let (_, gradient) = self.encoder.output_and_gradient();
             match number {
@@ -70,15 +90,15 @@ impl Method for SplitBrain {
             }
         }
         self.encoder.backward(stream, 0)?;
-        for (_, classifier) in &mut self.guesses {
-            classifier.network().update(stream)?;
+        for guess in &mut self.guesses {
+            guess.classifier.network().update(stream)?;
         }
         self.encoder.update(stream)
     }
 
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
-        let heads = self.guesses.iter_mut().zip(NAMES);
-        let heads = heads.map(|((_, classifier), name)| (name, classifier.network()));
+        let heads = self.guesses.iter_mut();
+        let heads = heads.map(|guess| (guess.name, guess.classifier.network()));
         std::iter::once(("", &mut self.encoder))
             .chain(heads)
             .collect()
@@ -86,20 +106,19 @@ impl Method for SplitBrain {
 
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {
         let all = self.guesses.iter_mut();
-        all.map(|(_, classifier)| classifier.figure(device))
-            .collect()
+        all.map(|guess| guess.classifier.figure(device)).collect()
     }
 
     fn state(&self, device: &Device) -> Result<StateDict> {
         let mut state = StateDict::default();
-        for (_, classifier) in &self.guesses {
-            classifier.keep(device, &mut state)?;
+        for guess in &self.guesses {
+            guess.classifier.keep(device, &mut state)?;
         }
         Ok(state)
     }
 
     fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
         let mut all = self.guesses.iter_mut();
-        all.try_for_each(|(_, classifier)| classifier.restore(device, state))
+        all.try_for_each(|guess| guess.classifier.restore(device, state))
     }
 }

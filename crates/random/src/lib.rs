@@ -33,6 +33,8 @@ pub enum Stream {
     Targets = 10,
     /// Which rows of the memory stand for all in a step's loss.
     LossRows = 16,
+    /// Which puzzle a picture sets, and where its tiles are cut.
+    Puzzle = 17,
 }
 
 /// Philox4x32-10: four random words for a counter and a key.

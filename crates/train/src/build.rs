@@ -4,9 +4,9 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
-    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, Counting, DeepCluster, MemorySettings,
-    Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam, SimSiamSettings,
-    SplitBrain, Supervised, instance,
+    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, Counting, DeepCluster, Jigsaw,
+    MemorySettings, Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam,
+    SimSiamSettings, SplitBrain, Supervised, colour, context, instance,
 };
 
 use crate::room::check_room_of;
@@ -31,7 +31,10 @@ pub fn build_method(
         | MethodChoice::DeepCluster
         | MethodChoice::Nat
         | MethodChoice::Counting
-        | MethodChoice::SplitBrain => build_unlabelled(device, config, &TrainingSet::of(data)),
+        | MethodChoice::SplitBrain
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context => build_unlabelled(device, config, &TrainingSet::of(data)),
         MethodChoice::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
@@ -120,6 +123,9 @@ pub fn build_unlabelled(
         MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup)?),
         MethodChoice::Nat => Box::new(Nat::new(setup)?),
         MethodChoice::Counting => Box::new(Counting::new(setup)?),
+        MethodChoice::Colour => Box::new(colour(setup)?),
+        MethodChoice::Jigsaw => Box::new(Jigsaw::new(setup, projector.width)?),
+        MethodChoice::Context => Box::new(context(setup, projector.width)?),
         MethodChoice::Supervised => {
             return Err(TrainError::NoLabels {
                 data: set.name.clone(),
@@ -147,7 +153,10 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
         | MethodChoice::SimSiam
         | MethodChoice::Byol
         | MethodChoice::NnClr
-        | MethodChoice::SplitBrain => graph.node(fc).inputs[0],
+        | MethodChoice::SplitBrain
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context => graph.node(fc).inputs[0],
     })
 }
 

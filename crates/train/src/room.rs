@@ -61,7 +61,10 @@ pub(crate) fn check_room_of(
         | MethodChoice::Byol
         | MethodChoice::NnClr
         | MethodChoice::Counting
-        | MethodChoice::SplitBrain => 0,
+        | MethodChoice::SplitBrain
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context => 0,
     };
     Ok(check_room(device, graph, &options, rows)?)
 }

@@ -187,6 +187,9 @@ impl RunDir {
                 | MethodChoice::Nat
                 | MethodChoice::Counting
                 | MethodChoice::SplitBrain
+                | MethodChoice::Colour
+                | MethodChoice::Jigsaw
+                | MethodChoice::Context
                 | MethodChoice::Supervised => None,
             },
             checkpoint: self.disk.exists(&last).then_some(last),

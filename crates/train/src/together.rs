@@ -41,7 +41,10 @@ pub(crate) fn check_shares(
         | MethodChoice::DeepCluster
         | MethodChoice::SplitBrain
         | MethodChoice::Nat
-        | MethodChoice::Counting) => Err(TrainError::NotTogether { method, ranks }),
+        | MethodChoice::Counting
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context) => Err(TrainError::NotTogether { method, ranks }),
     }
 }
 

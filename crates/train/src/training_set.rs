@@ -54,6 +54,9 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
         | MethodChoice::Nat
         | MethodChoice::Counting
         | MethodChoice::SplitBrain
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context
         | MethodChoice::Supervised => {}
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());

@@ -11,7 +11,12 @@ use anchorhood_train::{
 };
 
 /// The methods, and what each guesses.
-const ALL: [(MethodChoice, &[&str]); 1] = [(MethodChoice::SplitBrain, &["ab", "lightness"])];
+const ALL: [(MethodChoice, &[&str]); 4] = [
+    (MethodChoice::Context, &["arrangement"]),
+    (MethodChoice::Jigsaw, &["arrangement"]),
+    (MethodChoice::SplitBrain, &["ab", "lightness"]),
+    (MethodChoice::Colour, &["ab"]),
+];
 
 /// A few seconds on two cores.
 fn small(method: MethodChoice, architecture: Architecture) -> RunConfig {
@@ -21,7 +26,15 @@ fn small(method: MethodChoice, architecture: Architecture) -> RunConfig {
         Architecture::AlexNet => 4,
         _ => 8,
     };
-    (config.training.batch, config.training.epochs) = (20, 8);
+    (config.training.batch, config.training.epochs) = match method {
+        MethodChoice::Context | MethodChoice::Jigsaw => (20, 2),
+        _ => (20, 3),
+    };
+    if method.colours().is_none() {
+        // Whole pictures, whose parts are always at the same places.
+        config.augmentation.crop_scale = (1.0, 1.0);
+        config.augmentation.crop_ratio = (1.0, 1.0);
+    }
     config.training.learning_rate = 0.003;
     config.data.size = Some(16);
     config.evaluation.every = config.training.epochs;
@@ -42,9 +55,30 @@ fn sky_and_earth() -> Dataset {
     Dataset::new("sky and earth", pictures.unwrap())
 }
 
+/// Pictures of a bright disc in the middle, of any colours: every part of it looks in a direction of its own. `shapes` are patterns whose
+/// parts are all alike.
+fn suns() -> Dataset {
+    let pictures = Pictures::from_fn(16, 16, 400, |number, bytes| {
+        let any = |k: usize| (number * 97 + k * 61) * 37 % 101;
+        for (place, rgb) in bytes.chunks_exact_mut(3).enumerate() {
+            let [y, x] = [place / 16, place % 16].map(|at| at as f32 - 7.5);
+            let inside = (1.5 - (y * y + x * x).sqrt() / 6.0).clamp(0.0, 1.0);
+            for (c, value) in rgb.iter_mut().enumerate() {
+                let (dark, bright) = (any(c) as f32 * 0.6, 150.0 + any(c + 3) as f32);
+                let noise = any(place * 3 + c + 7) as f32 * 0.1;
+                *value = (dark + inside * (bright - dark) + noise).min(255.0) as u8;
+            }
+        }
+    });
+    Dataset::new("suns", pictures.unwrap())
+}
+
 /// What was told of the pretext task in each epoch, and what was saved.
 fn told(device: &Device, config: &RunConfig) -> (Vec<Vec<PretextShare>>, Checkpoint) {
-    let data = sky_and_earth();
+    let data = match config.method.name.colours() {
+        Some(_) => sky_and_earth(),
+        None => suns(),
+    };
     let config = config.fitted(&data).unwrap();
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();

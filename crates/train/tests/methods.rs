@@ -38,7 +38,10 @@ fn small(method: MethodChoice) -> RunConfig {
         MethodChoice::NnClr => (60, 6),
         MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => (60, 2),
         MethodChoice::DeepCluster | MethodChoice::Nat | MethodChoice::Counting => (30, 6),
-        MethodChoice::SplitBrain => (20, 2),
+        MethodChoice::SplitBrain
+        | MethodChoice::Colour
+        | MethodChoice::Jigsaw
+        | MethodChoice::Context => (20, 2),
     };
     if method == MethodChoice::Byol {
         // Its target must move within so few steps.
@@ -293,6 +296,10 @@ fn steps_have_the_gradients_of_their_losses() {
         (MethodChoice::SplitBrain, ""),
         (MethodChoice::SplitBrain, "ab"),
         (MethodChoice::SplitBrain, "lightness"),
+        (MethodChoice::Colour, ""),
+        (MethodChoice::Jigsaw, ""),
+        (MethodChoice::Jigsaw, "arrangement"),
+        (MethodChoice::Context, ""),
     ] {
         let slope = slope_of_the_loss(tiny(method), part);
         println!("{method} {part}: {slope}");

@@ -356,6 +356,7 @@ fn what_cannot_be_trained_together_is_refused() {
         MethodChoice::SplitBrain,
         MethodChoice::Nat,
         MethodChoice::Counting,
+        MethodChoice::Jigsaw,
     ] {
         let alone = said(2, &|_| one_step(method));
         let named = alone.contains(method.name());

@@ -20,6 +20,7 @@ mod simd;
 mod similarity;
 mod stream;
 mod sums;
+mod tiles;
 mod winograd;
 
 use std::sync::Arc;

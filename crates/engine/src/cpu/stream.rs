@@ -4,9 +4,9 @@ use std::any::Any;
 
 use super::gathered::Gathered;
 use super::quarters::quarters;
-use super::{Cpu, losses, similarity};
+use super::{Cpu, losses, similarity, tiles};
 use crate::buffer::of_another_device;
-use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
+use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, Tiles, made_for_shape};
 use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, RowSample, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
@@ -422,6 +422,14 @@ impl StreamBackend for CpuStream {
             true => to.iter_mut().zip(from).for_each(|(t, f)| *t += f),
             false => to.copy_from_slice(from),
         }
+        Ok(())
+    }
+
+    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
+        let (pixels, places) = (values(of.pixels)?, indices(of.places)?);
+        let (labels, to, number) = (indices_mut(labels)?, values_mut(to)?, self.number);
+        self.cpu
+            .install(|| tiles::tiles(of, pixels, places, number, labels, to));
         Ok(())
     }
 

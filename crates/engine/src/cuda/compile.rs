@@ -44,6 +44,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("similarity", include_str!("kernels/similarity.cu")),
     ("stem", include_str!("kernels/stem.cu")),
     ("steps", include_str!("kernels/steps.cu")),
+    ("tiles", include_str!("kernels/tiles.cu")),
 ];
 
 /// The text of a kernel file, and what stands before it.

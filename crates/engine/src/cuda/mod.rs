@@ -27,6 +27,7 @@ mod similarity;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod tiles;
 mod together;
 
 use std::collections::{BTreeMap, HashMap};

@@ -25,10 +25,11 @@ use super::similarity::{
     self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardSoftmax,
     SoftmaxKernels, ViewShape,
 };
+use super::tiles::enqueue_tiles;
 use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
-use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, made_for_shape};
+use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, Tiles, made_for_shape};
 use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
@@ -124,6 +125,7 @@ struct StepKernels {
     blend: CudaFunction,
     losses: Losses,
     quarters: CudaFunction,
+    tiles: CudaFunction,
 }
 
 /// A step being timed part by part: the whole of it first.
@@ -170,6 +172,7 @@ impl GpuStream {
                 blend: similarity::blend_kernel(cuda)?,
                 losses: Losses::load(cuda)?,
                 quarters: cuda.function("quarters", "quarters")?,
+                tiles: cuda.function("tiles", "tiles")?,
             },
             softmax: vec![],
             contrastive: vec![],
@@ -973,6 +976,23 @@ impl StreamBackend for GpuStream {
             // SAFETY: the arguments are those of the kernel, and both buffers have as many values.
             let launched = unsafe { launch.launch(grid) };
             launched.map(drop).map_err(|e| failed("adding values", e))
+        })
+    }
+
+    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
+        let (cuda, pictures) = (&self.cuda, labels.len());
+        let pointers = [
+            slice(cuda, of.pixels)?,
+            slice(cuda, of.places)?,
+            self.dropout_step(),
+            slice(cuda, labels)?,
+            slice(cuda, to)?,
+        ];
+        let cut = [of.size, of.channels, of.tiles, of.side, of.jitter];
+        let signature = ("tiles", pointers, cut, of.normalise, of.seed, pictures);
+        self.part(Part::Batch, Cost::default(), signature, |s| {
+            let (stream, kernel) = (&s.stream.inner, &s.kernels.tiles);
+            enqueue_tiles(stream, kernel, of, pictures, pointers)
         })
     }
 

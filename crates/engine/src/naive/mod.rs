@@ -21,6 +21,7 @@ pub mod pool;
 pub mod quantise;
 pub mod quarters;
 pub mod similarity;
+pub mod tiles;
 pub mod window;
 
 pub use network::{NaiveNetwork, widen};

@@ -99,6 +99,12 @@ choices! {
         Nat = "nat",
         /// Learning to count.
         Counting = "counting",
+        /// Colourisation.
+        Colour = "colour",
+        /// Jigsaw puzzles.
+        Jigsaw = "jigsaw",
+        /// Context prediction.
+        Context = "context",
         /// Cross-entropy on labels.
         Supervised = "supervised",
     }
@@ -219,6 +225,9 @@ impl MethodChoice {
             | MethodChoice::Nat
             | MethodChoice::Counting
             | MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context
             | MethodChoice::Supervised => false,
         }
     }
@@ -226,7 +235,10 @@ impl MethodChoice {
     /// Whether heads stand on top of the network that embeds, which then ends below its last layer.
     pub fn has_heads(self) -> bool {
         match self {
-            MethodChoice::SplitBrain => true,
+            MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context => true,
             MethodChoice::And
             | MethodChoice::Instance
             | MethodChoice::DeepCluster
@@ -245,6 +257,7 @@ impl MethodChoice {
     pub fn colours(self) -> Option<ColoursChoice> {
         match self {
             MethodChoice::SplitBrain => Some(ColoursChoice::Split),
+            MethodChoice::Colour => Some(ColoursChoice::Lightness),
             MethodChoice::And
             | MethodChoice::Instance
             | MethodChoice::Anchorhood
@@ -255,6 +268,8 @@ impl MethodChoice {
             | MethodChoice::DeepCluster
             | MethodChoice::Nat
             | MethodChoice::Counting
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context
             | MethodChoice::Supervised => None,
         }
     }
@@ -272,6 +287,9 @@ impl MethodChoice {
             | MethodChoice::Nat
             | MethodChoice::Counting
             | MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context
             | MethodChoice::Supervised => false,
         }
     }

@@ -21,7 +21,10 @@ impl RunConfig {
             | MethodChoice::DeepCluster
             | MethodChoice::Nat
             | MethodChoice::Counting
-            | MethodChoice::SplitBrain => self.clone(),
+            | MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context => self.clone(),
             MethodChoice::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),
                 None => {

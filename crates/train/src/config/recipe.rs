@@ -96,6 +96,16 @@ const PRETEXT: Recipe = &[
     ("evaluation.features", "recomputed"),
 ];
 
+/// Puzzles of tiles: a mirrored picture's order is another one, and colour is not to tell it.
+const TILES: Recipe = &[
+    ("augmentation.crop_scale", "0.6,1"),
+    ("augmentation.grey", "0.3"),
+    ("augmentation.flip", "0"),
+    ("method.projector_width", "1024"),
+];
+
+const QUICK_TILES: Recipe = &[("method.projector_width", "256")];
+
 /// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
 const QUICK_VIEWS: Recipe = &[
     ("network.stem", "fast"),
@@ -187,6 +197,13 @@ impl MethodChoice {
     fn recipe(self, start: Start) -> Vec<Recipe> {
         let (own, strong, quick) = match self {
             MethodChoice::SplitBrain => return vec![PRETEXT, &[("network.colours", "split")]],
+            MethodChoice::Colour => return vec![PRETEXT, &[("network.colours", "lightness")]],
+            MethodChoice::Jigsaw | MethodChoice::Context => {
+                return match start {
+                    Start::Paper | Start::Strong => vec![PRETEXT, TILES],
+                    Start::Quick | Start::Shapes => vec![PRETEXT, TILES, QUICK_TILES],
+                };
+            }
             MethodChoice::And => return vec![],
             MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
             MethodChoice::Supervised => {

@@ -50,13 +50,25 @@ impl RunConfig {
 }
 
 impl MethodConfig {
-    /// Views of a picture that a step passes through the network.
+    /// Views of a picture, or tiles as large, that a step passes through the network.
     pub fn views_of_a_picture(&self) -> usize {
         match self.name {
             // The whole and its quarters.
             MethodChoice::Counting => 5,
-            name if name.compares_views() => self.views,
-            _ => 1,
+            MethodChoice::Anchorhood
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr => self.views,
+            MethodChoice::Jigsaw => 9,
+            MethodChoice::Context => 2,
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Supervised => 1,
         }
     }
 

@@ -54,7 +54,7 @@ settings! {
         memory_weight: f64 = 0.5; [Share, Positive], flag long("memory-weight").value("SHARE"), unwritten 0.5;
         /// Linear layers of the projector (anchorhood, simclr, simsiam, byol, nnclr).
         projector_layers: usize = 2; [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"), unwritten 2;
-        /// Values of the projector's hidden layers (anchorhood, simclr, simsiam, byol, nnclr).
+        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr) or the head (jigsaw, context).
         projector_width: usize = 2048;
             [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"), unwritten 2048;
         /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr).
@@ -117,7 +117,7 @@ settings! {
         /// the presets quick and strong where views are compared].
         stem: StemChoice = StemChoice::Auto; [Any], flag long("stem"), unwritten StemChoice::Auto;
         /// What it sees of a picture's colours: rgb, lightness, or split (half of it lightness, the other half colour) [default: split for
-        /// split-brain].
+        /// split-brain, lightness for colour].
         colours: ColoursChoice = ColoursChoice::Rgb; [Any], flag long("colours"), unwritten ColoursChoice::Rgb;
         /// Length of a feature vector.
         features: usize = 128; [AtLeastOne, AtMost(65_536)], flag long("features");

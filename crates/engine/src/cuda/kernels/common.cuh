@@ -213,3 +213,15 @@ struct Norm {
 };
 
 enum { MEAN, INVERSE, SCALE, SHIFT };
+
+// Philox4x32-10, as the CPU draws.
+static __device__ uint4 philox(uint4 counter, uint2 key) {
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        u64 a = 0xD2511F53ull * counter.x, b = 0xCD9E8D57ull * counter.z;
+        counter = make_uint4((u32)(b >> 32) ^ counter.y ^ key.x, (u32)b, (u32)(a >> 32) ^ counter.w ^ key.y, (u32)a);
+        key.x += 0x9E3779B9u;
+        key.y += 0xBB67AE85u;
+    }
+    return counter;
+}

@@ -96,18 +96,6 @@ extern "C" __global__ void pass_gradient(const element *y, const element *dy, in
     store_some(dx + at, n, d);
 }
 
-// Philox4x32-10, as the CPU draws.
-static __device__ uint4 philox(uint4 counter, uint2 key) {
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        u64 a = 0xD2511F53ull * counter.x, b = 0xCD9E8D57ull * counter.z;
-        counter = make_uint4((u32)(b >> 32) ^ counter.y ^ key.x, (u32)b, (u32)(a >> 32) ^ counter.w ^ key.y, (u32)a);
-        key.x += 0x9E3779B9u;
-        key.y += 0xBB67AE85u;
-    }
-    return counter;
-}
-
 // y (+)= x where kept, scaled by 1/(1 − p); elsewhere zero, and NaN where x is not finite. Four neighbouring values share a block of words, which is drawn from
 // (layer, step, block) again in the backward pass. `step` is in device memory, already below 2^20; `before` blocks are other processes'.
 extern "C" __global__ void dropout(const element *x, u32 layer, const u64 *step, u64 before, float p, int accumulate,
