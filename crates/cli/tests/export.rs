@@ -43,6 +43,12 @@ fn onnxruntime_runs_an_alexnet() {
     onnx_agrees(&["--network", "alexnet"]);
 }
 
+/// Colours in CIE Lab, channels apart and side by side again.
+#[test]
+fn onnxruntime_runs_two_halves() {
+    onnx_agrees(&["--method", "split-brain"]);
+}
+
 /// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the same vectors.
 #[test]
 fn torchvision_and_timm_load_the_weights() {

@@ -67,13 +67,12 @@ impl RunConfig {
                 format!("{} compares views: at least 2", self.method.name),
             ));
         }
-        if let Some(wanted) = self.method.name.colours() {
-            if self.network.colours != wanted {
-                return Err(setting(
-                    "network.colours",
-                    format!("{} is of a network that sees {wanted}", self.method.name),
-                ));
-            }
+        let wanted = self.method.name.colours();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != self.network.colours) {
+            return Err(setting(
+                "network.colours",
+                format!("{} is of a network that sees {wanted}", self.method.name),
+            ));
         }
         let augmentation = self.augmentation.augmentation().check();
         augmentation.map_err(|e| setting("augmentation", e.to_string()))
