@@ -1,7 +1,7 @@
 //! An experiment as data: which runs, how judged, and what the paper has in their place.
 
 use anchorhood_models::Architecture;
-use anchorhood_train::CurriculumChoice;
+use anchorhood_train::{CurriculumChoice, MethodChoice};
 
 use crate::Scale;
 
@@ -85,6 +85,8 @@ pub enum System {
     Untrained,
     /// On labels.
     Supervised,
+    /// A rival of the paper's, by its own recipe.
+    Rival(MethodChoice),
 }
 
 /// What the first neighbourhoods are discovered in (Table 5).

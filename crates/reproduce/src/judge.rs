@@ -53,7 +53,7 @@ impl Lab<'_> {
         let data = self.data(job)?;
         let mut encoder = match job.subject.method {
             System::Untrained => Encoder::untrained(run.config.clone()),
-            System::And { .. } | System::Instance | System::Supervised => {
+            System::And { .. } | System::Instance | System::Supervised | System::Rival(_) => {
                 let last = checkpoint_path(&self.place.runs().join(&run.name), "last");
                 Encoder::of_checkpoint(Checkpoint::load(&last)?, &last)
             }

@@ -138,6 +138,9 @@ impl<'a> Lab<'a> {
             }
             config = config.supervised(opened.record.classes);
         }
+        if let System::Rival(_) = job.subject.method {
+            config = config.fitted(&opened.data)?;
+        }
         (self.observer)(Told::Training(&name));
         let mut run = FinishedRun {
             name,
@@ -213,6 +216,10 @@ impl<'a> Lab<'a> {
         let mut config = config_of(job, &found.config.data.set, self.machine);
         if job.subject.method == System::Supervised {
             config = config.supervised(found.data.classes);
+        }
+        if let System::Rival(_) = job.subject.method {
+            // Below heads, features are as many as the layer has.
+            config.network.features = found.config.network.features;
         }
         same_settings(folder, &found.config, &config)
     }

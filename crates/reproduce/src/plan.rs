@@ -46,12 +46,18 @@ impl Job {
 /// only once its classes are.
 pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     let subject = &job.subject;
-    let mut c = Preset::Paper.config(spec);
+    let mut c = match subject.method {
+        System::Rival(method) => Preset::Paper.config_for(spec, method),
+        System::And { .. } | System::Instance | System::Untrained | System::Supervised => {
+            let mut c = Preset::Paper.config(spec);
+            c.training.batch = facts_of(subject.set).map_or(c.training.batch, |f| f.batch);
+            c
+        }
+    };
     c.seed = job.seed;
     c.machine = machine.clone();
     c.network.architecture = subject.network;
     c.network.width = subject.network.default_width();
-    c.training.batch = facts_of(subject.set).map_or(c.training.batch, |f| f.batch);
     c.training.epochs = job.epochs();
     c.training.rounds = 0;
     if let System::And {
@@ -118,6 +124,7 @@ pub fn name_of(job: &Job) -> String {
         System::Instance => format!("instance-e{epochs}"),
         System::Untrained => "untrained".into(),
         System::Supervised => format!("supervised-e{epochs}"),
+        System::Rival(method) => format!("{method}-e{epochs}"),
     };
     format!("{set}-{}-{method}-s{}", s.network, job.seed)
 }
