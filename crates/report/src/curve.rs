@@ -123,15 +123,14 @@ where
         }
         curve(&mut chart, &points, colour)?;
         let Some(last) = points.last() else { continue };
-        let side = if last.1 > 90.0 {
-            VPos::Top
-        } else {
-            VPos::Bottom
+        let (side, offset) = match last.1 > 90.0 {
+            true => (VPos::Top, -2.5),
+            false => (VPos::Bottom, 2.5),
         };
         let style = ("sans-serif", 12).into_font().color(&colour);
         let style = style.pos(Pos::new(HPos::Right, side));
         let text = format!("{name} {:.1}", last.1);
-        chart.draw_series([Text::new(text, (end, last.1), style)])?;
+        chart.draw_series([Text::new(text, (end, last.1 + offset), style)])?;
     }
     Ok(())
 }

@@ -142,6 +142,9 @@ fn told(events: &[Event], begun: f64) -> Vec<Record> {
     records
 }
 
+/// Tags and values.
+type Figures = Vec<(Cow<'static, str>, f32)>;
+
 /// Counts epochs over rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steps {
@@ -163,7 +166,7 @@ impl Steps {
     }
 
     /// The step of an event's figures, and the figures.
-    fn figures(self, event: &Event) -> Option<(i64, Vec<(Cow<'static, str>, f32)>)> {
+    fn figures(self, event: &Event) -> Option<(i64, Figures)> {
         let (step, figures) = match event {
             Event::Pretext(p) => {
                 let figure = |f: &PretextShare| {
