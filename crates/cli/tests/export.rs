@@ -46,7 +46,7 @@ fn onnxruntime_runs_an_alexnet() {
 /// Colours in CIE Lab, channels apart and side by side again.
 #[test]
 fn onnxruntime_runs_two_halves() {
-    onnx_agrees(&["--method", "split-brain"]);
+    onnx_agrees(&["--colours", "split"]);
 }
 
 /// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the same vectors.
