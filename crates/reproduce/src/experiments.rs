@@ -47,8 +47,11 @@ pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
 
 /// The paper's rivals that there are here, by the names of their rows.
 const RIVALS: &[(&str, MethodChoice)] = &[
+    ("Colour", MethodChoice::Colour),
+    ("Context", MethodChoice::Context),
     ("Counting", MethodChoice::Counting),
     ("DeepCluster", MethodChoice::DeepCluster),
+    ("Jigsaw", MethodChoice::Jigsaw),
     ("NAT", MethodChoice::Nat),
     ("Split-Brain", MethodChoice::SplitBrain),
 ];
