@@ -200,7 +200,7 @@ fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Res
     let Some(flag) = decided.iter().find_map(|name| args.settings.flag(name)) else {
         return Ok(());
     };
-    let has = match method.compares_views() {
+    let has = match method.has_heads() {
         true => "as many features as the network has below its last layer",
         false => "as many values as there are classes",
     };
