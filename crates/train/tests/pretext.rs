@@ -61,7 +61,7 @@ fn clusters_are_told_apart(device: &Device) {
         let (last, chance) = (accuracy[accuracy.len() - 1], chance.unwrap());
         assert!(last > chance + 0.03, "{last} for {chance}");
         let largest = figure(&told, "largest cluster").0;
-        assert!(largest.iter().all(|share| *share < 0.25), "{largest:?}");
+        assert!(largest.iter().all(|share| *share < 0.5), "{largest:?}");
         let used = figure(&told, "clusters in use").0;
         assert!(used.iter().all(|share| *share > 0.9), "{used:?}");
         let information = figure(&told, "mutual information").0;
