@@ -12,7 +12,7 @@ use anchorhood_methods::{
 use crate::room::check_room_of;
 use crate::together::check_shares;
 use crate::training_set::check_pictures;
-use crate::{FeatureSource, MethodChoice, RunConfig, TrainError, TrainingSet};
+use crate::{FeatureSource, MethodChoice, MethodKind, RunConfig, TrainError, TrainingSet};
 
 /// The configured method at the beginning of a run; says what cannot be trained.
 pub fn build_method(
@@ -20,22 +20,11 @@ pub fn build_method(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Box<dyn Method>, TrainError> {
-    match config.method.name {
-        MethodChoice::And
-        | MethodChoice::Anchorhood
-        | MethodChoice::Instance
-        | MethodChoice::SimClr
-        | MethodChoice::SimSiam
-        | MethodChoice::Byol
-        | MethodChoice::NnClr
-        | MethodChoice::DeepCluster
-        | MethodChoice::Nat
-        | MethodChoice::Counting
-        | MethodChoice::SplitBrain
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context => build_unlabelled(device, config, &TrainingSet::of(data)),
-        MethodChoice::Supervised => {
+    match config.method.name.kind() {
+        MethodKind::Memory | MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => {
+            build_unlabelled(device, config, &TrainingSet::of(data))
+        }
+        MethodKind::Supervised => {
             let set = TrainingSet::of(data);
             check_pictures(config, &set)?;
             check_shares(device, config, &set)?;
@@ -145,18 +134,12 @@ pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainEr
 /// like; or, under heads, what the last layer would have been given.
 fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainError> {
     let fc = graph.find("fc")?;
-    Ok(match method {
-        MethodChoice::And | MethodChoice::Instance | MethodChoice::Nat => graph.output_node(),
-        MethodChoice::Supervised | MethodChoice::DeepCluster | MethodChoice::Counting => fc,
-        MethodChoice::Anchorhood
-        | MethodChoice::SimClr
-        | MethodChoice::SimSiam
-        | MethodChoice::Byol
-        | MethodChoice::NnClr
-        | MethodChoice::SplitBrain
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context => graph.node(fc).inputs[0],
+    Ok(match method.kind() {
+        // Noise lies on a sphere, as remembered features do.
+        MethodKind::Targets if method == MethodChoice::Nat => graph.output_node(),
+        MethodKind::Memory => graph.output_node(),
+        MethodKind::Targets | MethodKind::Supervised => fc,
+        MethodKind::Views | MethodKind::Guessing => graph.node(fc).inputs[0],
     })
 }
 

@@ -54,8 +54,9 @@ pub use config::{
     AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
     DeviceChoice, Difference, DiscoverChoice, DiscoveryConfig, EvaluationConfig, FeatureSource,
     Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig,
-    NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS,
-    ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
+    MethodKind, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
+    SETTINGS, ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn,
+    ViewStatisticsChoice,
 };
 pub use cost_model::{COST_MODELS, MachineCosts, Parts, Workload};
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};

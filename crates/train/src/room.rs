@@ -4,7 +4,7 @@
 use anchorhood_data::{Dataset, HostMemory, host_memory};
 use anchorhood_engine::{Device, Error, Fits, Graph, NetworkOptions};
 
-use crate::{MethodChoice, RunConfig, TrainError, TrainingSet, embedding_graph};
+use crate::{MethodChoice, MethodKind, RunConfig, TrainError, TrainingSet, embedding_graph};
 
 /// Refuses a network that the host has no memory for, beside so many other bytes for the pictures' features.
 pub fn check_room(
@@ -48,23 +48,16 @@ pub(crate) fn check_room_of(
         let each = 4 * dim + 8 * config.discovery.neighbours;
         pictures.saturating_mul(each)
     };
-    let rows = match config.method.name {
-        MethodChoice::And | MethodChoice::Instance => remembered(config.network.features),
-        MethodChoice::Anchorhood => remembered(config.method.projector_features),
-        MethodChoice::Supervised => 4 * pictures,
+    let (method, features) = (config.method.name, config.network.features);
+    let rows = match method.kind() {
+        MethodKind::Memory => remembered(features),
+        MethodKind::Views if method.discovers() => remembered(config.method.projector_features),
+        MethodKind::Supervised => 4 * pictures,
         // All features, and the same whitened, or the points they are to go to.
-        MethodChoice::DeepCluster | MethodChoice::Nat => {
-            pictures.saturating_mul(8 * config.network.features)
+        MethodKind::Targets if method != MethodChoice::Counting => {
+            pictures.saturating_mul(8 * features)
         }
-        MethodChoice::SimClr
-        | MethodChoice::SimSiam
-        | MethodChoice::Byol
-        | MethodChoice::NnClr
-        | MethodChoice::Counting
-        | MethodChoice::SplitBrain
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context => 0,
+        MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => 0,
     };
     Ok(check_room(device, graph, &options, rows)?)
 }

@@ -9,7 +9,7 @@ use anchorhood_files::{
 };
 
 use crate::metrics::Metrics;
-use crate::{Checkpoint, Event, MethodChoice, Position, RunConfig, TrainError};
+use crate::{Checkpoint, Event, Position, RunConfig, TrainError};
 
 /// The name of the checkpoint that verdicts without labels prefer.
 pub(crate) const CHOSEN: &str = "chosen";
@@ -169,29 +169,14 @@ impl RunDir {
 
     /// What to say of a run where something is no number any more, after so many steps.
     pub(crate) fn diverged(&self, what: &str, value: f64, position: Position) -> TrainError {
-        let last = self.checkpoint("last");
+        let (last, method) = (self.checkpoint("last"), self.config.method.name);
         TrainError::Diverged {
             what: what.into(),
             value,
             position,
             rate: self.config.training.rate_at(position),
-            temperature: match self.config.method.name {
-                MethodChoice::And | MethodChoice::Anchorhood | MethodChoice::Instance => {
-                    Some(self.config.discovery.temperature)
-                }
-                MethodChoice::SimClr
-                | MethodChoice::SimSiam
-                | MethodChoice::Byol
-                | MethodChoice::NnClr
-                | MethodChoice::DeepCluster
-                | MethodChoice::Nat
-                | MethodChoice::Counting
-                | MethodChoice::SplitBrain
-                | MethodChoice::Colour
-                | MethodChoice::Jigsaw
-                | MethodChoice::Context
-                | MethodChoice::Supervised => None,
-            },
+            temperature: (method.remembers() || method.discovers())
+                .then_some(self.config.discovery.temperature),
             checkpoint: self.disk.exists(&last).then_some(last),
         }
     }

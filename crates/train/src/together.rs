@@ -4,7 +4,7 @@ use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::{Communicator, Device};
 use anchorhood_evaluate::LabelFree;
 
-use crate::{MethodChoice, RunConfig, TrainError, TrainingSet, VERSION};
+use crate::{RunConfig, TrainError, TrainingSet, VERSION};
 
 /// Says why several processes cannot train a run together, if they cannot: all of them ask, before anything is made.
 pub fn check_together(
@@ -29,22 +29,10 @@ pub(crate) fn check_shares(
     if !batch.is_multiple_of(ranks) {
         return Err(TrainError::UnevenBatch { batch, ranks });
     }
-    match config.method.name {
-        MethodChoice::And
-        | MethodChoice::Anchorhood
-        | MethodChoice::Instance
-        | MethodChoice::SimClr
-        | MethodChoice::SimSiam
-        | MethodChoice::Byol
-        | MethodChoice::Supervised => Ok(()),
-        method @ (MethodChoice::NnClr
-        | MethodChoice::DeepCluster
-        | MethodChoice::SplitBrain
-        | MethodChoice::Nat
-        | MethodChoice::Counting
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context) => Err(TrainError::NotTogether { method, ranks }),
+    let method = config.method.name;
+    match method.can_be_shared() {
+        true => Ok(()),
+        false => Err(TrainError::NotTogether { method, ranks }),
     }
 }
 

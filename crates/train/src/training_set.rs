@@ -2,7 +2,7 @@
 
 use anchorhood_data::{Dataset, Pictures};
 
-use crate::{MethodChoice, RunConfig, TrainError};
+use crate::{RunConfig, TrainError};
 
 /// All that training may know of a data set: pictures, and no labels.
 #[derive(Clone, Debug)]
@@ -43,21 +43,8 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
             pictures: n,
         });
     }
-    match config.method.name {
-        MethodChoice::And | MethodChoice::Anchorhood => check_neighbours(k, n)?,
-        MethodChoice::Instance
-        | MethodChoice::SimClr
-        | MethodChoice::SimSiam
-        | MethodChoice::Byol
-        | MethodChoice::NnClr
-        | MethodChoice::DeepCluster
-        | MethodChoice::Nat
-        | MethodChoice::Counting
-        | MethodChoice::SplitBrain
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context
-        | MethodChoice::Supervised => {}
+    if config.method.name.discovers() {
+        check_neighbours(k, n)?;
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());
     if height != width {

@@ -2,7 +2,7 @@
 
 use anchorhood_data::Dataset;
 
-use super::{FeatureSource, MethodChoice, RunConfig};
+use super::{FeatureSource, MethodKind, RunConfig};
 use crate::TrainError;
 use crate::build::embedding_graph;
 
@@ -10,22 +10,11 @@ impl RunConfig {
     /// This configuration for a data set: supervision has as many features as there are classes, methods with heads have those of
     /// the layer below, and what remembers no features has them recomputed to be judged.
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
-        let mut config = match self.method.name {
-            MethodChoice::And
-            | MethodChoice::Anchorhood
-            | MethodChoice::Instance
-            | MethodChoice::SimClr
-            | MethodChoice::SimSiam
-            | MethodChoice::Byol
-            | MethodChoice::NnClr
-            | MethodChoice::DeepCluster
-            | MethodChoice::Nat
-            | MethodChoice::Counting
-            | MethodChoice::SplitBrain
-            | MethodChoice::Colour
-            | MethodChoice::Jigsaw
-            | MethodChoice::Context => self.clone(),
-            MethodChoice::Supervised => match &data.train.labels {
+        let mut config = match self.method.name.kind() {
+            MethodKind::Memory | MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => {
+                self.clone()
+            }
+            MethodKind::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),
                 None => {
                     return Err(TrainError::NoLabels {

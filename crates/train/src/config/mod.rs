@@ -8,6 +8,7 @@ mod choices;
 mod declare;
 mod fit;
 mod loss_rows;
+mod method_kind;
 mod place;
 mod preset;
 mod range;
@@ -25,6 +26,7 @@ pub use choices::{
     StemChoice, ViewStatisticsChoice,
 };
 pub use loss_rows::LossRows;
+pub use method_kind::MethodKind;
 pub use preset::Preset;
 pub use range::Range;
 pub use setting::{Flag, Setting};

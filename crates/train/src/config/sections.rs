@@ -8,7 +8,7 @@ use anchorhood_models::Form;
 
 use super::{
     AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodChoice, MethodConfig,
-    NetworkConfig, OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
+    MethodKind, NetworkConfig, OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
 };
 
 impl DataConfig {
@@ -52,23 +52,19 @@ impl RunConfig {
 impl MethodConfig {
     /// Views of a picture, or tiles as large, that a step passes through the network.
     pub fn views_of_a_picture(&self) -> usize {
-        match self.name {
+        match (self.name, self.name.kind()) {
             // The whole and its quarters.
-            MethodChoice::Counting => 5,
-            MethodChoice::Anchorhood
-            | MethodChoice::SimClr
-            | MethodChoice::SimSiam
-            | MethodChoice::Byol
-            | MethodChoice::NnClr => self.views,
-            MethodChoice::Jigsaw => 9,
-            MethodChoice::Context => 2,
-            MethodChoice::And
-            | MethodChoice::Instance
-            | MethodChoice::DeepCluster
-            | MethodChoice::Nat
-            | MethodChoice::SplitBrain
-            | MethodChoice::Colour
-            | MethodChoice::Supervised => 1,
+            (MethodChoice::Counting, _) => 5,
+            (MethodChoice::Jigsaw, _) => 9,
+            (MethodChoice::Context, _) => 2,
+            (_, MethodKind::Views) => self.views,
+            (
+                _,
+                MethodKind::Memory
+                | MethodKind::Targets
+                | MethodKind::Guessing
+                | MethodKind::Supervised,
+            ) => 1,
         }
     }
 

@@ -1,0 +1,83 @@
+//! What kind of method is it? What surrounds a method asks for its kind, and seldom for its name.
+
+use super::{ColoursChoice, MethodChoice};
+
+/// Methods that are alike to what surrounds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MethodKind {
+    /// It learns by a memory of all pictures' features.
+    Memory,
+    /// It compares views of a picture, by heads on top of the network that embeds.
+    Views,
+    /// Its network's own result is given targets, found without labels.
+    Targets,
+    /// It guesses a part of the picture, by heads.
+    Guessing,
+    /// It learns labels.
+    Supervised,
+}
+
+impl MethodChoice {
+    /// Its kind.
+    pub fn kind(self) -> MethodKind {
+        match self {
+            MethodChoice::And | MethodChoice::Instance => MethodKind::Memory,
+            MethodChoice::Anchorhood
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::NnClr => MethodKind::Views,
+            MethodChoice::DeepCluster | MethodChoice::Nat | MethodChoice::Counting => {
+                MethodKind::Targets
+            }
+            MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context => MethodKind::Guessing,
+            MethodChoice::Supervised => MethodKind::Supervised,
+        }
+    }
+
+    /// Whether it compares views of a picture, by heads on top of the network that embeds.
+    pub fn compares_views(self) -> bool {
+        self.kind() == MethodKind::Views
+    }
+
+    /// Whether heads stand on top of the network that embeds, which then ends below its last layer.
+    pub fn has_heads(self) -> bool {
+        match self.kind() {
+            MethodKind::Views | MethodKind::Guessing => true,
+            MethodKind::Memory | MethodKind::Targets | MethodKind::Supervised => false,
+        }
+    }
+
+    /// Whether it remembers the features of all pictures, which can then be judged.
+    pub fn remembers(self) -> bool {
+        self.kind() == MethodKind::Memory
+    }
+
+    /// Whether it discovers neighbours.
+    pub fn discovers(self) -> bool {
+        matches!(self, MethodChoice::And | MethodChoice::Anchorhood)
+    }
+
+    /// Whether several processes can train by it together.
+    pub fn can_be_shared(self) -> bool {
+        match self.kind() {
+            MethodKind::Memory | MethodKind::Supervised => true,
+            // The nearest of all pictures' rows would have to be looked for in every process's.
+            MethodKind::Views => self != MethodChoice::NnClr,
+            MethodKind::Targets | MethodKind::Guessing => false,
+        }
+    }
+
+    /// What its network must see of colours, where it matters to it.
+    pub fn colours(self) -> Option<ColoursChoice> {
+        let guessed_from = [
+            (MethodChoice::SplitBrain, ColoursChoice::Split),
+            (MethodChoice::Colour, ColoursChoice::Lightness),
+        ];
+        let found = guessed_from.into_iter().find(|(method, _)| *method == self);
+        found.map(|(_, colours)| colours)
+    }
+}
