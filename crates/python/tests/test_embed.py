@@ -17,7 +17,7 @@ from anchorhood import _native
 def test_three_lines(folder):
     model = anchorhood.load("base")
     features = model.embed(folder)
-    assert features.shape == (60, 128) and features.dtype == np.float32
+    assert features.shape == (60, model.dim) and features.dtype == np.float32
     assert np.allclose(np.linalg.norm(features, axis=1), 1, atol=1e-5)
     assert features.names[0] == "bars/00.png" and features.labels[:2] == ["bars", "bars"]
     assert "data:image/png" in features._repr_html_()
@@ -69,7 +69,7 @@ def test_the_same_bits_as_the_command_line(model, folder, tmp_path):
 def test_a_layer_below(model, pictures):
     array, _ = pictures
     features = model.embed(array, layer="conv3")
-    assert features.shape == (60, 32)
+    assert features.shape == (60, 2 * model.width)
     with pytest.raises(anchorhood.InputError, match="conv9"):
         model.embed(array, layer="conv9")
 

@@ -181,7 +181,7 @@ def test_ctrl_c_while_it_is_made_and_the_same_call_goes_on(folder, tmp_path):
         ([], "empty list"),
         (60, "no picture 60"),
         (-1, "query=-1"),
-        (np.zeros(7, np.float32), "7 values.*128"),
+        (np.zeros(7, np.float32), "7 values.*256"),
         (np.zeros((4, 4, 2), np.uint8), "H×W×3"),
     ],
 )

@@ -5,7 +5,7 @@ Features of pictures in three lines:
 >>> import anchorhood, numpy
 >>> model = anchorhood.load("base")
 >>> model.embed(numpy.zeros((2, 64, 64, 3), numpy.uint8)).shape
-(2, 128)
+(2, 256)
 
 `Model.embed` takes a folder, paths, PIL pictures, arrays, tensors, data sets and data loaders; `Index` finds the pictures that are alike;
 `train` learns from pictures of your own; `anchorhood.sklearn` has a transformer for scikit-learn's pipelines.

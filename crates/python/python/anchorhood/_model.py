@@ -71,7 +71,7 @@ class Model:
 
     >>> model = load("base")
     >>> model.size, model.dim
-    (64, 128)
+    (96, 256)
     """
 
     def __init__(self, native: _native.Model, opened: tuple[str, str, str, str, int]) -> None:
@@ -138,7 +138,7 @@ class Model:
 
         >>> pictures = np.random.default_rng(0).random((3, 32, 48, 3))
         >>> load("base").embed(pictures).shape
-        (3, 128)
+        (3, 256)
         """
         batch = _count(batch, "batch")
         if _pictures.is_path(x):
@@ -234,7 +234,7 @@ class Model:
 
         >>> weights = load("base").state_dict()
         >>> tuple(weights["conv1.weight"].shape)
-        (16, 3, 3, 3)
+        (32, 3, 3, 3)
         """
         arrays = _safetensors(self._native.weights())
         try:

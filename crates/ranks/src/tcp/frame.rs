@@ -3,7 +3,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::thread;
 
+use super::lifeline;
 use crate::RanksError;
 
 /// A call that all ranks make together.
@@ -46,7 +48,10 @@ pub(super) fn receive(
     from.read_exact(bytes).map_err(lost)
 }
 
+/// A connection that breaks is that of a process that ends, of which its lifeline knows more, and ends this one as well: a sentence of this is
+/// for connections that break by themselves.
 fn lost(error: io::Error) -> RanksError {
+    thread::sleep(lifeline::BEAT);
     RanksError::Call {
         call: "a collective by TCP",
         why: format!("the connection to another process is lost: {error}"),

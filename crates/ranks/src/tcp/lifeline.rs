@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::RanksError;
 
 /// Between two signs of life, and how long a process may be silent.
-const BEAT: Duration = Duration::from_secs(2);
+pub(super) const BEAT: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(30);
 
 const ALIVE: u8 = 1;
