@@ -100,7 +100,7 @@ def tabs(page, run):
         page.wait_for_selector(first, timeout=60_000)
         check(page, view)
     page.click("[data-view=duplicates]")
-    until(page, "/cop(y|ies) in|are the same/.test(document.querySelector('#duplicatesSaid').textContent)")
+    until(page, "/cop(y|ies) in|are the same/.test(document.querySelector('#duplicatesSaid').textContent)", seconds=180)
     check(page, "duplicates")
     page.click("[data-view=map]")
     page.wait_for_selector("#map .map:not([hidden]) canvas", timeout=60_000)

@@ -126,6 +126,6 @@ mod tests {
             )
         };
         assert_eq!(of("cifar10"), (16, 10, 64, 2));
-        assert_eq!(of("shapes"), (4, 30, 32, 5));
+        assert_eq!(of("shapes"), (4, 28, 32, 5));
     }
 }

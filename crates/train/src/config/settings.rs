@@ -127,8 +127,8 @@ settings! {
     training: TrainingConfig, "Training" {
         /// Rounds with neighbourhoods, after round 0 without.
         rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
-        /// Epochs in each round [default, quick: up to 100, the fewer pictures the more; 30 for shapes].
-        epochs: usize = 200, quick 10, shapes 30; [AtLeastOne], flag long("epochs");
+        /// Epochs in each round [default, quick: up to 100, the fewer pictures the more; 28 for shapes].
+        epochs: usize = 200, quick 10, shapes 28; [AtLeastOne], flag long("epochs");
         /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or torchvision's or timm's ResNet weights.
         /// Network and size are its own.
         from: Option<String> = None; [Any], flag long("from").value("MODEL");
@@ -191,7 +191,7 @@ settings! {
         /// Whether every neighbour counts as much, rather than the likeliest most: true or false.
         each: bool = false; [Any], flag long("count-each").value("BOOL"), unwritten false;
         /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
-        fill: bool = false; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
+        fill: bool = false, shapes true; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
         /// How neighbourhoods are looked for: exact (among all pictures), approximate (in a few clusters of them; the share of true
         /// neighbours found is measured and told), or auto (exact up to 2 million pictures, the default).
         by: DiscoverChoice = DiscoverChoice::Auto; [Any], flag long("discover"), unwritten DiscoverChoice::Auto;
