@@ -48,4 +48,4 @@ pub use table::aligned;
 pub use tensorboard::read_records;
 pub use tensorboard::{TensorBoard, write_tensorboard};
 pub use verdict::{Begun, Measure, Verdict};
-pub use words::{duration, grouped};
+pub use words::{counted, duration, grouped};

@@ -13,6 +13,11 @@ pub fn grouped(n: usize) -> String {
     text
 }
 
+/// 1 copy, 2 copies.
+pub fn counted(n: usize, one: &str, more: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { more })
+}
+
 /// Seconds as 45 s, 2 min 05 s or 3 h 20 min.
 pub fn duration(seconds: f64) -> String {
     let s = seconds.max(0.0).round() as u64;
@@ -33,6 +38,13 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1000), "1,000");
         assert_eq!(grouped(1281167), "1,281,167");
+    }
+
+    #[test]
+    fn one_is_one() {
+        assert_eq!(counted(0, "copy", "copies"), "0 copies");
+        assert_eq!(counted(1, "copy", "copies"), "1 copy");
+        assert_eq!(counted(1200, "copy", "copies"), "1,200 copies");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::commands::listing::{ListingArgs, warn_of_gone};
 use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
-use crate::terminal::output::{self, grouped};
+use crate::terminal::output::{self, counted, grouped};
 
 /// Pictures in a row of the sheet: pairs side by side.
 const COLUMNS: usize = 8;
@@ -327,8 +327,8 @@ fn sum_up(both: &Both, found: &Duplicates) {
         let first = found.looks.iter().enumerate().find_map(of);
         let (i, why) = first.unwrap_or_default();
         eprintln!(
-            "warning: {} pictures cannot be read and were not compared; the first is {} ({why})",
-            grouped(unread),
+            "warning: {} cannot be read and not compared; the first is {} ({why})",
+            counted(unread, "picture", "pictures"),
             both.name(i)
         );
     }
@@ -353,9 +353,9 @@ fn sum_up(both: &Both, found: &Duplicates) {
         ),
     };
     eprintln!(
-        "{} copies in {} groups, {among}{told}",
-        grouped(kinds.len()),
-        grouped(found.groups.len()),
+        "{} in {}, {among}{told}",
+        counted(kinds.len(), "copy", "copies"),
+        counted(found.groups.len(), "group", "groups"),
     );
 }
 
@@ -424,10 +424,10 @@ fn loose(args: &DuplicatesArgs, index: &PictureIndex, device: &Device) -> Result
         false => print_pairs(args, index, &pairs)?,
     }
     eprintln!(
-        "{} pairs in {} groups among {} pictures have vectors at least {above} similar; without --loose, pixels decide",
-        grouped(pairs.len()),
-        grouped(together.len()),
-        grouped(index.len()),
+        "{} in {} among {} have vectors at least {above} similar; without --loose, pixels decide",
+        counted(pairs.len(), "pair", "pairs"),
+        counted(together.len(), "group", "groups"),
+        counted(index.len(), "picture", "pictures"),
     );
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anchorhood::data::unseen;
-pub use anchorhood::report::{duration, grouped};
+pub use anchorhood::report::{counted, duration, grouped};
 
 use crate::terminal::failure::Failure;
 
