@@ -128,13 +128,14 @@ class Model:
     # ---- what it does ----
 
     def embed(self, x: Any, batch: int = BATCH, *, layer: str | None = None, progress: bool = False) -> Any:
-        """The vectors of pictures: `Features`, a row for each; of a torch tensor, a tensor.
+        """The vectors of pictures: `Features`, a row for each; of a torch tensor, a tensor on its device.
 
         Pictures are a folder (or a .tar of them, or a .txt that lists files), a path or a list of them, PIL pictures, an array N×H×W×3 of
         uint8 (read where it lies, where it is contiguous) or of floats from 0 to 1, a tensor N×3×H×W, a data set or a data loader. Of a
         folder, files that cannot be read are left out with a warning; of a list, they are an error.
 
-        `layer` asks for another layer than the last: `conv1` to `conv5`. `batch` is how many pictures are computed together.
+        `layer` asks for another layer than the last: `conv1` to `conv5`. `batch` is how many pictures are computed together. `progress`
+        shows a bar while files are read, where tqdm is installed.
 
         >>> pictures = np.random.default_rng(0).random((3, 32, 48, 3))
         >>> load("base").embed(pictures).shape
@@ -152,7 +153,7 @@ class Model:
             if len(pictures) == 0:
                 raise InputError("an array without a picture came; give at least one")
             features = Features._of(self._native.embed_array(pictures, batch, layer))
-            return _to_torch(features) if _pictures.is_tensor(x) else features
+            return _to_torch(features, x.device) if _pictures.is_tensor(x) else features
         if _pictures.is_picture(x):
             x = [x]
         if isinstance(x, (list, tuple)):
@@ -252,7 +253,7 @@ class Model:
         return text + (_show.image(_filters(self._native), "its first layer") if self.network else "")
 
     def __reduce__(self) -> Any:
-        return _reopen, self._opened
+        return _reopen, (self.fingerprint, self._opened)
 
 
 def load(
@@ -276,9 +277,15 @@ def load(
     return Model(_native.Model(*opened), opened)
 
 
-def _reopen(*opened: Any) -> Model:
+def _reopen(fingerprint: str, opened: tuple[str, str, str, str, int]) -> Model:
     """Opens the model that was pickled, where it was found before."""
-    return Model(_native.Model(*opened), opened)
+    model = Model(_native.Model(*opened), opened)
+    if model.fingerprint != fingerprint:
+        raise InputError(
+            f"{model.path}: is another model now ({model.fingerprint}) than the one that was pickled ({fingerprint}); put that one back, or "
+            "make what was pickled again"
+        )
+    return model
 
 
 def _count(n: Any, name: str, least: int = 1) -> int:
@@ -300,9 +307,9 @@ def _as_batch(pictures: Any) -> Any:
     raise InputError(f"a data loader gave a {type(pictures).__name__}, and no batch of pictures; a batch is a tensor N×3×H×W")
 
 
-def _to_torch(features: Features) -> Any:
-    """The same memory as a tensor."""
-    return sys.modules["torch"].from_dlpack(np.asarray(features))
+def _to_torch(features: Features, device: Any) -> Any:
+    """A tensor on a device: on the CPU, of the same memory."""
+    return sys.modules["torch"].from_dlpack(np.asarray(features)).to(device)
 
 
 def _safetensors(data: bytes) -> dict[str, npt.NDArray[Any]]:
