@@ -40,6 +40,13 @@ def test_a_model_is_shown_by_its_first_layer(model):
     assert "data:image/png" in shown and "resnet18 of width 32" in shown
 
 
+@pytest.mark.parametrize("method", ["colour", "split-brain"])
+def test_so_is_one_that_does_not_see_red_green_and_blue(method, tmp_path):
+    words = {"shapes_train": 32, "shapes_test": 16, "width": 4, "rounds": 0, "epochs": 1, "batch": 16, "progress": False}
+    made = anchorhood.train("shapes", method, runs=tmp_path, **words).model()
+    assert "data:image/png" in made._repr_html_() and made.embed(np.zeros((1, 32, 32, 3), np.uint8)).shape == (1, made.dim)
+
+
 def test_features_into_logistic_regression(model, pictures):
     LogisticRegression = needs("sklearn.linear_model", "scikit-learn").LogisticRegression
     array, labels = pictures
@@ -208,6 +215,14 @@ def test_the_package_is_typed(tmp_path):
     )
     # The sample has one mistake on purpose: what is checked is noticed.
     assert "typed_sample.py:16: error:" in done.stdout and "Found 1 error in 1 file" in done.stdout, done.stdout
+
+
+def test_the_compiled_part_is_what_its_stub_says(tmp_path):
+    needs("mypy")
+    (tmp_path / "not_declared").write_text("\n".join(f"anchorhood._native.{name}" for name in ("Own", "Pixels", "StrPath", "Vectors", "__all__")))
+    words = ["--allowlist", "not_declared", "anchorhood._native"]
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 def test_docstrings_run():

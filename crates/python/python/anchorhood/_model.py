@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -326,14 +327,22 @@ def _safetensors(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _filters(native: _native.Model) -> bytes:
-    """The first layer's filters as pictures, each stretched to all of black and white."""
-    filters = _safetensors(native.weights())["conv1.weight"].transpose(0, 2, 3, 1)[:64]
+    """The first layer's filters as pictures, each stretched to all of black and white; those that do not see red, green and blue in greys."""
+    weights = _safetensors(native.weights()).items()
+    firsts = [_in_colour(array) for name, array in weights if re.fullmatch(r"(\w+\.)?conv1\.weight", name)]  # two of a split brain
+    filters = np.concatenate(firsts)[:64]
     low, high = filters.min((1, 2, 3), keepdims=True), filters.max((1, 2, 3), keepdims=True)
     tiles = np.rint((filters - low) / np.maximum(high - low, 1e-12) * 255).astype(np.uint8)
     scale = max(1, 36 // tiles.shape[1])
     tiles = np.pad(tiles.repeat(scale, 1).repeat(scale, 2), ((0, 0), (2, 2), (2, 2), (0, 0)), constant_values=250)
     rows = [np.concatenate(list(row), axis=1) for row in _chunks(tiles, 16) if len(row) == min(16, len(tiles))]
     return _native.png(np.ascontiguousarray(np.concatenate(rows, axis=0)))
+
+
+def _in_colour(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Filters as pictures, N×H×W×3."""
+    filters: npt.NDArray[Any] = weights.transpose(0, 2, 3, 1)
+    return filters if filters.shape[-1] == 3 else filters.mean(-1, keepdims=True).repeat(3, -1)
 
 
 class _bar:
