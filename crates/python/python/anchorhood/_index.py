@@ -66,7 +66,7 @@ class Hits(_OnSheet[Hit]):
         return [(None, hit.number, hit.similarity, False, "") for hit in self[:60]]
 
     def _words(self) -> str:
-        return f"the {len(self)} most similar pictures"
+        return f"the most similar: {_show.counted(len(self), 'picture')}"
 
 
 class DuplicateGroup(NamedTuple):
@@ -96,7 +96,7 @@ class Duplicates(_OnSheet[DuplicateGroup]):
 
     def _words(self) -> str:
         others = sum(len(group.others) for group in self)
-        return f"{len(self)} groups of pictures that are the same; {others} pictures could go"
+        return f"{_show.counted(len(self), 'group')} of pictures that are the same; {_show.counted(others, 'picture')} could go"
 
 
 class Cluster(NamedTuple):
@@ -123,13 +123,13 @@ class Clusters(_OnSheet[Cluster]):
 
     def _shown(self) -> list[_Shown]:
         return [
-            (f"cluster {number}: {len(cluster.numbers)} pictures" if place == 0 else None, i, similarity, False, "")
+            (f"cluster {number}: {_show.counted(len(cluster.numbers), 'picture')}" if place == 0 else None, i, similarity, False, "")
             for number, cluster in enumerate(self[:12])
             for place, (i, similarity) in enumerate(zip(cluster.numbers[:10], cluster.similarities))
         ]
 
     def _words(self) -> str:
-        return f"{len(self)} clusters, each with its most typical pictures"
+        return f"{_show.counted(len(self), 'cluster')}, each with its most typical pictures"
 
 
 class Selected(_OnSheet[Path]):
@@ -146,7 +146,7 @@ class Selected(_OnSheet[Path]):
         return [(None, i, similarity, False, "") for i, similarity in self._chosen[:60]]
 
     def _words(self) -> str:
-        return f"{len(self)} pictures that stand for all {len(self._index)}"
+        return f"{_show.counted(len(self), 'picture')} to stand for all {len(self._index):,}"
 
 
 class Server:
@@ -428,12 +428,12 @@ class Index:
         return _reopen, (self.path, self._model, self._moved)
 
     def __repr__(self) -> str:
-        return f"<anchorhood.Index {self.path}: {len(self):,} pictures>"
+        return f"<anchorhood.Index {self.path}: {_show.counted(len(self), 'picture')}>"
 
     def _repr_html_(self) -> str:
         some = np.linspace(0, len(self) - 1, min(len(self), 24)).round().astype(int)
         shown: list[_Shown] = [(None, int(i), None, False, "") for i in some]
-        words = f"{self.path}: {len(self):,} pictures, some of them:"
+        words = f"{self.path}: {_show.counted(len(self), 'picture')}, some of them:"
         return _show.line(words) + _show.image(self._native.sheet(None, shown, 80), "some of its pictures")
 
 

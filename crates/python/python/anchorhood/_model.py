@@ -63,7 +63,7 @@ class Features(np.ndarray[Any, np.dtype[np.float32]]):
             near = np.argsort(-similar, kind="stable")[1:7]
             pictures += [(self._paths[j], float(similar[j]), False) for j in near]
         columns = min(len(rows), 7)
-        words = f"{len(rows):,} pictures, vectors of {rows.shape[1]}. Some of them, each with those most like it:"
+        words = f"{_show.counted(len(rows), 'picture')}, vectors of {rows.shape[1]}. Some of them, each with those most like it:"
         return _show.line(words) + _show.image(_native.file_sheet(pictures, columns, 80), "pictures and their neighbours")
 
 
@@ -332,7 +332,8 @@ def _filters(native: _native.Model) -> bytes:
     firsts = [_in_colour(array) for name, array in weights if re.fullmatch(r"(\w+\.)?conv1\.weight", name)]  # two of a split brain
     filters = np.concatenate(firsts)[:64]
     low, high = filters.min((1, 2, 3), keepdims=True), filters.max((1, 2, 3), keepdims=True)
-    tiles = np.rint((filters - low) / np.maximum(high - low, 1e-12) * 255).astype(np.uint8)
+    seeing = (high - low).ravel() > 0.01 * (high - low).max()  # training may let some die
+    tiles = np.rint(((filters - low) / np.maximum(high - low, 1e-12))[seeing] * 255).astype(np.uint8)
     scale = max(1, 36 // tiles.shape[1])
     tiles = np.pad(tiles.repeat(scale, 1).repeat(scale, 2), ((0, 0), (2, 2), (2, 2), (0, 0)), constant_values=250)
     rows = [np.concatenate(list(row), axis=1) for row in _chunks(tiles, 16) if len(row) == min(16, len(tiles))]
@@ -366,7 +367,9 @@ class _bar:
 def bar_of_tqdm(total: int, unit: str) -> Any:
     """A bar for notebooks and terminals, or None where tqdm is not installed."""
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in a notebook without ipywidgets its bar is one of letters
+            from tqdm.auto import tqdm
     except ImportError:
         return None
     return tqdm(total=total, unit=f" {unit}")
