@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How much longer does an array take from Python than in the engine itself?
+"""How much longer does an array take from Python than in the library itself?
 
     cargo build --release -p anchorhood-search --example array_speed
-    tools/python_speed.py target/release/examples/array_speed [PICTURES] [TURNS]
+    tools/python_speed.py target/release/examples/array_speed [PICTURES] [SIDE] [TURNS]
 
-run by a Python that has the package (a release wheel). Both sides take turns; what is told is the least time of each, which other programs
-on the machine disturb least, and the ratio of the medians.
+run by a Python that has the package (a release wheel). Both sides take turns; what is told is the least time of each, which other programs on
+the machine disturb least, and the ratio of the medians.
 """
 
 import statistics
@@ -20,21 +20,21 @@ import anchorhood
 
 def main() -> None:
     program, *rest = sys.argv[1:]
-    pictures, turns = [int(word) for word in rest] + [10_000, 5][len(rest) :]
+    pictures, side, turns = [int(word) for word in rest] + [10_000, 64, 5][len(rest) :]
     model = anchorhood.load("base", device="cpu", threads=2)
-    shape = (pictures, model.size, model.size, 3)
+    shape = (pictures, side, side, 3)
     array = (np.arange(np.prod(shape)) % 251).astype(np.uint8).reshape(shape)
     model.embed(array[:256])
-    engine, python = [], []
+    library, python = [], []
     for _ in range(turns):
-        told = subprocess.run([program, str(pictures), "1", "2"], capture_output=True, text=True, check=True)
-        engine.append(float(told.stdout))
+        told = subprocess.run([program, str(pictures), str(side), "1", "2"], capture_output=True, text=True, check=True)
+        library.append(float(told.stdout))
         began = time.perf_counter()
         model.embed(array)
         python.append(time.perf_counter() - began)
-    least, middle = min(python) / min(engine), statistics.median(python) / statistics.median(engine)
-    print(f"{pictures} pictures of {model.size}×{model.size}, {turns} turns: engine {min(engine):.3f} s, Python {min(python):.3f} s at least")
-    print(f"Python / engine: {least:.3f} of the least times, {middle:.3f} of the medians")
+    least, middle = min(python) / min(library), statistics.median(python) / statistics.median(library)
+    print(f"{pictures} pictures of {side}×{side}, {turns} turns: library {min(library):.3f} s, Python {min(python):.3f} s at least")
+    print(f"Python / library: {least:.3f} of the least times, {middle:.3f} of the medians")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """What tests share: drawn pictures, and a model that was trained for a moment. Skips are counted where `.ci/run` asks for it."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -55,6 +57,32 @@ def run(tmp_path_factory):
     return anchorhood.train(
         "shapes", "and", name="short", runs=runs, shapes_train=96, shapes_test=48, width=2, rounds=1, epochs=2, progress=False
     )
+
+
+#: What a script begins with that presses Ctrl-C on itself. What runs in the background may have been told to ignore it, and Python keeps to
+#: that. `answered` gives the seconds that the process has computed since, its threads together: while it works they pass at least as fast as
+#: a clock's, and what other programs do to the clock's does not lengthen them.
+CTRL_C = """
+import os, signal, sys, threading, time
+import anchorhood
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def press():
+    global pressed
+    pressed = time.process_time()
+    os.kill(os.getpid(), signal.SIGINT)
+def answered():
+    return time.process_time() - pressed
+"""
+
+
+def interrupted(script, *words):
+    """What a script says that presses Ctrl-C on itself, a line each."""
+    done = subprocess.run([sys.executable, "-c", CTRL_C + script, *map(str, words)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
 
 
 @pytest.fixture(autouse=True, scope="session")

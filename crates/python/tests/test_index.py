@@ -2,11 +2,8 @@
 
 import json
 import os
+import pickle
 import shutil
-import signal
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -15,6 +12,7 @@ import pytest
 
 import anchorhood
 from anchorhood import _native
+from conftest import interrupted, needs_signals
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +65,19 @@ def test_what_is_added_is_found(folder, pictures, tmp_path):
     with pytest.raises(anchorhood.InputError, match="overwrite=True"):
         anchorhood.Index.build(folder, tmp_path / "some.index")
     assert len(anchorhood.Index.build(folder, tmp_path / "some.index", overwrite=True)) == 60
+
+
+def test_it_pickles_and_so_does_what_was_found(index, folder, tmp_path):
+    query = folder / "bars" / "00.png"
+    again = pickle.loads(pickle.dumps(index))
+    assert again.names == index.names and again.search(query, 4) == index.search(query, 4)
+    for found in (index.search(query, 4), index.cluster(3), index.select(4), index.duplicates()):
+        kept = pickle.loads(pickle.dumps(found))
+        assert kept == found and kept._repr_html_() == found._repr_html_()
+    elsewhere = tmp_path / "moved"
+    shutil.copytree(folder, elsewhere)
+    moved = anchorhood.Index.load(index.path, moved=elsewhere)
+    assert pickle.loads(pickle.dumps(moved)).search(0, 1)[0].path == elsewhere / "bars" / "00.png"
 
 
 def test_without_a_path_it_is_kept_in_the_cache(folder, tmp_path, monkeypatch):
@@ -138,41 +149,32 @@ def test_it_is_served_while_python_goes_on(index):
         index.serve(host="0.0.0.0")
 
 
-# What runs in the background may have been told to ignore Ctrl-C, and Python keeps to it.
-CTRL_C = """
-import signal, sys, anchorhood
-signal.signal(signal.SIGINT, signal.default_int_handler)
-def build(model):
-    return anchorhood.Index.build(sys.argv[1], sys.argv[2], model)
-model = anchorhood.load("base", threads=1)
-print("building", flush=True)
-try:
-    build(model)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-    print(len(build(model)), flush=True)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
+@needs_signals
 def test_ctrl_c_while_it_is_made_and_the_same_call_goes_on(folder, tmp_path):
     many = tmp_path / "many"
     many.mkdir()
     original = folder / "rings" / "45.png"
-    for i in range(4000):
+    for i in range(640):
         os.link(original, many / f"{i}.png")
-    words = [sys.executable, "-c", CTRL_C, str(many), str(tmp_path / "many.index")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "building\n"
-    while not (tmp_path / ".many.index.journal").exists():
+    script = """
+import pathlib
+model = anchorhood.load("base", threads=1)
+journal = pathlib.Path(sys.argv[3])
+def watch():
+    while not journal.exists():
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    sent = time.perf_counter()
-    assert process.stdout.readline() == "interrupted\n"
-    took = time.perf_counter() - sent
-    assert took < 3, f"{took:.2f} s"  # a second, on a machine that does nothing else
-    assert process.stdout.readline() == "4000\n"
-    assert process.wait(20) == 0
+    press()
+threading.Thread(target=watch).start()
+build = lambda: anchorhood.Index.build(sys.argv[1], sys.argv[2], model)
+try:
+    build()
+except KeyboardInterrupt:
+    print(answered(), journal.exists())
+    print(len(build()), journal.exists())
+"""
+    stopped, went_on = interrupted(script, many, tmp_path / "many.index", tmp_path / ".many.index.journal")
+    took, journal = stopped.split()
+    assert float(took) < 1 and journal == "True" and went_on == "640 False"
 
 
 @pytest.mark.parametrize(

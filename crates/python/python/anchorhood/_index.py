@@ -43,7 +43,7 @@ class Hit(NamedTuple):
 class _OnSheet(list[T]):
     """A list that a notebook shows as pictures."""
 
-    _native: _native.Index
+    _index: Index
     _query: npt.NDArray[np.uint8] | StrPath | None = None
 
     def _shown(self) -> list[_Shown]:
@@ -56,7 +56,7 @@ class _OnSheet(list[T]):
         shown = self._shown()
         if not shown:
             return _show.line(self._words())
-        return _show.line(self._words()) + _show.image(self._native.sheet(self._query, shown, 96), self._words())
+        return _show.line(self._words()) + _show.image(self._index._native.sheet(self._query, shown, 96), self._words())
 
 
 class Hits(_OnSheet[Hit]):
@@ -66,7 +66,7 @@ class Hits(_OnSheet[Hit]):
         return [(None, hit.number, hit.similarity, False, "") for hit in self[:60]]
 
     def _words(self) -> str:
-        return f"the {len(self)} most similar pictures"
+        return f"the most similar: {_show.counted(len(self), 'picture')}"
 
 
 class DuplicateGroup(NamedTuple):
@@ -90,13 +90,13 @@ class Duplicates(_OnSheet[DuplicateGroup]):
         for number, group in enumerate(self[:20], 1):
             notes = ["keep"] + [kind for _, kind, _ in group.others]
             for place, (i, note) in enumerate(zip(group.numbers, notes)):
-                if i < len(self._native):  # those of another index have no place here
+                if i < len(self._index):  # those of another index have no place here
                     shown.append((f"group {number}" if place == 0 else None, i, None, place == 0, note))
         return shown
 
     def _words(self) -> str:
         others = sum(len(group.others) for group in self)
-        return f"{len(self)} groups of pictures that are the same; {others} pictures could go"
+        return f"{_show.counted(len(self), 'group')} of pictures that are the same; {_show.counted(others, 'picture')} could go"
 
 
 class Cluster(NamedTuple):
@@ -116,20 +116,20 @@ class Clusters(_OnSheet[Cluster]):
     @property
     def labels(self) -> npt.NDArray[np.int64]:
         """The cluster of each picture of the index, −1 for pictures in none: as scikit-learn has it."""
-        labels = np.full(len(self._native), -1, np.int64)
+        labels = np.full(len(self._index), -1, np.int64)
         for number, cluster in enumerate(self):
             labels[cluster.numbers] = number
         return labels
 
     def _shown(self) -> list[_Shown]:
         return [
-            (f"cluster {number}: {len(cluster.numbers)} pictures" if place == 0 else None, i, similarity, False, "")
+            (f"cluster {number}: {_show.counted(len(cluster.numbers), 'picture')}" if place == 0 else None, i, similarity, False, "")
             for number, cluster in enumerate(self[:12])
             for place, (i, similarity) in enumerate(zip(cluster.numbers[:10], cluster.similarities))
         ]
 
     def _words(self) -> str:
-        return f"{len(self)} clusters, each with its most typical pictures"
+        return f"{_show.counted(len(self), 'cluster')}, each with its most typical pictures"
 
 
 class Selected(_OnSheet[Path]):
@@ -146,7 +146,7 @@ class Selected(_OnSheet[Path]):
         return [(None, i, similarity, False, "") for i, similarity in self._chosen[:60]]
 
     def _words(self) -> str:
-        return f"{len(self)} pictures that stand for all {len(self._native)}"
+        return f"{_show.counted(len(self), 'picture')} to stand for all {len(self._index):,}"
 
 
 class Server:
@@ -181,11 +181,24 @@ class Server:
 
 
 class Index:
-    """The vectors of folders of pictures, in one file, ready to be asked. `Index.build` makes one, `Index.load` opens it."""
+    """The vectors of folders of pictures, in one file, ready to be asked. `Index.build` makes one, `Index.load` opens it.
 
-    def __init__(self, native: _native.Index, model: Model | None) -> None:
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> place = Path(tempfile.mkdtemp())
+    >>> for name, colour in (("sky", "lightblue"), ("sea", "blue"), ("fire", "orange")):
+    ...     Image.new("RGB", (64, 64), colour).save(place / f"{name}.png")
+    >>> index = Index.build(place, place / "colours.index")
+    >>> [hit.name for hit in index.search(place / "sea.png", k=2)]
+    ['sea.png', 'sky.png']
+    >>> len(index), len(index.cluster(2)), len(index.select(2))
+    (3, 2, 2)
+    """
+
+    def __init__(self, native: _native.Index, model: Model | None, moved: Sequence[StrPath] = ()) -> None:
         self._native = native
         self._model = model
+        self._moved = moved
 
     # ---- made ----
 
@@ -247,15 +260,15 @@ class Index:
         folders = _listed(moved)
         if model is not None:
             opened = model if isinstance(model, Model) else load(model)
-            return cls(_native.Index.load(path, folders, opened._native), opened)
+            return cls(_native.Index.load(path, folders, opened._native), opened, folders)
         native = _native.Index.load(path, folders, None)
         for word in dict.fromkeys(["base", native.made_by[0] or "base"]):
             try:
                 opened = load(word)
-                return cls(native.with_model(opened._native), opened)
+                return cls(native.with_model(opened._native), opened, folders)
             except AnchorhoodError:
                 continue  # what needs the model says so
-        return cls(native, None)
+        return cls(native, None, folders)
 
     def add(self, folders: StrPath | Sequence[StrPath] = (), *, batch: int = BATCH, progress: bool = False) -> Index:
         """Takes more folders in, and what changed in its own; gives the index as it is then, which is also saved."""
@@ -345,7 +358,7 @@ class Index:
     def _hits(self, pairs: list[tuple[int, float]], query: Any) -> Hits:
         names, labels = self.names, self.labels
         hits = Hits(Hit(i, names[i], self._native.picture(i), similarity, labels[i]) for i, similarity in pairs)
-        hits._native, hits._query = self._native, query
+        hits._index, hits._query = self, query
         return hits
 
     def duplicates(
@@ -362,7 +375,7 @@ class Index:
             return self._native.picture(i) if i < own or other is None else other.picture(i - own)
 
         groups = Duplicates()
-        groups._native = self._native
+        groups._index = self
         for keep, why, others in self._native.duplicates(other, above, nearest):
             copies = [(path(i), kind, score) for i, _, kind, score in others]
             groups.append(DuplicateGroup(path(keep), why, copies, [keep, *(i for i, *_ in others)]))
@@ -390,7 +403,7 @@ class Index:
             Cluster([self._native.picture(i) for i, _ in group], [i for i, _ in group], [s for _, s in group])
             for group in found
         )
-        clusters._native = self._native
+        clusters._index = self
         return clusters
 
     def select(self, count: int, already: Sequence[int | str] = ()) -> Selected:
@@ -403,7 +416,7 @@ class Index:
             chosen_before.append(numbers[one] if isinstance(one, str) else _count(one, "already", 0))
         chosen = self._native.select(_count(count, "count"), chosen_before)
         selected = Selected(self._native.picture(i) for i, _ in chosen)
-        selected._native, selected._chosen = self._native, chosen
+        selected._index, selected._chosen = self, chosen
         return selected
 
     def serve(self, port: int = 0, *, host: str = "127.0.0.1", token: str | None = None) -> Server:
@@ -411,14 +424,22 @@ class Index:
         that other machines can reach needs a `token`."""
         return Server(self._native.serve(host, port, token), token)
 
+    def __reduce__(self) -> Any:
+        return _reopen, (self.path, self._model, self._moved)
+
     def __repr__(self) -> str:
-        return f"<anchorhood.Index {self.path}: {len(self):,} pictures>"
+        return f"<anchorhood.Index {self.path}: {_show.counted(len(self), 'picture')}>"
 
     def _repr_html_(self) -> str:
         some = np.linspace(0, len(self) - 1, min(len(self), 24)).round().astype(int)
         shown: list[_Shown] = [(None, int(i), None, False, "") for i in some]
-        words = f"{self.path}: {len(self):,} pictures, some of them:"
+        words = f"{self.path}: {_show.counted(len(self), 'picture')}, some of them:"
         return _show.line(words) + _show.image(self._native.sheet(None, shown, 80), "some of its pictures")
+
+
+def _reopen(path: Path, model: Model | None, moved: Sequence[StrPath]) -> Index:
+    """Opens the index that was pickled, where it lies."""
+    return Index.load(path, model, moved=moved)
 
 
 class _IndexBar:

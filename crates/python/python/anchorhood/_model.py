@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +63,7 @@ class Features(np.ndarray[Any, np.dtype[np.float32]]):
             near = np.argsort(-similar, kind="stable")[1:7]
             pictures += [(self._paths[j], float(similar[j]), False) for j in near]
         columns = min(len(rows), 7)
-        words = f"{len(rows):,} pictures, vectors of {rows.shape[1]}. Some of them, each with those most like it:"
+        words = f"{_show.counted(len(rows), 'picture')}, vectors of {rows.shape[1]}. Some of them, each with those most like it:"
         return _show.line(words) + _show.image(_native.file_sheet(pictures, columns, 80), "pictures and their neighbours")
 
 
@@ -128,13 +129,14 @@ class Model:
     # ---- what it does ----
 
     def embed(self, x: Any, batch: int = BATCH, *, layer: str | None = None, progress: bool = False) -> Any:
-        """The vectors of pictures: `Features`, a row for each; of a torch tensor, a tensor.
+        """The vectors of pictures: `Features`, a row for each; of a torch tensor, a tensor on its device.
 
         Pictures are a folder (or a .tar of them, or a .txt that lists files), a path or a list of them, PIL pictures, an array N×H×W×3 of
         uint8 (read where it lies, where it is contiguous) or of floats from 0 to 1, a tensor N×3×H×W, a data set or a data loader. Of a
         folder, files that cannot be read are left out with a warning; of a list, they are an error.
 
-        `layer` asks for another layer than the last: `conv1` to `conv5`. `batch` is how many pictures are computed together.
+        `layer` asks for another layer than the last: `conv1` to `conv5`. `batch` is how many pictures are computed together. `progress`
+        shows a bar while files are read, where tqdm is installed.
 
         >>> pictures = np.random.default_rng(0).random((3, 32, 48, 3))
         >>> load("base").embed(pictures).shape
@@ -152,7 +154,7 @@ class Model:
             if len(pictures) == 0:
                 raise InputError("an array without a picture came; give at least one")
             features = Features._of(self._native.embed_array(pictures, batch, layer))
-            return _to_torch(features) if _pictures.is_tensor(x) else features
+            return _to_torch(features, x.device) if _pictures.is_tensor(x) else features
         if _pictures.is_picture(x):
             x = [x]
         if isinstance(x, (list, tuple)):
@@ -252,7 +254,7 @@ class Model:
         return text + (_show.image(_filters(self._native), "its first layer") if self.network else "")
 
     def __reduce__(self) -> Any:
-        return _reopen, self._opened
+        return _reopen, (self.fingerprint, self._opened)
 
 
 def load(
@@ -276,9 +278,15 @@ def load(
     return Model(_native.Model(*opened), opened)
 
 
-def _reopen(*opened: Any) -> Model:
+def _reopen(fingerprint: str, opened: tuple[str, str, str, str, int]) -> Model:
     """Opens the model that was pickled, where it was found before."""
-    return Model(_native.Model(*opened), opened)
+    model = Model(_native.Model(*opened), opened)
+    if model.fingerprint != fingerprint:
+        raise InputError(
+            f"{model.path}: is another model now ({model.fingerprint}) than the one that was pickled ({fingerprint}); put that one back, or "
+            "make what was pickled again"
+        )
+    return model
 
 
 def _count(n: Any, name: str, least: int = 1) -> int:
@@ -300,9 +308,9 @@ def _as_batch(pictures: Any) -> Any:
     raise InputError(f"a data loader gave a {type(pictures).__name__}, and no batch of pictures; a batch is a tensor N×3×H×W")
 
 
-def _to_torch(features: Features) -> Any:
-    """The same memory as a tensor."""
-    return sys.modules["torch"].from_dlpack(np.asarray(features))
+def _to_torch(features: Features, device: Any) -> Any:
+    """A tensor on a device: on the CPU, of the same memory."""
+    return sys.modules["torch"].from_dlpack(np.asarray(features)).to(device)
 
 
 def _safetensors(data: bytes) -> dict[str, npt.NDArray[Any]]:
@@ -319,14 +327,23 @@ def _safetensors(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _filters(native: _native.Model) -> bytes:
-    """The first layer's filters as pictures, each stretched to all of black and white."""
-    filters = _safetensors(native.weights())["conv1.weight"].transpose(0, 2, 3, 1)[:64]
+    """The first layer's filters as pictures, each stretched to all of black and white; those that do not see red, green and blue in greys."""
+    weights = _safetensors(native.weights()).items()
+    firsts = [_in_colour(array) for name, array in weights if re.fullmatch(r"(\w+\.)?conv1\.weight", name)]  # two of a split brain
+    filters = np.concatenate(firsts)[:64]
     low, high = filters.min((1, 2, 3), keepdims=True), filters.max((1, 2, 3), keepdims=True)
-    tiles = np.rint((filters - low) / np.maximum(high - low, 1e-12) * 255).astype(np.uint8)
+    seeing = (high - low).ravel() > 0.01 * (high - low).max()  # training may let some die
+    tiles = np.rint(((filters - low) / np.maximum(high - low, 1e-12))[seeing] * 255).astype(np.uint8)
     scale = max(1, 36 // tiles.shape[1])
     tiles = np.pad(tiles.repeat(scale, 1).repeat(scale, 2), ((0, 0), (2, 2), (2, 2), (0, 0)), constant_values=250)
     rows = [np.concatenate(list(row), axis=1) for row in _chunks(tiles, 16) if len(row) == min(16, len(tiles))]
     return _native.png(np.ascontiguousarray(np.concatenate(rows, axis=0)))
+
+
+def _in_colour(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Filters as pictures, N×H×W×3."""
+    filters: npt.NDArray[Any] = weights.transpose(0, 2, 3, 1)
+    return filters if filters.shape[-1] == 3 else filters.mean(-1, keepdims=True).repeat(3, -1)
 
 
 class _bar:
@@ -350,7 +367,9 @@ class _bar:
 def bar_of_tqdm(total: int, unit: str) -> Any:
     """A bar for notebooks and terminals, or None where tqdm is not installed."""
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in a notebook without ipywidgets its bar is one of letters
+            from tqdm.auto import tqdm
     except ImportError:
         return None
     return tqdm(total=total, unit=f" {unit}")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ Pixels = npt.NDArray[np.uint8]
 StrPath = str | PathLike[str]
 Own = tuple[str, tuple[Pixels, list[str] | None], tuple[Pixels, list[str] | None] | None]
 
+@final
 class Model:
     def __new__(cls, word: str, runs: StrPath, device: str, precision: str, threads: int) -> Model: ...
     @property
@@ -37,6 +39,7 @@ class Model:
     def onnx(self) -> bytes: ...
     def weights(self) -> bytes: ...
 
+@final
 class Index:
     @staticmethod
     def build(
@@ -80,6 +83,7 @@ class Index:
     ) -> bytes: ...
     def serve(self, host: str, port: int, token: str | None) -> Server: ...
 
+@final
 class Server:
     @property
     def address(self) -> str: ...

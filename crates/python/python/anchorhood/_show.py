@@ -13,6 +13,15 @@ def image(png: bytes, about: str = "") -> str:
     return f'<img alt="{html.escape(about)}" title="{html.escape(about)}" style="max-width: 100%" src="data:image/png;base64,{data}">'
 
 
+def counted(n: int, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> counted(1, "picture"), counted(1200, "picture")
+    ('1 picture', '1,200 pictures')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def line(text: str) -> str:
     """A line of words above a picture."""
     return f'<p style="margin: 0.3em 0">{html.escape(text)}</p>'
