@@ -60,7 +60,7 @@ fn before_and_after_are_told_and_kept() {
     assert!(page.contains("Before and after") && page.contains("<td>before</td>"));
     let config = RunDir::config_of(&sandbox.path("runs/b")).unwrap();
     assert_eq!(config.training.freeze_epochs, 1);
-    assert_eq!(config.training.from_rate, 0.3);
+    assert_eq!(config.training.from_rate, 0.03);
     // The same again, from the file alone.
     let again = [
         "train",

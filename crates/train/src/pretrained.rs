@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What the learning rate is multiplied by for what comes from the model: steps as large as a drawn network needs would undo it.
-const RATE: f64 = 0.3;
+const RATE: f64 = 0.03;
 /// Epochs for the heads alone.
 const FREEZE_EPOCHS: usize = 1;
 

@@ -136,7 +136,7 @@ settings! {
         from_fingerprint: Option<String> = None; [Any];
         /// Epochs in which only the heads learn and the model stays as it is [default: 1 with --from].
         freeze_epochs: usize = 0; [Any], flag long("freeze-epochs").value("EPOCHS"), unwritten 0;
-        /// What the learning rate is multiplied by for all that comes from the model [default: 0.3 with --from].
+        /// What the learning rate is multiplied by for all that comes from the model [default: 0.03 with --from].
         from_rate: f64 = 1.0; [Share, Positive], flag long("from-rate").value("FACTOR"), unwritten 1.0;
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
