@@ -116,7 +116,9 @@ pub fn learn(
         let open = config.data.size.is_none();
         **config = config.fitted(&data)?;
         if let (true, Some(size)) = (open, config.data.size) {
-            viewer.note(&format!("pictures of {size}×{size} (--size for another)"));
+            viewer.note(&format!(
+                "pictures of {size}×{size} (--size for another), learnt from nothing (--from base: from the model inside this program)"
+            ));
         }
         if let Some(model) = &model {
             viewer.note(&begins_from(model, config));
