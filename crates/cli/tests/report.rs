@@ -53,6 +53,20 @@ fn training_leaves_a_page_that_holds_everything() {
 }
 
 #[test]
+fn a_method_that_remembers_no_features_has_a_page_as_full() {
+    let sandbox = trained(&["--method", "anchorhood", "--rounds", "2", "-k", "2"]);
+    let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
+    for part in [
+        "What the model finds alike",
+        "Entropy before round 2",
+        "Surest: lowest entropy",
+        "id=\"map-data\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn a_page_without_its_pictures_says_why() {
     let sandbox = common::Sandbox::new();
     folders::fill(&sandbox.path("pictures"), 40);

@@ -160,7 +160,8 @@ fn draw_shares<B>(
 where
     B: DrawingBackend<ErrorType: 'static>,
 {
-    let floors: Vec<(&str, f64)> = floors.iter().map(|f| (f.0, 100.0 * f.1)).collect();
+    let mut floors: Vec<(&str, f64)> = floors.iter().map(|f| (f.0, 100.0 * f.1)).collect();
+    floors.sort_by(|a, b| b.1.total_cmp(&a.1));
     let point = |(subject, share): &(Subject, f64)| match *subject {
         Subject::Trained { round, epoch } => {
             Some((epoch_number(summary, round, epoch), 100.0 * share))
@@ -174,11 +175,10 @@ where
     let mut chart = axes(summary, area, y.clone(), label, false)?;
     let end = last_epoch(summary);
     // Names sit at the right, where curves have left the floor: the higher floor's above its line, the lower's below.
-    let highest = floors.iter().map(|f| f.1).fold(0.0, f64::max);
-    for (name, value) in floors {
+    for (i, (name, value)) in floors.into_iter().enumerate() {
         let line = [(0.0, value), (end, value)];
         chart.draw_series(DashedLineSeries::new(line, 6, 4, FLOOR.stroke_width(1)))?;
-        let (side, offset) = match value == highest {
+        let (side, offset) = match i == 0 {
             true => (VPos::Bottom, 0.015),
             false => (VPos::Top, -0.015),
         };

@@ -19,7 +19,7 @@ pub struct RoundNeighbourhoods {
     pub found: Neighbourhoods,
 }
 
-/// The memory bank of the run's model: where every training picture lies.
+/// Where every training picture lies: the memory bank of the run's model, or what the model makes of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
     /// Length of a vector.
@@ -62,7 +62,8 @@ pub struct RunRecord {
     pub left_out: Option<LeftOut>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
     pub rounds: Vec<RoundNeighbourhoods>,
-    /// The memory of the run's model, once there is one.
+    /// The memory of the run's model, once there is one; for a method that remembers none, whoever has the pictures may put here
+    /// what the model makes of them.
     pub embedding: Option<Embedding>,
     /// Strips under `attention/`.
     pub strips: Vec<Strip>,
@@ -126,7 +127,11 @@ fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {
 
 fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {
     let found = checkpoint.neighbourhoods()?;
-    (found.len() == checkpoint.pictures()).then_some(RoundNeighbourhoods { round, found })
+    let seen = match checkpoint.pictures() {
+        0 => checkpoint.standing.pictures,
+        remembered => Some(remembered),
+    };
+    (Some(found.len()) == seen).then_some(RoundNeighbourhoods { round, found })
 }
 
 fn name_of(folder: &Path) -> String {

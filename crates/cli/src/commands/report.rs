@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::data::Dataset;
-use anchorhood::report::{ReportError, RunRecord, write_report};
-use anchorhood::train::RunDir;
+use anchorhood::data::{Dataset, Split};
+use anchorhood::report::{Embedding, ReportError, RunRecord, write_report};
+use anchorhood::search::Model;
+use anchorhood::train::{DeviceChoice, RunDir, checkpoint_path, model_path};
 use clap::Parser;
 
 use crate::args::resolve::find_run;
-use crate::args::run_data;
+use crate::args::{device, run_data};
 use crate::commands::tensorboard;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
+
+/// More pictures than this are not embedded for a page.
+const MOST_EMBEDDED: usize = 100_000;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -76,7 +80,7 @@ fn write(
     data: &Result<impl std::borrow::Borrow<Dataset>, String>,
     overwrite: bool,
 ) -> Result<PathBuf, ReportError> {
-    let record = RunRecord::read(run)?;
+    let mut record = RunRecord::read(run)?;
     if let Some(left_out) = &record.left_out {
         eprintln!("warning: {}: {left_out}", run.display());
     }
@@ -84,5 +88,32 @@ fn write(
         Ok(data) => Ok(&data.borrow().train),
         Err(why) => Err(why.clone()),
     };
+    if let (None, Ok(train)) = (&record.embedding, &pictures)
+        && checkpoint_path(run, "last").is_file()
+        && train.pictures.len() <= MOST_EMBEDDED
+    {
+        match embedded(run, train) {
+            Ok(vectors) => record.embedding = Some(vectors),
+            Err(Failure { message, .. }) => eprintln!(
+                "warning: pictures are not shown beside those most like them: {}",
+                message.unwrap_or_default()
+            ),
+        }
+    }
     write_report(run, &record, pictures, overwrite)
+}
+
+/// What a run's model makes of its pictures now, where its method remembers none.
+fn embedded(run: &Path, train: &Split) -> Result<Embedding, Failure> {
+    let mut machine = RunDir::config_of(run)?.machine;
+    // The GPU that it was trained on need not be here.
+    if machine.device != DeviceChoice::Cpu {
+        machine.device = DeviceChoice::Auto;
+    }
+    let model = Model::load(model_path(run))?;
+    let vectors = model.embed(&device::open(&machine)?, &train.pictures)?;
+    Ok(Embedding {
+        dim: vectors.dim(),
+        vectors: vectors.values().to_vec(),
+    })
 }
