@@ -258,6 +258,12 @@ pub enum DataError {
         /// Which, and what would fit.
         why: String,
     },
+    /// Processes that cannot tell each other what they saw.
+    #[error("the processes that open these pictures together lost each other: {why}")]
+    Fellows {
+        /// What was met.
+        why: String,
+    },
     /// Fewer pictures than one batch takes.
     #[error("{have} pictures do not fill a batch of {batch}; use a batch of at most {have}")]
     TooFewPictures {

@@ -30,7 +30,9 @@ mod check;
 mod cifar;
 mod crops;
 mod encode;
+mod epoch_order;
 mod error;
+mod fellows;
 mod files;
 mod folder;
 #[doc(hidden)]
@@ -54,7 +56,9 @@ pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use crops::CropsFrom;
 pub use encode::{encode_jpeg, encode_png};
+pub use epoch_order::EpochOrder;
 pub use error::DataError;
+pub use fellows::{FellowReaders, Fellows};
 pub use files::{
     FolderReport, PassedOver, Picture, PictureFile, PictureFiles, about_picture, archived_picture,
     find_pictures, is_member, name_of, picture_bytes, picture_named, unseen,

@@ -1,8 +1,7 @@
 //! The data loader: batches prepared ahead of training, on threads of their own.
 //!
-//! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone: epoch e goes through the
-//! pictures by `Draws(seed, Order, e, 0).permutation(n)`, drops what does not fill a batch, and augments view v of picture i
-//! with [`view_draws`]`(seed, e, i, v)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
+//! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone ([`EpochOrder`]); view v of picture i in
+//! epoch e is augmented with [`view_draws`]`(seed, e, i, v)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
 //! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
 //! Pictures that are still in their files are decoded just before they are augmented, once for all views, those of a batch
 //! by all cores.
@@ -14,11 +13,10 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
 use crate::augment::{Views, augment, view_draws};
-use crate::{DataError, Pictures};
+use crate::{DataError, EpochOrder, Pictures};
 
 /// Some pictures as the network sees them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,8 +66,7 @@ pub struct Feed {
 /// What to prepare, the same for the loader's whole life.
 struct Work {
     feed: Feed,
-    /// Which pictures of each batch.
-    part: Range<usize>,
+    order: EpochOrder,
     batches_per_epoch: usize,
     queue: u64,
 }
@@ -133,7 +130,12 @@ impl Loader {
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {
             work: Work {
-                part: part.start..part.end.min(feed.batch),
+                order: EpochOrder {
+                    seed: feed.seed,
+                    pictures: feed.pictures.len(),
+                    batch: feed.batch,
+                    part: part.start..part.end.min(feed.batch),
+                },
                 feed,
                 batches_per_epoch,
                 queue: queue.max(1) as u64,
@@ -242,7 +244,7 @@ impl Shared {
             self.lock().done.insert(job.ticket, job.batch);
             self.ready.notify_all();
             if let Some(order) = after {
-                order.get_or_init(|| self.work.order(epoch + 1));
+                order.get_or_init(|| self.work.order.of(epoch + 1));
             }
         }
     }
@@ -276,22 +278,23 @@ impl Shared {
 }
 
 impl Work {
-    fn order(&self, epoch: u64) -> Vec<u32> {
-        Draws::new(self.feed.seed, Stream::Order, epoch, 0).permutation(self.feed.pictures.len())
+    /// Pictures of a batch that are prepared here.
+    fn count(&self) -> usize {
+        self.order.part.len()
     }
 
     fn prepare(&self, job: &mut Job, bytes: &mut Vec<u8>) {
         let batch = &mut job.batch;
-        let order = job.order.get_or_init(|| self.order(batch.epoch));
-        let all = &order[batch.number * self.feed.batch..][..self.feed.batch];
+        let order = job.order.get_or_init(|| self.order.of(batch.epoch));
+        let own = &order[batch.number * self.count()..][..self.count()];
         batch.indices.clear();
-        batch.indices.extend_from_slice(&all[self.part.clone()]);
+        batch.indices.extend_from_slice(own);
         let (one, item) = (
             self.feed.pictures.picture_len(),
             self.feed.pictures.item_len(),
         );
         let views = self.feed.views.count();
-        batch.pixels.resize(views * self.part.len() * one, 0.0);
+        batch.pixels.resize(views * self.count() * one, 0.0);
         if self.feed.pictures.is_resident() {
             self.see_resident(batch, one);
         } else {
@@ -302,7 +305,7 @@ impl Work {
 
     fn see_resident(&self, batch: &mut Batch, one: usize) {
         let (pictures, epoch) = (&self.feed.pictures, batch.epoch);
-        let views = batch.pixels.chunks_exact_mut(self.part.len() * one);
+        let views = batch.pixels.chunks_exact_mut(self.count() * one);
         let mut unused = vec![];
         for (view, outs) in views.enumerate() {
             for (&i, out) in batch.indices.iter().zip(outs.chunks_exact_mut(one)) {
@@ -364,6 +367,7 @@ impl Drop for Alarm<'_> {
 mod tests {
     use super::*;
     use crate::{Augmentation, shapes};
+    use anchorhood_random::{Draws, Stream};
     use std::time::Duration;
 
     const MEAN: [f32; 3] = [0.5; 3];

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::recognise::{FoundSet, Named, list_of, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
 use crate::{
-    CropsFrom, DataError, Dataset, LabelChoice, cifar, files, folder, pack, resize, shapes,
+    CropsFrom, DataError, Dataset, FellowReaders, LabelChoice, cifar, files, folder, pack, resize,
+    shapes,
 };
 
 /// Names of the data sets that need no path.
@@ -42,6 +43,8 @@ pub struct LoadOptions {
     pub shapes_train: usize,
     /// How many test pictures `shapes` draws.
     pub shapes_test: usize,
+    /// Who else opens it: each process then decodes its own part of a folder's files, and what it is asked for.
+    pub fellows: FellowReaders,
 }
 
 impl Default for LoadOptions {
@@ -58,6 +61,7 @@ impl Default for LoadOptions {
             crops: CropsFrom::Picture,
             shapes_train: 5000,
             shapes_test: 1000,
+            fellows: FellowReaders::default(),
         }
     }
 }

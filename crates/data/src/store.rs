@@ -58,6 +58,7 @@ impl Store {
         match self {
             Store::Memory(pixels) => &pixels[i * one..][..one],
             Store::Pack(pack) => pack.get(i),
+            Store::Files(files) if files.keeps() => files.keep(i, one),
             Store::Files(files) => {
                 scratch.resize(one, 0);
                 files.decode(i, scratch);

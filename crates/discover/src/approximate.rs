@@ -100,28 +100,12 @@ fn copied(rows: &[f32], dim: usize, which: impl Iterator<Item = u32>) -> Vec<f32
         .collect()
 }
 
-/// The clusters' centres, as the first process finds them from some rows of all.
+/// The clusters' centres, from some rows of each process.
 fn centres(device: &Device, n: usize, own: &[f32], dim: usize) -> Result<Vec<f32>> {
-    let together = device.communicator();
-    let which = spread(n, Lists::learns_from(n), together.part(n));
-    let mut rows = vec![];
-    let own = copied(own, dim, which.into_iter());
-    let own = own.into_iter().flat_map(f32::to_le_bytes).collect();
-    together.show_bytes(own, &mut |_, bytes| {
-        if together.is_first() {
-            let (values, _) = bytes.as_chunks::<4>();
-            rows.extend(values.iter().map(|v| f32::from_le_bytes(*v)));
-        }
-        Ok(())
-    })?;
-    let count = Lists::clusters_for(n);
-    let mut centres = vec![0.0; count * dim];
-    if together.is_first() {
-        let found = kmeans(&device.alone(), &rows, dim, count, 0, &mut |_| {});
-        centres = found.map_err(of_kmeans)?.centres;
-    }
-    together.broadcast(&mut centres, 0)?;
-    Ok(centres)
+    let which = spread(n, Lists::learns_from(n), device.communicator().part(n));
+    let rows = copied(own, dim, which.into_iter());
+    let found = kmeans(device, &rows, dim, Lists::clusters_for(n), 0, &mut |_| {});
+    Ok(found.map_err(of_kmeans)?.centres)
 }
 
 fn of_kmeans(error: KmeansError) -> Error {

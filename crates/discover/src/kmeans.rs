@@ -3,12 +3,16 @@
 //! Each vector belongs to the most similar centre, each centre is the mean of its vectors at unit length, in turn until
 //! nothing moves. The first centres are drawn as k-means++ draws them: each with a probability that grows with its squared
 //! distance from those before, the best of a few draws. A cluster that runs empty is given the vector that its own centre represents worst.
+//!
+//! Where several processes work together each has some of the vectors, and learns of these alone: sums of clusters are put together in rank
+//! order, so all find the same centres, and those of one process but for rounding.
 
-use anchorhood_engine::{Device, Error, Scan};
+use anchorhood_engine::{Communicator, Device, Error, Scan};
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
 use crate::dot::dot_products;
+use crate::shared_rows::SharedRows;
 
 /// Beyond this, vectors hardly move any more.
 const MOST_ROUNDS: usize = 50;
@@ -35,7 +39,7 @@ pub enum KmeansError {
     Engine(#[from] Error),
 }
 
-/// A division of vectors into clusters.
+/// A division of vectors into clusters; of several processes, of this one's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clusters {
     /// The cluster of each vector.
@@ -72,16 +76,19 @@ pub fn kmeans(
     seed: u64,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Clusters, KmeansError> {
-    let n = vectors.len() / dim;
+    let together = device.communicator();
+    let all = SharedRows::new(together, vectors, dim)?;
+    let n = all.len();
     if k == 0 || k > n {
         return Err(KmeansError::Count {
             clusters: k,
             vectors: n,
         });
     }
-    let mut centres = first_centres(vectors, dim, k, seed);
+    let mut centres = first_centres(&all, dim, k, seed)?;
+    together.broadcast(&mut centres, 0)?;
     let queries = device.upload(vectors)?;
-    let mut of = vec![u32::MAX; n];
+    let mut of = vec![u32::MAX; vectors.len() / dim];
     for round in 1.. {
         let keys = device.upload(&centres)?;
         let scan = Scan {
@@ -92,12 +99,13 @@ pub fn kmeans(
         };
         let found = device.scan(&queries, &keys, &scan, &|_| {})?.neighbours;
         let moved = of.iter().zip(&found.indices).filter(|(a, b)| a != b);
-        let moved = moved.count();
+        let mut moved = [moved.count() as f64];
+        together.sum_f64(&mut moved)?;
         of = found.indices;
         let similarity = found.similarities;
         progress(round);
         // One in ten thousand that still changes its mind is not worth another look at all.
-        if moved <= n / 10_000 || round == MOST_ROUNDS {
+        if moved[0] as usize <= n / 10_000 || round == MOST_ROUNDS {
             return Ok(Clusters {
                 of,
                 similarity,
@@ -105,21 +113,18 @@ pub fn kmeans(
                 rounds: round,
             });
         }
-        centres = means(vectors, dim, k, &of, &similarity);
+        let sums = sums(vectors, dim, k, &of);
+        centres = means(together, &all, sums, dim, &similarity)?;
     }
     unreachable!("the rounds end")
 }
 
 /// k-means++ on a sample.
-fn first_centres(vectors: &[f32], dim: usize, k: usize, seed: u64) -> Vec<f32> {
-    let n = vectors.len() / dim;
+fn first_centres(all: &SharedRows, dim: usize, k: usize, seed: u64) -> Result<Vec<f32>, Error> {
     let draws = Draws::new(seed, Stream::Search, 0, 0);
-    let mut sample = draws.permutation(n);
+    let mut sample = draws.permutation(all.len());
     sample.truncate((SEEDS_FROM * k).clamp(10_000, 50_000).max(k));
-    let rows: Vec<f32> = sample
-        .iter()
-        .flat_map(|i| vectors[*i as usize * dim..][..dim].iter().copied())
-        .collect();
+    let rows = all.some(sample.iter().map(|i| *i as usize))?;
     let luck = Draws::new(seed, Stream::Search, 0, 1);
     let mut centres = rows[..dim].to_vec();
     let mut apart = vec![f32::INFINITY; sample.len()];
@@ -146,7 +151,7 @@ fn first_centres(vectors: &[f32], dim: usize, k: usize, seed: u64) -> Vec<f32> {
             apart = then;
         }
     }
-    centres
+    Ok(centres)
 }
 
 /// How far each row is from the nearest centre, once row `at` is one too: half the squared distance.
@@ -162,50 +167,76 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     });
 }
 
-/// The mean of each cluster's vectors at unit length; clusters without one, empty or cancelling out, are given the vectors
-/// that their centres represent worst.
-fn means(vectors: &[f32], dim: usize, k: usize, of: &[u32], similarity: &[f32]) -> Vec<f32> {
-    let mut sums = vec![0.0_f64; k * dim];
-    let mut counts = vec![0_usize; k];
+/// The sum of each cluster's vectors, and after it how many they are.
+fn sums(vectors: &[f32], dim: usize, k: usize, of: &[u32]) -> Vec<f64> {
+    let mut sums = vec![0.0; k * (dim + 1)];
     for (row, cluster) in vectors.chunks_exact(dim).zip(of) {
-        let cluster = *cluster as usize;
-        counts[cluster] += 1;
-        for (sum, v) in sums[cluster * dim..].iter_mut().zip(row) {
+        let sum = &mut sums[*cluster as usize * (dim + 1)..][..dim + 1];
+        for (sum, v) in sum.iter_mut().zip(row) {
             *sum += f64::from(*v);
         }
+        sum[dim] += 1.0;
     }
-    let lengths: Vec<f64> = sums
-        .chunks_exact(dim)
-        .map(|sum| sum.iter().map(|v| v * v).sum::<f64>().sqrt())
-        .collect();
-    let has_mean = |cluster: usize| counts[cluster] > 0 && lengths[cluster] >= LEAST_LENGTH;
-    let without = (0..k).filter(|cluster| !has_mean(*cluster)).count();
-    let row = |i: usize| vectors[i * dim..][..dim].iter().copied();
-    let mut worst = worst_represented(similarity, without).into_iter();
-    let mut centres = Vec::with_capacity(k * dim);
-    for (cluster, sum) in sums.chunks_exact(dim).enumerate() {
-        match has_mean(cluster) {
-            true => centres.extend(sum.iter().map(|v| (v / lengths[cluster]) as f32)),
-            false => centres.extend(worst.next().into_iter().flat_map(row)),
-        }
-    }
-    centres
+    sums
 }
 
-/// The `count` vectors least similar to their centres, the worst first.
-fn worst_represented(similarity: &[f32], count: usize) -> Vec<usize> {
-    if count == 0 {
-        return vec![];
+/// The mean of each cluster's vectors at unit length, from each process's [`sums`]; clusters without one, empty or cancelling out, are given
+/// the vectors that their centres represent worst.
+fn means(
+    together: &Communicator,
+    all: &SharedRows,
+    mut sums: Vec<f64>,
+    dim: usize,
+    similarity: &[f32],
+) -> Result<Vec<f32>, Error> {
+    together.sum_f64(&mut sums)?;
+    let clusters = || sums.chunks_exact(dim + 1);
+    let length = |sum: &[f64]| sum[..dim].iter().map(|v| v * v).sum::<f64>().sqrt();
+    let lengths: Vec<f64> = clusters().map(length).collect();
+    let has_mean = |(sum, length): (&[f64], &f64)| sum[dim] > 0.0 && *length >= LEAST_LENGTH;
+    let with = clusters().zip(&lengths).map(has_mean);
+    let without = with.clone().filter(|has| !has).count();
+    let worst = worst_represented(together, all.first(), similarity, without)?;
+    let worst = all.some(worst.into_iter())?;
+    let mut worst = worst.chunks_exact(dim);
+    let mut centres = Vec::with_capacity(lengths.len() * dim);
+    for ((sum, length), has_mean) in clusters().zip(&lengths).zip(with) {
+        match has_mean {
+            true => centres.extend(sum[..dim].iter().map(|v| (v / length) as f32)),
+            false => centres.extend(worst.next().into_iter().flatten()),
+        }
     }
-    let mut order: Vec<usize> = (0..similarity.len()).collect();
-    order.sort_by(|a, b| similarity[*a].total_cmp(&similarity[*b]));
-    order.truncate(count);
-    order
+    Ok(centres)
+}
+
+/// The numbers of the `count` vectors least similar to their centres, the worst first; those that are here have numbers from `first` on.
+fn worst_represented(
+    together: &Communicator,
+    first: usize,
+    similarity: &[f32],
+    count: usize,
+) -> Result<Vec<usize>, Error> {
+    if count == 0 {
+        return Ok(vec![]);
+    }
+    let worse = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    let mut own: Vec<(f32, u32)> = similarity.iter().copied().zip(first as u32..).collect();
+    own.sort_by(worse);
+    // As many of each process: the worst of all are among them.
+    own.resize(count, (f32::INFINITY, u32::MAX));
+    let own: Vec<[u32; 2]> = own.iter().map(|(s, i)| [s.to_bits(), *i]).collect();
+    let mut all = vec![[0; 2]; count * together.ranks()];
+    together.gather(&own, &mut all)?;
+    let mut all: Vec<(f32, u32)> = all.iter().map(|[s, i]| (f32::from_bits(*s), *i)).collect();
+    all.sort_by(worse);
+    all.truncate(count);
+    Ok(all.iter().map(|(_, number)| *number as usize).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anchorhood_ranks::ThreadRank;
 
     /// Vectors near four directions, in turn.
     pub(crate) fn four_groups(n: usize) -> Vec<f32> {
@@ -217,6 +248,46 @@ mod tests {
             row.iter_mut().for_each(|v| *v /= length);
         }
         vectors
+    }
+
+    /// New centres of vectors of two values, by one process and by two.
+    fn means_of(vectors: &[f32], k: usize, of: &[u32], similarity: &[f32]) -> Vec<f32> {
+        let mut found = [1, 2].map(|ranks| {
+            let mut all = ThreadRank::run(ranks, |rank| {
+                let together = Communicator::of(rank);
+                let part = together.part(of.len());
+                let own = &vectors[2 * part.start..2 * part.end];
+                let all = SharedRows::new(&together, own, 2).unwrap();
+                let sums = sums(own, 2, k, &of[part.clone()]);
+                means(&together, &all, sums, 2, &similarity[part]).unwrap()
+            });
+            all.swap_remove(0)
+        });
+        assert_eq!(found[0], found[1]);
+        std::mem::take(&mut found[0])
+    }
+
+    #[test]
+    fn several_processes_find_the_clusters_of_one() {
+        let vectors = four_groups(403);
+        let of = |ranks: usize| {
+            let parts = ThreadRank::run(ranks, |rank| {
+                let device = Device::cpu(1).among(Communicator::of(rank));
+                let part = device.communicator().part(403);
+                let own = &vectors[8 * part.start..8 * part.end];
+                kmeans(&device, own, 8, 9, 5, &mut |_| {}).unwrap()
+            });
+            assert!(parts.iter().all(|p| p.centres == parts[0].centres));
+            let of: Vec<u32> = parts.iter().flat_map(|p| p.of.clone()).collect();
+            (of, parts[0].centres.clone(), parts[0].rounds)
+        };
+        let (whole, centres, rounds) = of(1);
+        for ranks in [2, 4] {
+            let found = of(ranks);
+            assert_eq!((&found.0, found.2), (&whole, rounds), "{ranks} ranks");
+            let apart = found.1.iter().zip(&centres).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f32::max) < 1e-6, "{ranks} ranks");
+        }
     }
 
     #[test]
@@ -255,7 +326,7 @@ mod tests {
     fn clusters_without_a_mean_are_given_the_worst_vectors() {
         let vectors = [1.0, 0.0, 0.8, 0.6, 0.0, 1.0, 0.0, -1.0];
         let (of, similarity) = ([0, 0, 2, 2], [0.9, 0.2, 0.4, 0.3]);
-        let centres = means(&vectors, 2, 4, &of, &similarity);
+        let centres = means_of(&vectors, 4, &of, &similarity);
         let length = (1.8_f32 * 1.8 + 0.6 * 0.6).sqrt();
         for (got, want) in centres[..2].iter().zip([1.8 / length, 0.6 / length]) {
             assert!((got - want).abs() < 1e-6, "{centres:?}");
@@ -267,7 +338,7 @@ mod tests {
     #[test]
     fn a_cluster_that_cancels_out_is_given_the_worst_vector() {
         let vectors = [1.0, 0.0, 0.0, 1.0, 0.0, -1.0];
-        let centres = means(&vectors, 2, 2, &[0, 1, 1], &[0.9, 0.5, 0.1]);
+        let centres = means_of(&vectors, 2, &[0, 1, 1], &[0.9, 0.5, 0.1]);
         assert_eq!(centres, [1.0, 0.0, 0.0, -1.0]);
     }
 

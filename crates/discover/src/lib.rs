@@ -45,6 +45,7 @@ mod memory_bank;
 mod mutual_information;
 mod neighbourhoods;
 mod noise_targets;
+mod shared_rows;
 mod whitening;
 
 pub use approximate::{DiscoverBy, EXACT_UP_TO};

@@ -71,7 +71,7 @@ impl MemoryBank {
     pub fn values(&self, device: &Device) -> Result<Vec<f32>> {
         let own = device.download(&self.rows)?;
         let communicator = device.communicator();
-        communicator.gather_to_first(own, self.len, self.dim)
+        communicator.gather_to_first(&own, self.len, self.dim)
     }
 
     /// Eq. 8, x̃ ← (1 − η)·x̃ + η·x, and back to unit length: row `indices[b]` takes in feature b of the batch.

@@ -1,13 +1,19 @@
 //! Which pictures does each picture belong with, and which of them are believed yet?
 
+use std::ops::Range;
+
 use anchorhood_engine::{Device, Positives, Result, Scan};
 
 use crate::approximate::approximate;
 use crate::{MemoryBank, lowest_entropy};
 
-/// Every picture's neighbours and entropy, and which pictures are anchors.
+/// Every picture's neighbours and entropy, and which pictures are anchors; on several processes that work together, of this one's
+/// [part](anchorhood_engine::Communicator::part) of the pictures. Neighbours are numbers among all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbourhoods {
+    /// The number of the first picture that is here, and how many there are on all processes.
+    first: usize,
+    pictures: usize,
     k: usize,
     neighbours: Vec<u32>,
     anchors: Vec<bool>,
@@ -52,10 +58,17 @@ pub enum PartsError {
 impl Neighbourhoods {
     /// Each of `n` pictures by itself, as in round 0: no neighbours, no anchors, no entropies.
     pub fn single(n: usize) -> Self {
+        Neighbourhoods::single_part(0..n, n)
+    }
+
+    /// The same of some of so many pictures.
+    pub fn single_part(part: Range<usize>, pictures: usize) -> Self {
         Neighbourhoods {
+            first: part.start,
+            pictures,
             k: 0,
             neighbours: vec![],
-            anchors: vec![false; n],
+            anchors: vec![false; part.len()],
             entropy: vec![],
             recall: None,
         }
@@ -63,7 +76,7 @@ impl Neighbourhoods {
 
     /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all others, if they are
     /// fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included). The `share` of pictures with the lowest
-    /// entropy are anchors. `progress` is told how many pictures are done. Several processes discover together, and each gets all of it.
+    /// entropy are anchors. `progress` is told how many pictures are done. Several processes discover together, each for its own pictures.
     pub fn discover(
         device: &Device,
         bank: &MemoryBank,
@@ -79,13 +92,14 @@ impl Neighbourhoods {
             same: true,
         };
         let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
-        let (together, n, k) = (device.communicator(), bank.len(), found.neighbours.k);
-        let entropy = together.gather_parts(found.entropy, n, 1)?;
+        let (together, n) = (device.communicator(), bank.len());
         Ok(Neighbourhoods {
-            k,
-            neighbours: together.gather_parts(found.neighbours.indices, n, k)?,
-            anchors: lowest_entropy(&entropy, share),
-            entropy,
+            first: together.part(n).start,
+            pictures: n,
+            k: found.neighbours.k,
+            neighbours: found.neighbours.indices,
+            anchors: lowest_entropy(together, &found.entropy, n, share)?,
+            entropy: found.entropy,
             recall: None,
         })
     }
@@ -103,12 +117,13 @@ impl Neighbourhoods {
         let (together, n) = (device.communicator(), bank.len());
         let k = k.min(n.saturating_sub(1));
         let found = approximate(device, bank, k, tau, progress)?;
-        let entropy = together.gather_parts(found.entropy, n, 1)?;
         Ok(Neighbourhoods {
+            first: together.part(n).start,
+            pictures: n,
             k,
-            neighbours: together.gather_parts(found.neighbours, n, k)?,
-            anchors: lowest_entropy(&entropy, share),
-            entropy,
+            neighbours: found.neighbours,
+            anchors: lowest_entropy(together, &found.entropy, n, share)?,
+            entropy: found.entropy,
             recall: Some(found.recall),
         })
     }
@@ -122,21 +137,33 @@ impl Neighbourhoods {
         entropy: Vec<f32>,
     ) -> Result<Self, PartsError> {
         let pictures = anchors.len();
+        Neighbourhoods::of_part([0, pictures], k, neighbours, anchors, entropy)
+    }
+
+    /// The same of some pictures: the number of the first, and how many there are of all.
+    pub fn of_part(
+        [first, pictures]: [usize; 2],
+        k: usize,
+        neighbours: Vec<u32>,
+        anchors: Vec<bool>,
+        entropy: Vec<f32>,
+    ) -> Result<Self, PartsError> {
+        let here = anchors.len();
         let check = |what, expected, got| match expected == got {
             true => Ok(()),
             false => Err(PartsError::Length {
                 what,
-                pictures,
+                pictures: here,
                 k,
                 expected,
                 got,
             }),
         };
-        check("neighbours", pictures.saturating_mul(k), neighbours.len())?;
+        check("neighbours", here.saturating_mul(k), neighbours.len())?;
         if k > 0 || !entropy.is_empty() {
-            check("entropies", pictures, entropy.len())?;
+            check("entropies", here, entropy.len())?;
         }
-        for (picture, of) in neighbours.chunks_exact(k.max(1)).enumerate() {
+        for (picture, of) in (first..).zip(neighbours.chunks_exact(k.max(1))) {
             let wrong = |n: &&u32| **n as usize >= pictures || **n as usize == picture;
             if let Some(neighbour) = of.iter().find(wrong) {
                 return Err(PartsError::Neighbour {
@@ -147,6 +174,8 @@ impl Neighbourhoods {
             }
         }
         Ok(Neighbourhoods {
+            first,
+            pictures,
             k,
             neighbours,
             anchors,
@@ -155,9 +184,19 @@ impl Neighbourhoods {
         })
     }
 
-    /// How many pictures.
+    /// How many pictures are here.
     pub fn len(&self) -> usize {
         self.anchors.len()
+    }
+
+    /// How many there are on all processes.
+    pub fn pictures(&self) -> usize {
+        self.pictures
+    }
+
+    /// The number of the first that is here.
+    pub fn first(&self) -> usize {
+        self.first
     }
 
     /// Whether there is none.
@@ -175,9 +214,9 @@ impl Neighbourhoods {
         &self.neighbours
     }
 
-    /// One picture's neighbours, nearest first, whether it is an anchor or not.
-    pub fn neighbours_of(&self, picture: usize) -> &[u32] {
-        &self.neighbours[picture * self.k..(picture + 1) * self.k]
+    /// The neighbours of a picture, by its place among those here, nearest first, whether it is an anchor or not.
+    pub fn neighbours_of(&self, place: usize) -> &[u32] {
+        &self.neighbours[place * self.k..(place + 1) * self.k]
     }
 
     /// Which pictures are anchors.
@@ -214,12 +253,13 @@ impl Neighbourhoods {
     /// What each picture is drawn towards: itself, and its neighbours if it is an anchor.
     pub fn positives(&self) -> Positives {
         let mut positives = Positives::with_capacity(self.len(), self.len() * (self.k + 1));
-        for (i, anchor) in self.anchors.iter().enumerate() {
+        for (place, anchor) in self.anchors.iter().enumerate() {
             let neighbours = match anchor {
-                true => self.neighbours_of(i),
+                true => self.neighbours_of(place),
                 false => &[],
             };
-            positives.push(std::iter::once(i as u32).chain(neighbours.iter().copied()));
+            let itself = (self.first + place) as u32;
+            positives.push(std::iter::once(itself).chain(neighbours.iter().copied()));
         }
         positives
     }

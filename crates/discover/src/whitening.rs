@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::dot::dot_products;
 use crate::eigen::Eigen;
+use crate::shared_rows::SharedRows;
 
 /// The variance that no direction has less than, as a share of their mean.
 const LEAST: f64 = 0.01;
@@ -51,7 +52,29 @@ impl Whitening {
             return None;
         }
         let rows = Whitening::sample(n).flat_map(|i| &features[i * dim..(i + 1) * dim]);
-        let features: Vec<f32> = rows.copied().collect();
+        Whitening::of_sample(rows.copied().collect(), dim, power)
+    }
+
+    /// The same of features of which each process has its own: the same map for all, and the one that a process with all of them would find.
+    pub fn of_all(
+        together: &Communicator,
+        own: &[f32],
+        dim: usize,
+        power: f64,
+    ) -> Result<Option<Whitening>> {
+        let all = SharedRows::new(together, own, dim.max(1))?;
+        if all.len() < 2 || dim == 0 || dim > Whitening::MOST {
+            return Ok(None);
+        }
+        let sample = all.some(Whitening::sample(all.len()))?;
+        let found = match together.is_first() {
+            true => Whitening::of_sample(sample, dim, power),
+            false => None,
+        };
+        Whitening::of_first(found, dim, together)
+    }
+
+    fn of_sample(features: Vec<f32>, dim: usize, power: f64) -> Option<Whitening> {
         let mean = mean(&features, dim);
         let Eigen { values, vectors } = Eigen::of(covariance(&features, &mean), dim)?;
         let least = LEAST * values.iter().sum::<f64>() / dim as f64;

@@ -111,7 +111,8 @@ pub trait BatchMaker: Send + Sync {
 pub struct Epoch<'a> {
     /// Its number, for the draws.
     pub epoch: u64,
-    /// The items' order; a source whose batches a data loader prepares has its own, and reads nothing here.
+    /// The items of each step's batch in turn, as many as all steps need or more; of several processes, this one's. A source whose
+    /// batches a data loader prepares has its own order, and reads nothing here.
     pub order: &'a [u32],
     /// The step in the epoch to go on with.
     pub first: usize,
@@ -302,11 +303,19 @@ fn check_items(indices: &[u32], items: usize) -> Result<()> {
     }
 }
 
-/// An order names items that there are, and fills whole batches.
-pub(crate) fn check_epoch(epoch: &Epoch, items: usize, batch: usize) -> Result<()> {
-    Error::check_length("the order of an epoch", items, epoch.order.len())?;
+/// The items of an epoch's steps: an order names items that there are, and fills all batches.
+pub(crate) fn items_of_steps<'a>(
+    epoch: &Epoch<'a>,
+    items: usize,
+    [steps, batch]: [usize; 2],
+) -> Result<&'a [u32]> {
+    let (wanted, there) = (steps * batch, epoch.order.len());
+    if there < wanted {
+        Error::check_length("the order of an epoch", wanted, there)?;
+    }
     check_items(epoch.order, items)?;
-    check_schedules(epoch, items / batch.max(1))
+    check_schedules(epoch, steps)?;
+    Ok(&epoch.order[..wanted])
 }
 
 /// As many values of each schedule as the epoch has steps, and not too many schedules.

@@ -12,6 +12,9 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use crate::{Error, Result};
 
+/// Values that are shown to all at a time.
+const PIECE: usize = 1 << 22;
+
 /// The processes that work together, seen from one of them.
 #[derive(Clone, Default)]
 pub struct Communicator {
@@ -114,40 +117,47 @@ impl Communicator {
     }
 
     /// Parts of `n` things of `each` values, one from every process ([`Communicator::part`]), put together in rank order.
-    pub fn gather_parts<T: Pod>(&self, own: Vec<T>, n: usize, each: usize) -> Result<Vec<T>> {
+    pub fn gather_parts<T: Pod>(&self, own: &[T], n: usize, each: usize) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(n * each);
-        self.pass_round(own, n, each, &mut |part| all.extend_from_slice(part))?;
+        self.show_parts(own, n, each, &mut |_, piece| all.extend_from_slice(piece))?;
         Ok(all)
     }
 
-    /// The same for the first process alone; the others get nothing, and never have more than two parts.
-    pub fn gather_to_first<T: Pod>(&self, own: Vec<T>, n: usize, each: usize) -> Result<Vec<T>> {
+    /// The same for the first process alone; the others get nothing.
+    pub fn gather_to_first<T: Pod>(&self, own: &[T], n: usize, each: usize) -> Result<Vec<T>> {
         let mut all = vec![];
         let first = self.is_first();
-        self.pass_round(own, n, each, &mut |part| {
+        self.show_parts(own, n, each, &mut |_, piece| {
             if first {
-                all.extend_from_slice(part);
+                all.extend_from_slice(piece);
             }
         })?;
         Ok(all)
     }
 
-    /// Shows every process's part to every process, in rank order.
-    fn pass_round<T: Pod>(
+    /// Shows every process's part of `n` things of `each` values to every process, in rank order, piece after piece with the rank it comes
+    /// from: beside its own part a process needs memory for one piece.
+    pub fn show_parts<T: Pod>(
         &self,
-        own: Vec<T>,
+        own: &[T],
         n: usize,
         each: usize,
-        see: &mut dyn FnMut(&[T]),
+        see: &mut dyn FnMut(usize, &[T]),
     ) -> Result<()> {
         Error::check_length("values of a part", self.part(n).len() * each, own.len())?;
-        let mut own = Some(own);
+        let mut piece = vec![];
         for rank in 0..self.ranks() {
-            let own = own.take_if(|_| rank == self.rank());
-            let len = self.part_of(rank, n).len() * each;
-            let mut part = own.unwrap_or_else(|| vec![T::zeroed(); len]);
-            self.broadcast(&mut part, rank)?;
-            see(&part);
+            let (here, len) = (rank == self.rank(), self.part_of(rank, n).len() * each);
+            for first in (0..len).step_by(PIECE) {
+                let count = PIECE.min(len - first);
+                piece.clear();
+                match here {
+                    true => piece.extend_from_slice(&own[first..first + count]),
+                    false => piece.resize(count, T::zeroed()),
+                }
+                self.broadcast(&mut piece, rank)?;
+                see(rank, &piece);
+            }
         }
         Ok(())
     }
@@ -217,8 +227,8 @@ mod tests {
         alone.sum(&mut values).unwrap();
         alone.gather(&values, &mut all).unwrap();
         assert_eq!(all, [1.0, 2.0]);
-        assert_eq!(alone.gather_parts(vec![1_u32, 2], 2, 1).unwrap(), [1, 2]);
-        assert_eq!(alone.gather_to_first(vec![1_u32, 2], 1, 2).unwrap(), [1, 2]);
+        assert_eq!(alone.gather_parts(&[1_u32, 2], 2, 1).unwrap(), [1, 2]);
+        assert_eq!(alone.gather_to_first(&[1_u32, 2], 1, 2).unwrap(), [1, 2]);
         let mut seen = vec![];
         let mut see = |rank: usize, bytes: &[u8]| {
             seen.push((rank, bytes.to_vec()));

@@ -180,6 +180,25 @@ impl Device {
         self.backend.positives(positives, keys)
     }
 
+    /// The same where each process has the positives of its own [part](Communicator::part) of so many items; all are asked together.
+    pub fn positives_part(
+        &self,
+        own: &Positives,
+        items: usize,
+        keys: usize,
+    ) -> Result<DevicePositives> {
+        let part = self.communicator.part(items);
+        Error::check_length("positives of this process's items", part.len(), own.len())?;
+        let here = self.positives(own, keys)?;
+        let mut most = [own.most() as f64];
+        self.communicator.max_f64(&mut most)?;
+        let shard = Shard {
+            first: part.start,
+            rows: items,
+        };
+        Ok(here.sharded(shard, most[0] as usize))
+    }
+
     /// Plans a graph and allocates all it will need.
     pub fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Network> {
         if options.passes == 0 {

@@ -1,11 +1,12 @@
 //! What is asked of a device about similarities between rows of two matrices.
 
 use std::any::Any;
+use std::ops::Range;
 
 use anchorhood_random::{Draws, Stream};
 
 use crate::buffer::of_another_device;
-use crate::{Error, Result};
+use crate::{Error, Result, Shard};
 
 /// For each query, the keys that count as the same thing as it.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,12 @@ impl Positives {
         self.members.clear();
     }
 
+    /// Forgets all queries; those to come count as another's.
+    pub(crate) fn clear_like(&mut self, other: &Positives) {
+        self.clear();
+        self.each = other.each;
+    }
+
     /// Adds a query's positives; a key named twice counts once.
     pub fn push(&mut self, members: impl IntoIterator<Item = u32>) {
         let start = self.members.len();
@@ -82,6 +89,12 @@ impl Positives {
         (&self.starts, &self.members)
     }
 
+    /// How many the query has that has most.
+    pub(crate) fn most(&self) -> usize {
+        let counts = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        counts.max().unwrap_or(0) as usize
+    }
+
     /// Every query has a positive and none points beyond the keys.
     pub fn check(&self, queries: usize, keys: usize) -> Result<()> {
         Error::check_length("positives", queries, self.len())?;
@@ -96,7 +109,7 @@ impl Positives {
 }
 
 /// So many rows that stand for all in a loss; other ones in each step, and the same whatever the number of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowSample {
     /// How many are drawn; those that are positives of the batch count with these.
     pub rows: usize,
@@ -114,31 +127,54 @@ impl RowSample {
     }
 }
 
-/// Positives on a device: a row of keys for each item, or for each query.
+/// Positives on a device: a row of keys for each item, or for each query; on several processes, of this one's part of them.
 pub struct DevicePositives {
-    rows: usize,
+    shard: Shard,
+    here: usize,
+    most: usize,
     keys: usize,
     memory: Box<dyn Any + Send + Sync>,
 }
 
 impl DevicePositives {
-    /// Rows of so many keys, in memory of a device's own kind.
-    pub fn new(rows: usize, keys: usize, memory: impl Any + Send + Sync) -> Self {
+    /// Rows of so many keys, in memory of a device's own kind; none has more than `most`.
+    pub fn new(rows: usize, most: usize, keys: usize, memory: impl Any + Send + Sync) -> Self {
         DevicePositives {
-            rows,
+            shard: Shard { first: 0, rows },
+            here: rows,
+            most,
             keys,
             memory: Box::new(memory),
         }
     }
 
-    /// For how many items or queries there are any.
+    /// As those of some of the rows; on no process has a row more than `most`.
+    pub(crate) fn sharded(self, shard: Shard, most: usize) -> Self {
+        DevicePositives {
+            shard,
+            most,
+            ..self
+        }
+    }
+
+    /// For how many items or queries there are any, on all processes.
     pub fn len(&self) -> usize {
-        self.rows
+        self.shard.rows
+    }
+
+    /// Whose are here.
+    pub(crate) fn here(&self) -> Range<usize> {
+        self.shard.first..self.shard.first + self.here
+    }
+
+    /// How many a row has at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rows == 0
+        self.len() == 0
     }
 
     /// Among how many keys they are.

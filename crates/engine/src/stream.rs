@@ -254,8 +254,9 @@ impl Stream {
         )?;
         let count = rows("queries", of.queries.len(), of.dim)?;
         loss.check(count, of.queries)?;
+        self.check_part(of)?;
         match of.items {
-            None => Error::check_length("positives", count, of.positives.len())?,
+            None => Error::check_length("positives", count, of.positives.here().len())?,
             Some(items) => {
                 items.check_below("items with positives", of.positives.len())?;
                 if items.is_empty() || !count.is_multiple_of(items.len()) {
@@ -265,6 +266,21 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// That keys in parts come with positives in parts, each process's its own.
+    fn check_part(&self, of: &SoftmaxLoss) -> Result<()> {
+        let (here, items) = (of.positives.here(), of.positives.len());
+        let part = match of.keys.shard() {
+            Some(_) => self.communicator.part(items),
+            None => 0..items,
+        };
+        match here == part {
+            true => Ok(()),
+            false => Err(Error::Plan(format!(
+                "positives of items {here:?} of {items}, where this process has {part:?}"
+            ))),
+        }
     }
 
     /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is `labels[items[b]]`.
@@ -485,7 +501,8 @@ impl Stream {
     /// picture's after the other's.
     pub fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
         of.check(labels, to)?;
-        self.backend.tiles(of, labels, to)
+        let first = self.communicator.rank() * labels.len();
+        self.backend.tiles(of, first, labels, to)
     }
 
     /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
@@ -608,10 +625,12 @@ pub trait StreamBackend: Send {
     fn capacity(&self) -> usize;
     fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()>;
-    fn sampled_softmax_loss(&mut self, _: &SoftmaxLoss, _: RowSample, _: Loss) -> Result<()> {
-        let why = "this device cannot estimate a loss from a sample of the rows yet";
-        Err(Error::Device(why.into()))
-    }
+    fn sampled_softmax_loss(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: RowSample,
+        loss: Loss,
+    ) -> Result<()>;
     fn cross_entropy(
         &mut self,
         logits: &Buffer,
@@ -664,7 +683,14 @@ pub trait StreamBackend: Send {
     ) -> Result<()>;
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()>;
     fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()>;
-    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()>;
+    /// `first` is the place of the first picture in the batch of all processes.
+    fn tiles(
+        &mut self,
+        of: &Tiles,
+        first: usize,
+        labels: &mut Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()>;
     fn tally(
         &mut self,
         logits: &Buffer,

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anchorhood_engine::{Communicator, Device, Precision, Scan, find_nccl};
 use anchorhood_ranks::{Launch, ThreadRank, join};
 use common::several::{
-    DIM, Left, Stepped, contrast, network_steps, own, sharded, softmax_step, together,
+    DIM, Left, Stepped, contrast, network_steps, own, sampled_step, sharded, softmax_step, together,
 };
 use common::uniform;
 
@@ -38,6 +38,9 @@ fn one_rank_has_the_bits_of_one_process() {
         assert_eq!(alone, among, "{precision}");
         for each in [false, true] {
             let [alone, among] = both(precision, |device| softmax_step(device, 1001, each));
+            assert_eq!(alone, among, "{precision}");
+            let sampled = |device: &Device| sampled_step(device, 1001, each, 200);
+            let [alone, among] = both(precision, sampled);
             assert_eq!(alone, among, "{precision}");
         }
         let [alone, among] = both(precision, |device| contrast(device, 3));
@@ -151,7 +154,7 @@ fn as_rank(launch: &Launch) {
     let alone = gpu(Precision::F32);
     let device = gpu(Precision::F32).among(Communicator::of(others));
     let gather = |own: Vec<f32>, n: usize, each: usize| -> Vec<f32> {
-        device.communicator().gather_parts(own, n, each).unwrap()
+        device.communicator().gather_parts(&own, n, each).unwrap()
     };
     assert_like(
         &network_steps(&device, true, 1),
@@ -162,9 +165,12 @@ fn as_rank(launch: &Launch) {
     let own: Vec<f32> = left.values.concat();
     let both = gather(own.clone(), 2 * own.len(), 1);
     assert_eq!(both[..own.len()], both[own.len()..]);
-    for each in [false, true] {
-        let whole = softmax_step(&alone, 1001, each);
-        let here = softmax_step(&device, 1001, each);
+    for (is_sampled, each) in [(false, false), (false, true), (true, false), (true, true)] {
+        let step = |device: &Device| match is_sampled {
+            false => softmax_step(device, 1001, each),
+            true => sampled_step(device, 1001, each, 200),
+        };
+        let (whole, here) = (step(&alone), step(&device));
         let all = |of: fn(&Stepped) -> &Vec<f32>, views: usize, len: usize| {
             let parts = gather(of(&here).clone(), len, 1);
             let parts: Vec<_> = parts.chunks(len / 2).map(<[f32]>::to_vec).collect();

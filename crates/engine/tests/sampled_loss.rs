@@ -1,18 +1,34 @@
 //! The loss over a sample of the keys: what it is, that several processes find the same, and how far its mean is from the exact one.
 
 use anchorhood_engine::naive::similarity::{counted_softmax_loss, softmax_loss};
-use anchorhood_engine::{Communicator, Device, Loss, Positives, RowSample, Shard, SoftmaxLoss};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_engine::naive::widen;
+use anchorhood_engine::{
+    Buffer, Communicator, Device, DevicePositives, Loss, Positives, Result, RowSample, SoftmaxLoss,
+    Stream,
+};
+use anchorhood_random::{Draws, Stream as Purpose};
 use anchorhood_ranks::ThreadRank;
 
-const DIM: usize = 16;
+mod common;
+
+use common::several::sharded;
+use common::training::{epoch, losses_of};
+use common::{assert_close, every_device};
+
+every_device!(
+    it_is_what_plain_loops_say,
+    every_step_of_a_recording_draws_its_own_rows,
+);
+
+/// Rows that a GPU has kernels in bf16 for.
+const DIM: usize = 32;
 const BATCH: usize = 8;
 const TEMPERATURE: f32 = 0.2;
 
 /// Rows of unit length.
 fn rows(item: u64, count: usize) -> Vec<f32> {
     let mut rows = vec![0.0; count * DIM];
-    Draws::new(5, Stream::Test, 0, item).fill_symmetric(&mut rows, 1.0);
+    Draws::new(5, Purpose::Test, 0, item).fill_symmetric(&mut rows, 1.0);
     for row in rows.chunks_exact_mut(DIM) {
         let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
         row.iter_mut().for_each(|v| *v /= length);
@@ -33,73 +49,91 @@ fn positives(keys: usize, each: bool) -> Positives {
     }
 }
 
+/// The same on a device, of this process's part of the keys.
+fn own_positives(device: &Device, keys: usize, each: bool) -> DevicePositives {
+    let (all, part) = (positives(keys, each), device.communicator().part(keys));
+    let own = some_of(&all, part.map(|i| i as u32));
+    device.positives_part(&own, keys, keys).unwrap()
+}
+
+/// The positives of some items.
+fn some_of(all: &Positives, items: impl Iterator<Item = u32>) -> Positives {
+    let mut own = Positives::default();
+    items.for_each(|i| own.push(all.of(i as usize).iter().copied()));
+    match all.count_each() {
+        true => own.counting_each(),
+        false => own,
+    }
+}
+
 fn items(keys: usize) -> Vec<u32> {
     (0..BATCH as u32)
         .map(|i| (11 * i + 2) % keys as u32)
         .collect()
 }
 
+/// What a loss is of, on a device: this process's part of it.
+struct Asked {
+    bank: Buffer,
+    queries: Buffer,
+    items: Buffer<u32>,
+    positives: DevicePositives,
+    losses: Buffer,
+    gradient: Buffer,
+    drawn: usize,
+}
+
+impl Asked {
+    fn new(device: &Device, (keys, drawn, each): Case) -> Self {
+        let own = device.communicator().part(BATCH);
+        let queries = rows(2, BATCH);
+        let items = device.upload_indices(&items(keys)[own.clone()]).unwrap();
+        Asked {
+            bank: sharded(device, &rows(1, keys), DIM),
+            queries: device
+                .upload(common::several::own(device, &queries, DIM))
+                .unwrap(),
+            items: items.below(keys),
+            positives: own_positives(device, keys, each),
+            losses: device.zeros(own.len()).unwrap(),
+            gradient: device.zeros(own.len() * DIM).unwrap(),
+            drawn,
+        }
+    }
+
+    fn ask(&mut self, stream: &mut Stream) -> Result<()> {
+        let of = SoftmaxLoss {
+            queries: &self.queries,
+            keys: &self.bank,
+            dim: DIM,
+            temperature: TEMPERATURE,
+            positives: &self.positives,
+            items: Some(&self.items),
+        };
+        let loss = Loss {
+            rows: &mut self.losses,
+            gradient: &mut self.gradient,
+            weight: 1.0,
+        };
+        let sample = RowSample {
+            rows: self.drawn,
+            seed: 9,
+        };
+        stream.sampled_softmax_loss(&of, sample, loss)
+    }
+}
+
 /// Losses and gradient of this process's queries, in a step.
-fn sampled(
-    device: &Device,
-    keys: usize,
-    each: bool,
-    rows_drawn: usize,
-    step: u64,
-) -> [Vec<f32>; 2] {
-    let (c, all) = (device.communicator(), rows(1, keys));
-    let (part, own) = (c.part(keys), c.part(BATCH));
-    let bank = device
-        .upload(&all[part.start * DIM..part.end * DIM])
-        .unwrap();
-    let bank = match c.is_single() {
-        true => bank,
-        false => bank.sharded(Shard {
-            first: part.start,
-            rows: keys,
-        }),
-    };
-    let queries = rows(2, BATCH);
-    let queries = device
-        .upload(&queries[own.start * DIM..own.end * DIM])
-        .unwrap();
-    let items = device.upload_indices(&items(keys)[own.clone()]).unwrap();
-    let positives = device.positives(&positives(keys, each), keys).unwrap();
-    let mut losses = device.zeros(own.len()).unwrap();
-    let mut gradient = device.zeros(own.len() * DIM).unwrap();
-    let mut stream = device.stream().unwrap();
+fn sampled(device: &Device, case: Case, step: u64) -> [Vec<f32>; 2] {
+    let (mut asked, mut stream) = (Asked::new(device, case), device.stream().unwrap());
     stream.set_step(step, 0.0).unwrap();
-    let of = SoftmaxLoss {
-        queries: &queries,
-        keys: &bank,
-        dim: DIM,
-        temperature: TEMPERATURE,
-        positives: &positives,
-        items: Some(&items.below(keys)),
-    };
-    let loss = Loss {
-        rows: &mut losses,
-        gradient: &mut gradient,
-        weight: 1.0,
-    };
-    let sample = RowSample {
-        rows: rows_drawn,
-        seed: 9,
-    };
-    stream.sampled_softmax_loss(&of, sample, loss).unwrap();
-    [&losses, &gradient].map(|b| device.download(b).unwrap())
+    asked.ask(&mut stream).unwrap();
+    [&asked.losses, &asked.gradient].map(|b| device.download(b).unwrap())
 }
 
 /// The positives of the batch's queries.
 fn of_batch(keys: usize, each: bool) -> Positives {
-    let (all, mut own) = (positives(keys, each), Positives::default());
-    items(keys)
-        .iter()
-        .for_each(|i| own.push(all.of(*i as usize).iter().copied()));
-    match each {
-        true => own.counting_each(),
-        false => own,
-    }
+    some_of(&positives(keys, each), items(keys).into_iter())
 }
 
 /// As how many each key counts in a step.
@@ -134,31 +168,75 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
+/// So many keys, of which so many are drawn, and whether each positive counts.
+type Case = (usize, usize, bool);
+
+const CASES: [Case; 4] = [
+    (300, 64, false),
+    (300, 64, true),
+    (300, 2000, false),
+    (20, 5, false),
+];
+
+/// Losses and gradient of a step, by plain loops.
+fn expected((keys, drawn, each): Case, step: u64) -> [Vec<f32>; 2] {
+    let [mut losses, mut gradient] = [vec![0.0; BATCH], vec![0.0; BATCH * DIM]];
+    let (all, counts) = (rows(1, keys), counts(keys, drawn, step));
+    let over = (&all[..], &counts[..], DIM, TEMPERATURE);
+    let own = of_batch(keys, each);
+    counted_softmax_loss(&rows(2, BATCH), over, &own, &mut losses, &mut gradient);
+    [losses, gradient]
+}
+
+fn it_is_what_plain_loops_say(device: &Device, tolerance: f64) {
+    for case in CASES {
+        // Beyond 32 bits, too: a long run's steps.
+        for step in [0, 3, (1 << 33) + 5] {
+            let found = sampled(device, case, step);
+            let expected = expected(case, step).map(|v| widen(&v));
+            assert_close("losses", &found[0], &expected[0], 2.0 * tolerance);
+            assert_close("gradient", &found[1], &expected[1], 2.0 * tolerance);
+        }
+    }
+}
+
+/// A step that is recorded and replayed looks at other rows each time.
+fn every_step_of_a_recording_draws_its_own_rows(device: &Device, tolerance: f64) {
+    const STEPS: usize = 6;
+    let case = CASES[0];
+    let (mut asked, mut stream) = (Asked::new(device, case), device.stream().unwrap());
+    let nothing = device.upload(&[0.0; STEPS]).unwrap();
+    let mut source = device.row_batches(nothing.into(), 1, 1).unwrap();
+    let (order, rates) = ((0..STEPS as u32).collect::<Vec<_>>(), [vec![0.0; STEPS]]);
+    let steps = epoch(&order, 0, &rates);
+    stream.begin_epoch(&mut source, &steps).unwrap();
+    for _ in 0..STEPS {
+        let step = stream.step(&mut source, &mut |stream, _| asked.ask(stream));
+        step.unwrap();
+    }
+    let told = losses_of(&mut stream);
+    assert_eq!(told.len(), STEPS);
+    for (step, told) in told.iter().enumerate() {
+        let [losses, _] = expected(case, step as u64);
+        let mean = losses.iter().map(|l| f64::from(*l)).sum::<f64>() / BATCH as f64;
+        assert!(
+            (told - mean).abs() <= 2.0 * tolerance * mean,
+            "step {step}: {told} for {mean}"
+        );
+    }
+}
+
 #[test]
-fn it_is_what_plain_loops_say_on_any_number_of_processes() {
-    for (keys, drawn, each) in [
-        (300, 64, false),
-        (300, 64, true),
-        (300, 2000, false),
-        (20, 5, false),
-    ] {
+fn several_processes_find_what_plain_loops_say() {
+    for case in CASES {
         for step in [0, 3] {
-            let [mut losses, mut gradient] = [vec![0.0; BATCH], vec![0.0; BATCH * DIM]];
-            let (all, counts) = (rows(1, keys), counts(keys, drawn, step));
-            let over = (&all[..], &counts[..], DIM, TEMPERATURE);
-            counted_softmax_loss(
-                &rows(2, BATCH),
-                over,
-                &of_batch(keys, each),
-                &mut losses,
-                &mut gradient,
-            );
+            let [losses, gradient] = expected(case, step);
             for ranks in [1, 2, 4] {
                 let parts = ThreadRank::run(ranks, |rank| {
                     let device = Device::cpu(1).among(Communicator::of(rank));
-                    sampled(&device, keys, each, drawn, step)
+                    sampled(&device, case, step)
                 });
-                let what = format!("{drawn} of {keys}, step {step}, {ranks} ranks");
+                let what = format!("{case:?}, step {step}, {ranks} ranks");
                 let of = |which: usize| {
                     parts
                         .iter()
@@ -218,7 +296,7 @@ fn bias_and_noise(keys: usize, drawn: usize, steps: u64) -> [f64; 2] {
     let exact: Vec<f64> = exact.iter().map(|v| f64::from(*v)).collect();
     let (mut mean, mut noise) = (vec![0.0; exact.len()], 0.0);
     for step in 0..steps {
-        let [_, gradient] = sampled(&Device::cpu(1), keys, false, drawn, step);
+        let [_, gradient] = sampled(&Device::cpu(1), (keys, drawn, false), step);
         let off: Vec<f64> = gradient
             .iter()
             .zip(&exact)

@@ -23,13 +23,13 @@ impl Consistency {
     }
 }
 
-/// Compares every anchor's label with its neighbours'. Panics unless there is a label for each picture.
+/// Compares the label of every anchor that is here with its neighbours'. Panics unless there is a label for each picture.
 pub fn consistency(found: &Neighbourhoods, labels: &Labels) -> Consistency {
-    assert_eq!(found.len(), labels.len(), "a label for each picture");
+    assert_eq!(found.pictures(), labels.len(), "a label for each picture");
     let mut c = Consistency::default();
-    for (anchor, _) in found.anchors().iter().enumerate().filter(|(_, a)| **a) {
-        let neighbours = found.neighbours_of(anchor);
-        let same = |n: &&u32| labels.get(**n as usize) == labels.get(anchor);
+    for (place, _) in found.anchors().iter().enumerate().filter(|(_, a)| **a) {
+        let (neighbours, own) = (found.neighbours_of(place), found.first() + place);
+        let same = |n: &&u32| labels.get(**n as usize) == labels.get(own);
         let alike = neighbours.iter().filter(same).count();
         c.anchors += 1;
         c.consistent_anchors += usize::from(alike == neighbours.len());

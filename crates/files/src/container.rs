@@ -1,11 +1,12 @@
 //! A safetensors file with checksums: other tools read it as they read any, and this program notices every changed bit.
 //!
 //! Tensors lie sorted by the size of their elements, largest first, then by name, so that all are aligned; the header is
-//! that of `header.rs`. Equal containers make equal files. Nothing is copied to be written: memory is the caller's own.
+//! that of `header.rs`. Equal containers make equal files. Nothing is copied to be written: memory is the caller's own, and what is somebody
+//! else's is [asked for](write_with) piece by piece.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use safetensors::Dtype;
@@ -42,14 +43,15 @@ impl<'a> NamedTensor<'a> {
             name: &self.name,
             dtype: self.dtype,
             shape: &self.shape,
-            bytes: self.data.len(),
+            bytes: self.bytes().unwrap_or(0),
         }
     }
 
-    fn fits(&self) -> bool {
+    /// Bytes of all its elements, unless they are too many to be counted.
+    fn bytes(&self) -> Option<usize> {
         let mut shape = self.shape.iter();
         let bits = shape.try_fold(self.dtype.bitsize(), |bits, n| bits.checked_mul(*n));
-        bits.is_some() && bits == self.data.len().checked_mul(8)
+        bits.filter(|bits| bits.is_multiple_of(8)).map(|b| b / 8)
     }
 }
 
@@ -64,45 +66,103 @@ pub struct Container<'a> {
     pub tensors: Vec<NamedTensor<'a>>,
 }
 
+/// Whoever has the bytes of a tensor that its writer has not: shows them, piece after piece.
+pub type Rest<'r> = &'r mut dyn FnMut(&str, &mut dyn FnMut(&[u8])) -> io::Result<()>;
+
 /// Writes the file, whole or not at all.
 pub fn write(container: &Container, path: &Path, disk: &dyn FileSystem) -> Result<(), FileError> {
+    write_with(container, path, disk, &mut |_, _| Ok(()))
+}
+
+/// The same of tensors of which some have fewer bytes than elements: the rest is asked for by name, twice, since checksums come before the
+/// data, each time in the order of [`Container::order`].
+pub fn write_with(
+    container: &Container,
+    path: &Path,
+    disk: &dyn FileSystem,
+    rest: Rest,
+) -> Result<(), FileError> {
     let bad = |reason| FileError::Content {
         path: path.into(),
         reason,
     };
     let tensors = sorted(&container.tensors).map_err(bad)?;
     let mut hasher = BlockHasher::new();
-    tensors.iter().for_each(|t| hasher.write(&t.data));
+    for tensor in &tensors {
+        let seen = each_piece(tensor, rest, &mut |piece| hasher.write(piece));
+        let seen = seen.map_err(FileError::io(path))?;
+        check_length(tensor, seen).map_err(bad)?;
+    }
     let infos: Vec<Info> = tensors.iter().map(|t| t.info()).collect();
     let blocks = hasher.finish();
     let header = header::encode(&container.metadata, &container.clock, &infos, &blocks);
     let header = header.map_err(bad)?;
     let written = AtomicFile::create_on(disk, path).and_then(|mut file| {
         file.write_all(&header)?;
-        tensors.iter().try_for_each(|t| file.write_all(&t.data))?;
+        for tensor in &tensors {
+            let mut written = Ok(());
+            each_piece(tensor, rest, &mut |piece| {
+                if written.is_ok() {
+                    written = file.write_all(piece);
+                }
+            })?;
+            written?;
+        }
         file.finish()
     });
     written.map_err(FileError::io(path))
 }
 
-fn sorted<'c, 'a>(tensors: &'c [NamedTensor<'a>]) -> Result<Vec<&'c NamedTensor<'a>>, String> {
+impl Container<'_> {
+    /// Names of its tensors as they lie in the file.
+    pub fn order(&self) -> Vec<&str> {
+        in_order(&self.tensors).map(|t| t.name.as_str()).collect()
+    }
+}
+
+/// Shows all bytes of a tensor; says how many they are.
+fn each_piece(tensor: &NamedTensor, rest: Rest, see: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    let mut seen = tensor.data.len();
+    see(&tensor.data);
+    if tensor.bytes().is_some_and(|bytes| seen < bytes) {
+        rest(&tensor.name, &mut |piece| {
+            seen += piece.len();
+            see(piece);
+        })?;
+    }
+    Ok(seen)
+}
+
+fn check_length(tensor: &NamedTensor, bytes: usize) -> Result<(), String> {
+    if tensor.bytes() == Some(bytes) {
+        return Ok(());
+    }
+    let NamedTensor {
+        name, shape, dtype, ..
+    } = tensor;
+    Err(format!(
+        "{name}: {bytes} bytes are no {shape:?} of {dtype:?}"
+    ))
+}
+
+fn in_order<'c, 'a>(
+    tensors: &'c [NamedTensor<'a>],
+) -> impl Iterator<Item = &'c NamedTensor<'a>> + use<'c, 'a> {
     let mut all: Vec<&NamedTensor> = tensors.iter().collect();
     all.sort_by(|a, b| {
         let size = b.dtype.bitsize().cmp(&a.dtype.bitsize());
         size.then_with(|| a.name.cmp(&b.name))
     });
+    all.into_iter()
+}
+
+fn sorted<'c, 'a>(tensors: &'c [NamedTensor<'a>]) -> Result<Vec<&'c NamedTensor<'a>>, String> {
+    let all: Vec<&NamedTensor> = in_order(tensors).collect();
     let mut taken = BTreeSet::from(["__metadata__"]);
     for tensor in &all {
         let name = &tensor.name;
         if !taken.insert(name) {
             return Err(format!("no tensor can be called {name} here"));
-        }
-        if !tensor.fits() {
-            let (bytes, shape) = (tensor.data.len(), &tensor.shape);
-            return Err(format!(
-                "{name}: {bytes} bytes are no {shape:?} of {:?}",
-                tensor.dtype
-            ));
         }
     }
     Ok(all)

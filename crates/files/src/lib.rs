@@ -41,7 +41,7 @@ pub use bounded::{
 pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
 pub use cache_folder::cache_folder;
-pub use container::{Container, NamedTensor, read, write};
+pub use container::{Container, NamedTensor, Rest, read, write, write_with};
 pub use disk::Disk;
 pub use error::FileError;
 pub use failing::{Failing, Fault, Operation};

@@ -159,9 +159,8 @@ impl Method for Anchorhood {
                 let mut features = (round.features)(self.chain.encoder())?;
                 let dim = self.chain.encoder().features();
                 if self.settings.whiten > 0.0 {
-                    let own = Whitening::of(&features, dim, self.settings.whiten);
-                    let together = round.device.communicator();
-                    if let Some(whitening) = Whitening::of_first(own, dim, together)? {
+                    let (together, power) = (round.device.communicator(), self.settings.whiten);
+                    if let Some(whitening) = Whitening::of_all(together, &features, dim, power)? {
                         features = whitening.apply(&features);
                     }
                 }

@@ -3,6 +3,7 @@
 
 use anchorhood_engine::{Buffer, Device, Graph, Input, Loss, Network, Result, Stream};
 
+use crate::tally::{counted, go_on};
 use crate::{PretextFigure, Setup, StateDict, StateError, Values};
 
 /// A network whose rows of output are logits of one or more guesses each.
@@ -80,7 +81,7 @@ impl Classifier {
     /// How often it was right since it was last asked, beside how often the commonest class would have been.
     pub fn figure(&mut self, device: &Device) -> Result<PretextFigure> {
         let counts = self.counts(device)?;
-        self.told = device.download_indices(&self.tally)?;
+        self.told = counted(device, &self.tally)?;
         let all: u64 = counts[1..].iter().map(|c| u64::from(*c)).sum();
         let share = |count: u32| f64::from(count) / all.max(1) as f64;
         let commonest = counts[1..].iter().copied().max().unwrap_or(0);
@@ -93,7 +94,7 @@ impl Classifier {
 
     /// What the tally has counted since it was last told of.
     fn counts(&self, device: &Device) -> Result<Vec<u32>> {
-        let now = device.download_indices(&self.tally)?;
+        let now = counted(device, &self.tally)?;
         let since = now.iter().zip(&self.told).map(|(n, t)| n.wrapping_sub(*t));
         Ok(since.collect())
     }
@@ -118,7 +119,7 @@ impl Classifier {
                 wanted,
             });
         }
-        self.tally = device.upload_indices(counts)?;
+        self.tally = go_on(device, counts)?;
         self.told = vec![0; counts.len()];
         Ok(())
     }

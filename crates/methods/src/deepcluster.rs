@@ -22,6 +22,7 @@
 use anchorhood_discover::{Whitening, kmeans, mutual_information, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Error, Graph, Loss, Network, Result, Stream};
 
+use crate::tally::{counted, go_on};
 use crate::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
 
 /// What a cluster counts at most, over what one of mean size counts.
@@ -121,8 +122,8 @@ impl Method for DeepCluster {
                 "features to cluster that are no numbers".into(),
             ));
         }
-        let dim = self.encoder.features();
-        if let Some(whitening) = Whitening::of(&features, dim, 1.0) {
+        let (dim, together) = (self.encoder.features(), start.device.communicator());
+        if let Some(whitening) = Whitening::of_all(together, &features, dim, 1.0)? {
             features = whitening.apply(&features);
         }
         to_unit_length(&mut features, dim);
@@ -130,15 +131,17 @@ impl Method for DeepCluster {
         let (device, clusters) = (start.device, self.clusters());
         let found = kmeans(device, &features, dim, clusters, seed, &mut |_| {});
         let found = found.map_err(|e| Error::Plan(e.to_string()))?;
-        self.information = mutual_information(&self.of, &found.of) as f32;
-        self.take(device, found.of)?;
+        // Every process knows the clusters of all pictures: its batches are of any.
+        let of = together.gather_parts(&found.of, self.of.len(), 1)?;
+        self.information = mutual_information(&self.of, &of) as f32;
+        self.take(device, of)?;
         self.tally = device.upload_indices(&vec![0; clusters + 1])?;
         self.classifier.initialise(seed.wrapping_add(1));
         Ok(())
     }
 
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {
-        let tally = device.download_indices(&self.tally)?;
+        let tally = counted(device, &self.tally)?;
         let seen: u32 = tally[1..].iter().sum();
         let sizes = sizes(&self.of, self.clusters());
         let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
@@ -188,7 +191,7 @@ impl Method for DeepCluster {
 
     fn state(&self, device: &Device) -> Result<StateDict> {
         let mut state = StateDict::default();
-        let tally = device.download_indices(&self.tally)?;
+        let tally = counted(device, &self.tally)?;
         state.push(LABELS, vec![self.of.len()], Values::U32(self.of.clone()));
         state.push(TALLY, vec![tally.len()], Values::U32(tally));
         state.push(INFORMATION, vec![1], Values::F32(vec![self.information]));
@@ -200,7 +203,7 @@ impl Method for DeepCluster {
         let of = state.words_of(LABELS, &[pictures], clusters)?;
         let tally = state.words_of(TALLY, &[clusters + 1], usize::MAX)?;
         self.information = state.floats_of(INFORMATION, &[1])?[0];
-        self.tally = device.upload_indices(tally)?;
+        self.tally = go_on(device, tally)?;
         Ok(self.take(device, of.to_vec())?)
     }
 }

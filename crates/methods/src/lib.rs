@@ -37,6 +37,7 @@ mod simsiam;
 mod split_brain;
 mod state;
 mod supervised;
+mod tally;
 
 pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
@@ -57,5 +58,5 @@ pub use setup::{Setup, parameter_groups};
 pub use simclr::{SimClr, SimClrSettings};
 pub use simsiam::{SimSiam, SimSiamSettings};
 pub use split_brain::SplitBrain;
-pub use state::{StateDict, StateError, StateTensor, Values};
+pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

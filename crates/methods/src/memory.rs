@@ -68,7 +68,8 @@ impl Memory {
         dim: usize,
     ) -> Result<Self> {
         let (device, pictures) = (setup.device, setup.pictures);
-        let neighbourhoods = Neighbourhoods::single(pictures);
+        let neighbourhoods = single(device, pictures);
+        let positives = neighbourhoods.positives();
         Ok(Memory {
             name,
             each: settings.each,
@@ -77,7 +78,7 @@ impl Memory {
                 seed: setup.seed,
             }),
             bank: MemoryBank::new(device, pictures, dim, setup.seed)?,
-            positives: device.positives(&neighbourhoods.positives(), pictures)?,
+            positives: device.positives_part(&positives, pictures, pictures)?,
             neighbourhoods,
         })
     }
@@ -148,11 +149,11 @@ impl Memory {
         }
     }
 
-    /// All of it, for a checkpoint.
+    /// All of it, for a checkpoint: of this process's pictures.
     pub fn state(&self, device: &Device) -> Result<StateDict> {
-        let (n, dim) = (self.bank.len(), self.bank.dim());
+        let (n, dim) = (self.neighbourhoods.len(), self.bank.dim());
         let mut state = StateDict::default();
-        let rows = self.bank.values(device)?;
+        let rows = device.download(self.bank.buffer())?;
         state.push(self.name, vec![n, dim], Values::F32(rows));
         let found = &self.neighbourhoods;
         if found.k() > 0 {
@@ -172,11 +173,12 @@ impl Memory {
 
     /// Takes up what a checkpoint has.
     pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
-        let wanted = [self.bank.len(), self.bank.dim()];
-        let rows = state.floats_of(self.name, &wanted)?;
-        self.bank = MemoryBank::from_values(device, rows, wanted[1])?;
-        let found = neighbourhoods_of(state)?;
-        self.neighbourhoods = found.unwrap_or_else(|| Neighbourhoods::single(wanted[0]));
+        let (pictures, dim) = (self.bank.len(), self.bank.dim());
+        let part = device.communicator().part(pictures);
+        let rows = state.floats_of(self.name, &[part.len(), dim])?;
+        self.bank = self.bank_of(device, rows.to_vec(), dim)?;
+        let found = neighbourhoods_of(state, [part.start, pictures])?;
+        self.neighbourhoods = found.unwrap_or_else(|| single(device, pictures));
         Ok(self.count(device)?)
     }
 
@@ -187,9 +189,15 @@ impl Memory {
             true => positives.counting_each(),
             false => positives,
         };
-        self.positives = device.positives(&positives, self.bank.len())?;
+        let pictures = self.bank.len();
+        self.positives = device.positives_part(&positives, pictures, pictures)?;
         Ok(())
     }
+}
+
+/// Every one of this process's pictures by itself.
+fn single(device: &Device, pictures: usize) -> Neighbourhoods {
+    Neighbourhoods::single_part(device.communicator().part(pictures), pictures)
 }
 
 /// The memory of judged features that a state holds: rows, and the length of each.
@@ -207,8 +215,11 @@ pub fn remembered_pictures(state: &StateDict) -> usize {
         .unwrap_or(0)
 }
 
-/// The neighbourhoods that a state holds.
-pub fn neighbourhoods_of(state: &StateDict) -> Result<Option<Neighbourhoods>, StateError> {
+/// The neighbourhoods that a state holds, of pictures from a number on, of so many.
+pub fn neighbourhoods_of(
+    state: &StateDict,
+    rows: [usize; 2],
+) -> Result<Option<Neighbourhoods>, StateError> {
     let Some((shape, neighbours)) = state.words("memory.neighbours") else {
         return Ok(None);
     };
@@ -221,7 +232,8 @@ pub fn neighbourhoods_of(state: &StateDict) -> Result<Option<Neighbourhoods>, St
         .ok_or(missing("memory.entropy"))?;
     let k = shape.get(1).copied().unwrap_or(0);
     let anchors = anchors.iter().map(|a| *a != 0).collect();
-    let found = Neighbourhoods::from_parts(k, neighbours.to_vec(), anchors, entropy.to_vec())?;
+    let (neighbours, entropy) = (neighbours.to_vec(), entropy.to_vec());
+    let found = Neighbourhoods::of_part(rows, k, neighbours, anchors, entropy)?;
     Ok(Some(found))
 }
 

@@ -68,7 +68,11 @@ impl Method for Nat {
         if !start.epoch.is_multiple_of(REASSIGN_EVERY) {
             return Ok(());
         }
-        let features = (start.features)(&mut self.network)?;
+        let own = (start.features)(&mut self.network)?;
+        let (pictures, dim) = (self.targets.of().len(), self.network.features());
+        let together = start.device.communicator();
+        // Every process has all points, and pictures of all of them change theirs.
+        let features = together.gather_parts(&own, pictures, dim)?;
         if !features.iter().all(|value| value.is_finite()) {
             return Err(Error::Plan(
                 "features to give points that are no numbers".into(),

@@ -1,5 +1,7 @@
 //! What a method keeps beside its networks: named tensors.
 
+use std::ops::Range;
+
 use anchorhood_discover::PartsError;
 
 /// A tensor's values.
@@ -22,6 +24,38 @@ pub struct StateTensor {
     pub shape: Vec<usize>,
     /// Its values.
     pub values: Values,
+}
+
+/// What the names of tensors begin with that have a row for each picture.
+pub const BY_PICTURE: &str = "memory.";
+
+impl StateTensor {
+    /// Whether it has a row for each picture; of several processes, each then has those of its own pictures.
+    pub fn is_by_picture(&self) -> bool {
+        self.name.starts_with(BY_PICTURE)
+    }
+
+    /// Forgets all rows but some of them.
+    fn keep_rows(&mut self, rows: &Range<usize>) {
+        let Some((count, each)) = self.shape.split_first_mut() else {
+            return;
+        };
+        let each: usize = each.iter().product();
+        let (start, end) = (rows.start.min(*count), rows.end.min(*count));
+        if end - start == *count {
+            return;
+        }
+        *count = end - start;
+        match &mut self.values {
+            Values::F32(values) => keep(values, start * each..end * each),
+            Values::U32(values) => keep(values, start * each..end * each),
+            Values::U8(values) => keep(values, start * each..end * each),
+        }
+    }
+}
+
+fn keep<T: Copy>(values: &mut Vec<T>, range: Range<usize>) {
+    *values = values[range].to_vec();
 }
 
 /// Named tensors, in order.
@@ -75,6 +109,12 @@ pub enum StateError {
 }
 
 impl StateDict {
+    /// Forgets what it has of all pictures but some, by their places.
+    pub fn keep_pictures(&mut self, places: &Range<usize>) {
+        let mut by_picture = self.tensors.iter_mut().filter(|t| t.is_by_picture());
+        by_picture.by_ref().for_each(|t| t.keep_rows(places));
+    }
+
     /// Adds a tensor.
     pub fn push(&mut self, name: &str, shape: Vec<usize>, values: Values) {
         let name = name.into();

@@ -49,9 +49,6 @@ pub fn build_unlabelled(
 ) -> Result<Box<dyn Method>, TrainError> {
     check_pictures(config, set)?;
     check_shares(device, config, set)?;
-    if config.discovery.loss_rows.sampled().is_some() && !device.is_host() {
-        return Err(TrainError::SampledOffCpu);
-    }
     let graph = embedding_graph(config, set.pictures.height())?;
     check_room_of(device, config, set, &graph)?;
     let (setup, m) = (config.setup(device, &graph, set), &config.method);

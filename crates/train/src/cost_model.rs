@@ -7,10 +7,12 @@
 
 /// Bytes of a number.
 const F32: f64 = 4.0;
+/// Bytes of a picture's number.
+const WORD: f64 = 4.0;
 /// Bytes of what a rank says of a query: its sum over all rows and over the positives.
 const SUMS: f64 = 16.0;
 /// Exchanges of a step.
-const EXCHANGES: f64 = 8.0;
+const EXCHANGES: f64 = 9.0;
 
 /// What a rank's device and the links between ranks take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,13 +59,13 @@ const H200_224: MachineCosts = MachineCosts {
     ..H200
 };
 
-/// A core of an AMD EPYC (Zen 4, AVX-512) that trains a ResNet18 of width 64: the loss by its CPU time (`docs/scale.md`, 2026-11-16), network and
+/// A core of an AMD EPYC (Zen 4, AVX-512) that trains a ResNet18 of width 64: a step and its loss by `docs/scale.md` (2026-11-17), network and
 /// discovery by `docs/benchmarks.md` (2026-11-15). Link and latency were not measured: they are those that an Ethernet of 10 Gbit/s is sold as.
 const CPU_CORE: MachineCosts = MachineCosts {
     name: "a core each (pictures of 32×32)",
-    step: 0.37e-3,
+    step: 9.8e-6,
     view: 18.2e-3,
-    loss: 5.74e-11,
+    loss: 4.93e-11,
     scan: 1.43e-11,
     link: 1.25e9,
     latency: 50e-6,
@@ -132,6 +134,11 @@ impl Workload {
         let (rows, others) = (self.queries() * self.dim * F32, self.of_others());
         Parts(vec![
             ("features", others * (rows + rows / self.views)), // for the loss, and for the memory
+            // How many an item has and which, summed over the ranks.
+            (
+                "positives",
+                others * 2.0 * self.batch * self.ranks * (self.neighbours + 2.0) * WORD,
+            ),
             (
                 "sums of the softmax",
                 self.queries() * SUMS * (self.ranks - 1.0),
@@ -169,19 +176,22 @@ impl Workload {
 
     /// Bytes of memory that a rank needs.
     pub fn memory(&self, machine: &MachineCosts) -> Parts {
-        let n = self.pictures;
-        let part = n / self.ranks * self.dim * F32;
-        let k = self.neighbours;
+        let (n, k) = (self.pictures / self.ranks, self.neighbours);
+        let part = n * self.dim * F32;
+        let several = if self.ranks > 1.0 { 1.0 } else { 0.0 };
         Parts(vec![
             ("its part of the memory bank", part),
             // Two parts, where there are others; neighbourhoods are found from a copy of the rows.
-            ("discovery", part * if self.ranks > 1.0 { 2.0 } else { 0.0 }),
-            // Whole on every rank: neighbours and entropies, and positives with where each picture's begin.
+            ("discovery", part * 2.0 * several),
+            // Neighbours and entropies, and positives with where each picture's begin.
             (
                 "neighbourhoods",
-                n * (4.0 * k + 5.0 + 4.0 * (k + 1.0) + 4.0),
+                n * (WORD * k + 5.0 + WORD * (k + 1.0) + WORD),
             ),
-            ("order of an epoch", n * 4.0),
+            // On the host and on the device, or of two epochs.
+            ("order of an epoch", 2.0 * n * WORD),
+            // All of it for a moment, whatever the number of ranks.
+            ("drawing that order", self.pictures * WORD * several),
             ("network and program", machine.base),
         ])
     }

@@ -58,18 +58,15 @@ pub enum TrainError {
         /// How many processes there are.
         ranks: usize,
     },
-    /// A loss that GPUs do not have.
-    #[error(
-        "discovery.loss_rows: a loss over a sample of the memory is made for CPUs alone yet, and this is a GPU"
-    )]
-    SampledOffCpu,
     /// A method for one process.
-    #[error("{method} trains as one process yet, and there are {ranks}")]
+    #[error("{method} trains as one process, and there are {ranks}: {why}")]
     NotTogether {
         /// Which.
         method: MethodChoice,
         /// How many processes there are.
         ranks: usize,
+        /// Why, a clause.
+        why: &'static str,
     },
     /// Processes that were not given the same.
     #[error(
@@ -306,7 +303,6 @@ impl TrainError {
             | TrainError::NoLabels { .. }
             | TrainError::UnevenBatch { .. }
             | TrainError::NotTogether { .. }
-            | TrainError::SampledOffCpu
             | TrainError::Disagree { .. }
             | TrainError::OtherPosition { .. }
             | TrainError::NotSquare { .. }

@@ -6,7 +6,7 @@ use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
 use anchorhood_engine::{Buffer, Device, Network, Op};
 use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
 
-use crate::together::own_pictures;
+use crate::together::{own_pictures, sums};
 use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, RunConfig, TrainError};
 
 /// Pixels of all pictures of a split that vote, at most: 4 GiB. Of more pictures each has fewer.
@@ -29,8 +29,8 @@ pub trait Examiner {
         whitening: Option<&Whitening>,
     ) -> Result<Option<Accuracy>, TrainError>;
 
-    /// How often neighbours carry the anchor's label.
-    fn consistency(&self, found: &Neighbourhoods) -> Option<ConsistencyFigure>;
+    /// How often neighbours carry the anchor's label, over all processes' pictures.
+    fn consistency(&self, found: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError>;
 }
 
 /// For pictures without labels: judges nothing.
@@ -55,8 +55,8 @@ impl Examiner for Unlabelled {
         Ok(None)
     }
 
-    fn consistency(&self, _: &Neighbourhoods) -> Option<ConsistencyFigure> {
-        None
+    fn consistency(&self, _: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError> {
+        Ok(None)
     }
 }
 
@@ -202,14 +202,17 @@ impl Examiner for Labelled {
         accuracy.map(Some)
     }
 
-    fn consistency(&self, found: &Neighbourhoods) -> Option<ConsistencyFigure> {
+    fn consistency(&self, found: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError> {
         let c = consistency(found, &self.train_labels);
-        Some(ConsistencyFigure {
-            consistent_anchors: c.consistent_anchors,
-            anchors: c.anchors,
-            consistent_pairs: c.consistent_pairs,
-            pairs: c.pairs,
-        })
+        let here = [c.consistent_anchors, c.anchors, c.consistent_pairs, c.pairs];
+        let of_all = sums(self.device.communicator(), here.map(|n| n as f64))?;
+        let [consistent_anchors, anchors, consistent_pairs, pairs] = of_all.map(|n| n as usize);
+        Ok(Some(ConsistencyFigure {
+            consistent_anchors,
+            anchors,
+            consistent_pairs,
+            pairs,
+        }))
     }
 }
 

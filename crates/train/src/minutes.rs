@@ -218,12 +218,12 @@ impl Stopwatch<'_> {
         let file = self.scratch.join(file);
         let clock = Instant::now();
         let checkpoint = self.trainer.checkpoint(Standing::default())?;
-        if !self.trainer.communicator().is_first() {
-            return Ok(seconds(clock)); // the first one's counts
+        let together = self.trainer.communicator();
+        let saved = checkpoint.save_among(together, &Disk, &file);
+        let took = seconds(clock); // the first one's counts
+        if together.is_first() {
+            let _ = Disk.remove(&file); // gone already, where it could not be saved
         }
-        let saved = checkpoint.save(&file);
-        let took = seconds(clock);
-        let _ = Disk.remove(&file); // gone already, where it could not be saved
         saved?;
         Ok(took)
     }

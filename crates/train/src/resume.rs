@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use anchorhood_engine::Communicator;
+
+use crate::together::any;
 use crate::{Checkpoint, CheckpointError, RunDir, TrainError};
 
 /// What a run goes on from.
@@ -14,20 +17,29 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Looks through a run's checkpoints. Where all that are there are damaged, that of the last is the error.
-    pub(crate) fn find(dir: &RunDir) -> Result<Resumed, TrainError> {
+    /// Looks through a run's checkpoints. Where all that are there are damaged, that of the last is the error. Several processes look
+    /// together, each for its own rows: what one finds damaged is so for all.
+    pub(crate) fn find(dir: &RunDir, together: &Communicator) -> Result<Resumed, TrainError> {
         let rounds = (0..=dir.config().training.rounds).rev();
         let names = rounds.map(|round| format!("round-{round}"));
         let mut damaged: Option<CheckpointError> = None;
         for name in std::iter::once("last".into()).chain(names) {
             let path = dir.checkpoint(&name);
-            if !dir.disk().exists(&path) {
+            let there = dir.disk().exists(&path);
+            if !any(together, there)? {
                 continue;
             }
-            match Checkpoint::load_from(dir.disk(), &path) {
-                Ok(checkpoint) => return Ok(Resumed::from(checkpoint, path, damaged)),
-                Err(error) if error.is_damage() => damaged = damaged.or(Some(error)),
-                Err(error) => return Err(error.into()),
+            if any(together, !there)? {
+                break; // not on the disk that this process sees, or another: they will say so
+            }
+            let own = |pictures| together.part(pictures);
+            let found = Checkpoint::load_rows(dir.disk(), &path, &own);
+            let damage = matches!(&found, Err(error) if error.is_damage());
+            match (found, any(together, damage)?) {
+                (Ok(checkpoint), false) => return Ok(Resumed::from(checkpoint, path, damaged)),
+                (Ok(_), true) => {}
+                (Err(error), _) if damage => damaged = damaged.or(Some(error)),
+                (Err(error), _) => return Err(error.into()),
             }
         }
         damaged.map_or(Ok(Resumed::default()), |error| Err(error.into()))

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anchorhood_data::{Dataset, Split};
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::{Communicator, Device, Network, Role};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_methods::{Method, PretextFigure};
@@ -13,7 +14,7 @@ use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
 use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
-use crate::together::{any, check_together, of_first};
+use crate::together::{any, check_together, of_first, sums};
 use crate::verdict::{evaluations_between, may_stop};
 use crate::{
     Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
@@ -143,7 +144,7 @@ impl<'a> Run<'a> {
         let Resumed {
             checkpoint,
             mut warnings,
-        } = Resumed::find(dir)?;
+        } = Resumed::find(dir, trainer.communicator())?;
         let resumed = checkpoint.is_some();
         let (mut standing, mut mend) = (Standing::default(), false);
         if let Some((checkpoint, path)) = checkpoint {
@@ -334,21 +335,20 @@ impl<'a> Run<'a> {
         let Some(found) = found.filter(|found| found.k() > 0) else {
             return Ok(());
         };
-        let consistency = self.examiner.consistency(found);
-        let entropy = found.entropy();
-        let of_anchors = entropy.iter().zip(found.anchors()).filter(|(_, a)| **a);
-        let discovered = Discovered {
+        let (k, recall, here) = (found.k(), found.recall(), entropy_sums(found));
+        let consistency = self.examiner.consistency(found)?;
+        let [all, anchors, of_all, of_anchors] = sums(self.trainer.communicator(), here)?;
+        self.tell(Event::Discovered(Discovered {
             round,
-            anchors: of_anchors.clone().count(),
+            anchors: anchors as usize,
             pictures,
-            k: found.k(),
-            mean_entropy: mean(entropy.iter().copied()),
-            anchor_entropy: mean(of_anchors.map(|(e, _)| *e)),
-            recall: found.recall(),
+            k,
+            mean_entropy: of_all / all.max(1.0),
+            anchor_entropy: of_anchors / anchors.max(1.0),
+            recall,
             consistency,
             seconds: clock.elapsed().as_secs_f64(),
-        };
-        self.tell(Event::Discovered(discovered))
+        }))
     }
 
     /// Trains to the end of the epoch and saves; false if it was asked to stop before.
@@ -426,7 +426,9 @@ impl<'a> Run<'a> {
         })?;
         if last_of_round {
             // Before `last`: a run that goes on from there never comes by here again.
-            self.dir.save(&checkpoint, &format!("round-{}", at.round))?;
+            let name = format!("round-{}", at.round);
+            self.dir
+                .save(&checkpoint, &name, self.trainer.communicator())?;
         }
         self.save(&checkpoint)?;
         self.saves.written(begun);
@@ -518,11 +520,12 @@ impl<'a> Run<'a> {
     /// Writes the checkpoint that the run goes on from. The preferred one comes first: a run that goes on from after it does not
     /// come by it again.
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        let together = self.trainer.communicator();
         if let Some(chosen) = &self.chosen {
-            self.dir.save(chosen, CHOSEN)?;
+            self.dir.save(chosen, CHOSEN, together)?;
         }
         self.chosen = None;
-        let path = self.dir.save(checkpoint, "last")?;
+        let path = self.dir.save(checkpoint, "last", together)?;
         self.unsaved = false;
         self.saved_at = Some(self.standing.position);
         self.tell(Event::CheckpointSaved {
@@ -687,7 +690,14 @@ fn label_free(subject: Subject, figures: LabelFree, clock: Instant) -> LabelFree
     }
 }
 
-fn mean(values: impl Iterator<Item = f32>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0_usize), |(s, n), v| (s + f64::from(v), n + 1));
-    sum / count.max(1) as f64
+/// How many entropies there are here, how many of them are anchors', and the sums of both.
+fn entropy_sums(found: &Neighbourhoods) -> [f64; 4] {
+    let entropy = || found.entropy().iter().map(|e| f64::from(*e));
+    let anchors = || entropy().zip(found.anchors()).filter(|(_, a)| **a);
+    [
+        entropy().count() as f64,
+        anchors().count() as f64,
+        entropy().sum(),
+        anchors().map(|(e, _)| e).sum(),
+    ]
 }

@@ -4,11 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anchorhood_engine::Communicator;
 use anchorhood_files::{
     AtomicFile, AtomicFolder, Disk, FileSystem, Hold, folder_of, read_text_at_most_on,
 };
 
 use crate::metrics::Metrics;
+use crate::together::of_first;
 use crate::{Checkpoint, Event, Position, RunConfig, TrainError};
 
 /// The name of the checkpoint that verdicts without labels prefer.
@@ -148,21 +150,26 @@ impl RunDir {
     }
 
     /// Saves a checkpoint under its name. A folder of checkpoints that somebody removed is made again; that of the run is not,
-    /// since without its configuration it would be no run.
-    pub(crate) fn save(&self, checkpoint: &Checkpoint, name: &str) -> Result<PathBuf, TrainError> {
+    /// since without its configuration it would be no run. All processes that train it together save it together.
+    pub(crate) fn save(
+        &self,
+        checkpoint: &Checkpoint,
+        name: &str,
+        together: &Communicator,
+    ) -> Result<PathBuf, TrainError> {
         let path = self.checkpoint(name);
-        if !self.is_written_here() {
-            return Ok(path);
-        }
         let folder = folder_of(&path);
         let save = || {
-            let _ = self.disk.create_folder(folder); // it is there, or saving will say why not
-            checkpoint.save_on(self.disk(), &path)
+            if self.is_written_here() {
+                let _ = self.disk.create_folder(folder); // it is there, or saving will say why not
+            }
+            checkpoint.save_among(together, self.disk(), &path)
         };
-        match save() {
-            // Removed while it was written to.
-            Err(_) if !self.disk.exists(folder) => save()?,
-            saved => saved?,
+        let saved = save();
+        let removed = saved.is_err() && !self.disk.exists(folder); // while it was written to
+        match of_first(together, removed.into())? {
+            0 => saved?,
+            _ => save()?,
         }
         Ok(path)
     }

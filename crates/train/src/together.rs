@@ -1,6 +1,9 @@
 //! What several processes that train together must agree on, and who decides where their clocks or machines could differ: the first.
 
-use anchorhood_data::{Dataset, Pictures};
+use std::ops::Range;
+use std::sync::Arc;
+
+use anchorhood_data::{Dataset, FellowReaders, Fellows, Pictures};
 use anchorhood_engine::{Communicator, Device};
 use anchorhood_evaluate::LabelFree;
 
@@ -30,9 +33,35 @@ pub(crate) fn check_shares(
         return Err(TrainError::UnevenBatch { batch, ranks });
     }
     let method = config.method.name;
-    match method.can_be_shared() {
-        true => Ok(()),
-        false => Err(TrainError::NotTogether { method, ranks }),
+    match method.alone_because() {
+        None => Ok(()),
+        Some(why) => Err(TrainError::NotTogether { method, ranks, why }),
+    }
+}
+
+/// The processes that open a data set together, for [`LoadOptions`](anchorhood_data::LoadOptions).
+pub fn fellow_readers(together: &Communicator) -> FellowReaders {
+    FellowReaders::new(Arc::new(Readers(together.clone())))
+}
+
+struct Readers(Communicator);
+
+impl Fellows for Readers {
+    fn count(&self) -> usize {
+        self.0.ranks()
+    }
+
+    fn part(&self, n: usize) -> Range<usize> {
+        self.0.part(n)
+    }
+
+    fn share(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+        let mut all = vec![];
+        let shown = self.0.show_bytes(own, &mut |_, bytes| {
+            all.push(bytes.to_vec());
+            Ok(())
+        });
+        shown.map(|()| all).map_err(|e| e.to_string())
     }
 }
 
@@ -111,6 +140,15 @@ pub(crate) fn any(together: &Communicator, here: bool) -> Result<bool, TrainErro
     let mut flag = [f64::from(u8::from(here))];
     together.max_f64(&mut flag)?;
     Ok(flag[0] > 0.0)
+}
+
+/// Each number as the sum of all processes'.
+pub(crate) fn sums<const N: usize>(
+    together: &Communicator,
+    mut here: [f64; N],
+) -> Result<[f64; N], TrainError> {
+    together.sum_f64(&mut here)?;
+    Ok(here)
 }
 
 /// The number that the first process has.

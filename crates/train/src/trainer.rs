@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorhood_data::{Augmentation, Feed, Views};
+use anchorhood_data::{Augmentation, EpochOrder, Feed, Views};
 use anchorhood_discover::Whitening;
 use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
 use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_files::Checked;
 use anchorhood_methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
-use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::batch_source::{PictureBatches, Placement};
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
@@ -158,7 +157,7 @@ impl Trainer {
         feed.views.check()?;
         self.end(); // its memory first
         let maker = PictureBatches {
-            part: self.device.communicator().part(feed.batch),
+            part: self.order().part,
             feed,
             threads: (self.config.machine.thread_count() / 4).max(1),
             placement,
@@ -253,7 +252,7 @@ impl Trainer {
         if self.at == Some((epoch, at.batch)) {
             return Ok(());
         }
-        let (batches, n) = (self.batches(), self.set.pictures.len());
+        let batches = self.batches();
         if self.config.training.from.is_some() {
             self.freeze(epoch < self.config.training.freeze_epochs)?;
         }
@@ -263,7 +262,7 @@ impl Trainer {
         let source = self.source.as_ref().ok_or(TrainError::LoaderEnded)?;
         // A data loader draws its own, ahead of time.
         let order = match source.on_device() {
-            true => Draws::new(self.config.seed, Purpose::Order, epoch as u64, 0).permutation(n),
+            true => self.order().of(epoch as u64),
             false => vec![],
         };
         let rates = self.config.training.rates(at, batches);
@@ -279,6 +278,16 @@ impl Trainer {
         };
         self.stream.begin_epoch(source, &epoch)?;
         Ok(())
+    }
+
+    /// In which order epochs go through this process's pictures.
+    fn order(&self) -> EpochOrder {
+        EpochOrder {
+            seed: self.config.seed,
+            pictures: self.set.pictures.len(),
+            batch: self.batch(),
+            part: self.device.communicator().part(self.batch()),
+        }
     }
 
     /// Which part learns follows from the epoch alone, so that a run that goes on in its midst has the same part learn.
@@ -329,16 +338,18 @@ impl Trainer {
             weights.extend(whitened::whitening_tensors(whitening));
             judged_layer = whitened::LAYER.into();
         }
+        let pictures = self.set.pictures.len();
+        let own = self.device.communicator().part(pictures);
         Ok(Checkpoint {
             config: self.config.clone(),
             standing: Standing {
-                pictures: Some(self.set.pictures.len()),
+                pictures: Some(pictures),
                 ..standing
             },
             program: VERSION.into(),
             method: self.method.name().into(),
             judged_layer,
-            rows: [0, self.set.pictures.len() as u64],
+            rows: [own.start, pictures].map(|n| n as u64),
             input: Some(InputForm {
                 version: InputForm::VERSION,
                 size: self.set.pictures.height(),
@@ -354,7 +365,7 @@ impl Trainer {
     }
 
     /// Takes up what a checkpoint holds; `path` names it in errors.
-    pub fn restore(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<(), TrainError> {
+    pub fn restore(&mut self, mut checkpoint: Checkpoint, path: &Path) -> Result<(), TrainError> {
         let wrong = |reason| CheckpointError::Mismatch {
             path: path.into(),
             reason,
@@ -384,6 +395,8 @@ impl Trainer {
         }
         let learns = self.network().graph().parameters().len();
         self.whitening = checkpoint.weights.get(learns..).and_then(whitened::kept);
+        let own = self.device.communicator().part(self.set.pictures.len());
+        checkpoint.keep_pictures(own);
         let restored = self.method.restore(&self.device, &checkpoint.state);
         restored.map_err(|e| wrong(e.to_string()))?;
         Ok(())

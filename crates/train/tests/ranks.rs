@@ -3,16 +3,17 @@
 mod common;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use anchorhood_data::Dataset;
+use anchorhood_data::{Dataset, EpochOrder, LoadOptions, Pictures};
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
     Checkpoint, DiscoverChoice, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice,
     Outcome, Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet,
-    checkpoint_path, measure, train,
+    checkpoint_path, fellow_readers, measure, train,
 };
 use common::{data, tiny};
 
@@ -24,7 +25,7 @@ fn go_on(
     data: &Dataset,
 ) -> Result<Vec<Event>, TrainError> {
     let path = runs.join("run");
-    let one = |rank: std::sync::Arc<ThreadRank>| {
+    let one = |rank: Arc<ThreadRank>| {
         let communicator = Communicator::of(rank);
         let (rank, mut events) = (communicator.rank(), vec![]);
         let config = config(rank);
@@ -41,6 +42,15 @@ fn go_on(
         Ok(events)
     };
     ThreadRank::run(ranks, one).swap_remove(0)
+}
+
+/// Shares that a method told of what it is taught by.
+fn pretext(events: &[Event]) -> Vec<f64> {
+    let shares = |event: &Event| match event {
+        Event::Pretext(told) => told.figures.iter().map(|f| f.share).collect(),
+        _ => vec![],
+    };
+    events.iter().flat_map(shares).collect()
 }
 
 fn losses(events: &[Event]) -> Vec<f64> {
@@ -90,22 +100,32 @@ fn the_first_step_is_that_of_one_process() {
         MethodChoice::SimClr,
         MethodChoice::SimSiam,
         MethodChoice::Byol,
+        MethodChoice::DeepCluster,
+        MethodChoice::Nat,
+        MethodChoice::SplitBrain,
+        MethodChoice::Colour,
+        MethodChoice::Jigsaw,
+        MethodChoice::Context,
     ] {
         let config = one_step(method);
         let data = data(&config);
         let of = |ranks: usize| {
             let runs = tempfile::tempdir().unwrap();
             let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
-            (losses(&events)[0], judged(&events))
+            (losses(&events)[0], judged(&events), pretext(&events))
         };
-        let (whole, judged) = of(1);
+        let (whole, judged, shares) = of(1);
         for ranks in [2, 4] {
-            let (loss, judged_here) = of(ranks);
+            let (loss, judged_here, shares_here) = of(ranks);
             let apart = (loss - whole).abs();
             assert!(
                 apart <= 1e-5 * whole.abs(),
                 "{method} on {ranks}: {loss} for {whole}"
             );
+            // What was counted was counted of all processes' pictures.
+            let apart = shares_here.iter().zip(&shares).map(|(a, b)| (a - b).abs());
+            assert_eq!(shares_here.len(), shares.len());
+            assert!(apart.fold(0.0, f64::max) < 0.05, "{method} on {ranks}");
             // Raw pixels and the network as it was drawn: the same pictures vote.
             assert_eq!(judged_here[..2], judged[..2], "{method} on {ranks}");
         }
@@ -350,16 +370,12 @@ fn what_cannot_be_trained_together_is_refused() {
         uneven.contains("batch of 8") && uneven.contains("3 processes"),
         "{uneven}"
     );
-    for method in [
-        MethodChoice::NnClr,
-        MethodChoice::DeepCluster,
-        MethodChoice::SplitBrain,
-        MethodChoice::Nat,
-        MethodChoice::Counting,
-        MethodChoice::Jigsaw,
+    for (method, why) in [
+        (MethodChoice::NnClr, "the nearest of all pictures"),
+        (MethodChoice::Counting, "the next of the batch"),
     ] {
         let alone = said(2, &|_| one_step(method));
-        let named = alone.contains(method.name());
+        let named = alone.contains(method.name()) && alone.contains(why);
         assert!(named && alone.contains("there are 2"), "{alone}");
     }
     let differ = said(4, &|rank| {
@@ -371,4 +387,114 @@ fn what_cannot_be_trained_together_is_refused() {
         differ.contains("training.epochs: 1 on rank 0, 2 on rank 2"),
         "{differ}"
     );
+}
+
+/// A BMP file of 8×8 pixels.
+fn bitmap(byte: impl Fn(u8) -> u8) -> Vec<u8> {
+    let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let size: Vec<u8> = words(&[54 + 192, 0, 54]);
+    let about: Vec<u8> = words(&[40, 8, 8, 24 << 16 | 1, 0, 192, 0, 0, 0, 0]);
+    let pixels = (0..192).map(byte).collect();
+    [b"BM".to_vec(), size, about, pixels].concat()
+}
+
+/// A folder of pictures, one of which cannot be read.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..23_u8 {
+        let mut bytes = bitmap(|b| b ^ (11 * i));
+        if i == 7 {
+            bytes.truncate(40);
+        }
+        let path = folder.path().join(format!("{i:02}.bmp"));
+        std::fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+/// Each process decodes its own part of the files to know them, and all know the same.
+#[test]
+fn a_folder_is_looked_through_together() {
+    let folder = folder();
+    let of = |ranks: usize| {
+        ThreadRank::run(ranks, |rank| {
+            let together = Communicator::of(rank);
+            let decoded = AtomicUsize::new(0);
+            let options = LoadOptions {
+                size: Some(8),
+                fellows: fellow_readers(&together),
+                ..LoadOptions::default()
+            };
+            let progress = |_, _| {
+                decoded.fetch_add(1, Ordering::Relaxed);
+            };
+            let place = folder.path().to_str().unwrap();
+            let data = anchorhood_data::open_with_progress(place, &options, &progress).unwrap();
+            let decoded = decoded.into_inner();
+            assert_eq!(decoded, together.part(23).len(), "{ranks} ranks");
+            let pictures = &data.train.pictures;
+            let pixels = (0..pictures.len()).flat_map(|i| pictures.picture(i).to_vec());
+            let pixels: Vec<u8> = pixels.collect();
+            (data.mean, data.std, data.skipped, data.train.names, pixels)
+        })
+    };
+    let whole = of(1).remove(0);
+    assert_eq!((whole.2.len(), whole.3.len()), (1, 22));
+    for ranks in [2, 4] {
+        assert!(of(ranks).iter().all(|found| *found == whole), "{ranks}");
+    }
+}
+
+/// In an epoch a process asks for the pictures of its own part of each batch, and for no other.
+#[test]
+fn a_process_reads_the_pictures_of_its_batches() {
+    let (batch, n) = (8, 40);
+    let mut config = one_step(MethodChoice::Instance);
+    config.training.batch = batch;
+    let asked = ThreadRank::run(2, |rank| {
+        let asked = Arc::new(Mutex::new(vec![]));
+        let noted = asked.clone();
+        let make = move |i: usize, bytes: &mut [u8]| {
+            noted.lock().unwrap().push(i);
+            let fill = |(b, byte): (usize, &mut u8)| *byte = (31 * i + 7 * b) as u8;
+            bytes.iter_mut().enumerate().for_each(fill);
+        };
+        let set = TrainingSet {
+            name: "made".into(),
+            pictures: Pictures::from_fn(8, 8, n, make).unwrap(),
+            mean: [0.5; 3],
+            std: [0.25; 3],
+        };
+        let device = Device::cpu(1).among(Communicator::of(rank));
+        let mut trainer = Trainer::new(&device, &config, set).unwrap();
+        asked.lock().unwrap().clear(); // what was looked at to know whether there is anything to learn
+        trainer.begin().unwrap();
+        let at = |batch| Position {
+            batch,
+            ..Position::default()
+        };
+        for step in 0..n / batch {
+            trainer.advance(at(step), 1).unwrap();
+        }
+        trainer.end();
+        std::mem::take(&mut *asked.lock().unwrap())
+    });
+    for (rank, asked) in asked.iter().enumerate() {
+        let order = |epoch| {
+            let order = EpochOrder {
+                seed: config.seed,
+                pictures: n,
+                batch,
+                part: 4 * rank..4 * rank + 4,
+            };
+            order.of(epoch)
+        };
+        // The loader is a few batches ahead, in the next epoch already.
+        let (own, next) = (order(0), order(1));
+        let mut found = asked.clone();
+        found.retain(|i| !next.contains(&(*i as u32)) || own.contains(&(*i as u32)));
+        assert!(asked.len() >= own.len() && asked.len() <= own.len() + 5 * 4);
+        assert!(own.iter().all(|i| found.contains(&(*i as usize))), "{rank}");
+        assert!(found.iter().all(|i| own.contains(&(*i as u32))), "{rank}");
+    }
 }

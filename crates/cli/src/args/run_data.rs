@@ -1,6 +1,6 @@
 //! The pictures a run was trained on, opened from any folder, or the way to say where they are now.
 
-use anchorhood::data::{self, DataError, Dataset, Progress};
+use anchorhood::data::{self, DataError, Dataset, FellowReaders, LoadOptions, Progress};
 use anchorhood::train::{CropsChoice, RunConfig};
 
 use crate::terminal::failure::Failure;
@@ -9,16 +9,20 @@ use crate::terminal::failure::Failure;
 pub fn open(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Failure> {
     let mut config = config.clone();
     config.data.crops = CropsChoice::Square; // nobody cuts any
-    open_with_progress(&config, given, &|_, _| {})
+    open_with_progress(&config, given, FellowReaders::default(), &|_, _| {})
 }
 
-/// The same to train on, telling about every picture that is decoded.
+/// The same to train on, with others or alone, telling about every picture that is decoded.
 pub fn open_with_progress(
     config: &RunConfig,
     given: Option<&str>,
+    fellows: FellowReaders,
     progress: &Progress,
 ) -> Result<Dataset, Failure> {
-    let options = config.data.load_options(config.seed);
+    let options = LoadOptions {
+        fellows,
+        ..config.data.load_options(config.seed)
+    };
     let place = match given {
         Some(spec) => spec.into(),
         None => config.data.place(),

@@ -10,7 +10,8 @@ use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
     Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
-    check_data, check_room_to_train, check_together, measure, model_path, train_with,
+    check_data, check_room_to_train, check_together, fellow_readers, measure, model_path,
+    train_with,
 };
 
 use crate::args::TrainArgs;
@@ -107,7 +108,7 @@ pub fn learn(
     let (mut plan, model) = plan(args)?;
     let data = match own {
         Some(own) => own_data(&plan, own)?,
-        None => open(&plan, args.moved.as_deref(), viewer)?,
+        None => open(&plan, args.moved.as_deref(), ranks, viewer)?,
     };
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
         config.training.epochs = enough_epochs(config, &data);
@@ -309,7 +310,13 @@ fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
     )
 }
 
-fn open(plan: &Plan, moved: Option<&str>, viewer: &mut dyn Viewer) -> Result<Dataset, Failure> {
+fn open(
+    plan: &Plan,
+    moved: Option<&str>,
+    ranks: &Ranks,
+    viewer: &mut dyn Viewer,
+) -> Result<Dataset, Failure> {
+    let fellows = fellow_readers(&ranks.communicator);
     let data = {
         let viewer = std::sync::Mutex::new(&mut *viewer);
         let progress = |done, total| {
@@ -321,11 +328,14 @@ fn open(plan: &Plan, moved: Option<&str>, viewer: &mut dyn Viewer) -> Result<Dat
             Plan::New(config) => {
                 let options = LoadOptions {
                     largest: Some(device::largest_pictures(&config.machine)),
+                    fellows,
                     ..config.data.load_options(config.seed)
                 };
                 data::open_with_progress(&config.data.place(), &options, &progress)?
             }
-            Plan::Resume(_, config) => run_data::open_with_progress(config, moved, &progress)?,
+            Plan::Resume(_, config) => {
+                run_data::open_with_progress(config, moved, fellows, &progress)?
+            }
         }
     };
     let told = folder_report::told(&data.report);

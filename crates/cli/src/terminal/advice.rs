@@ -129,7 +129,6 @@ fn train(error: &TrainError) -> Option<String> {
         TrainError::NotTogether { .. } => {
             "start it without a launcher, or learn by another --method".into()
         }
-        TrainError::SampledOffCpu => "leave --loss-rows out, or give --device cpu".into(),
         TrainError::NotSquare { .. } => "give --size".into(),
         TrainError::OtherThanModel { setting, .. } => other_than_model(setting),
         TrainError::NoModel { .. } => "put it back where it was, or start a new run".into(),

@@ -15,6 +15,7 @@ mod on_demand;
 mod read;
 pub(crate) mod scan;
 mod semaphore;
+mod survey;
 mod webdataset;
 
 use std::path::{Path, PathBuf};

@@ -21,6 +21,8 @@ pub(crate) struct OnDemand {
     /// CRC-32 of each picture's pixels, where all were decoded once.
     sums: Vec<u32>,
     kept: Vec<OnceLock<Box<[u8]>>>,
+    /// What crops are cut from, of pictures that were asked for; where these are kept.
+    slots: Option<Vec<OnceLock<Box<[u8]>>>>,
     failures: Mutex<Vec<(String, String)>>,
 }
 
@@ -32,9 +34,24 @@ impl OnDemand {
             size,
             sums,
             kept: files.iter().map(|_| OnceLock::new()).collect(),
+            slots: None,
             files,
             failures: Mutex::default(),
         }
+    }
+
+    /// The same, where what was decoded once is kept.
+    pub fn keeping(self) -> Self {
+        let slots = self.files.iter().map(|_| OnceLock::new());
+        OnDemand {
+            slots: Some(slots.collect()),
+            ..self
+        }
+    }
+
+    /// Whether what was decoded once is kept.
+    pub fn keeps(&self) -> bool {
+        self.slots.is_some()
     }
 
     /// Decodes picture `i`. One that cannot be read becomes plain grey and is noted: a run of weeks must not end because
@@ -48,6 +65,17 @@ impl OnDemand {
 
     /// Fills the slot of picture `i`, likewise.
     pub fn fill_slot(&self, i: usize, slot: &mut [u8]) {
+        let Some(slots) = &self.slots else {
+            return self.decode_slot(i, slot);
+        };
+        let kept = slots[i].get_or_init(|| {
+            self.decode_slot(i, slot);
+            slot.to_vec().into_boxed_slice()
+        });
+        slot.copy_from_slice(kept);
+    }
+
+    fn decode_slot(&self, i: usize, slot: &mut [u8]) {
         let path = self.files[i].path(&self.root);
         let filled = Picture::read_for(path, self.size, |p| crops::fill(p, self.size, slot));
         if let Err(why) = filled {

@@ -2,6 +2,9 @@
 //!
 //! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is decoded once when the
 //! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets are spared that.
+//!
+//! Of several processes that open a set together each decodes its own part of the files for that, and afterwards those that it is asked for,
+//! which it keeps where there is room.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::choose::Offer;
+use super::survey::Survey;
 use super::{Candidate, Listing, OnDemand, Part, Picture, Skipped};
 use crate::crops::{Crops, fill, shape, slot_len};
+use crate::fellows::Fellows;
 use crate::folder::SIZE;
 use crate::statistics::Sums;
 use crate::store::Store;
@@ -56,7 +61,8 @@ pub(crate) fn open_within(
     let reader = Reader {
         root: &listing.root,
         size,
-        in_memory: needed as u64 <= most,
+        fits: needed as u64 <= most / options.fellows.get().map_or(1, |f| f.count() as u64),
+        fellows: options.fellows.get(),
         crops,
         surveyed: listing.facts.is_none(),
         step: &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, total),
@@ -189,7 +195,9 @@ impl Part {
 struct Reader<'a> {
     root: &'a Path,
     size: usize,
-    in_memory: bool,
+    /// Whether all pictures fit in memory.
+    fits: bool,
+    fellows: Option<&'a dyn Fellows>,
     /// Whether crops are cut from more than squares.
     crops: bool,
     /// Whether files that stay on disk are decoded once to judge them.
@@ -200,9 +208,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads every file of a part; those that fail are added to `skipped`.
     fn read(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
-        match self.in_memory {
+        match self.fits && self.fellows.is_none() {
             true => self.at_once(part, skipped),
-            false => Ok(self.on_demand(part, skipped)),
+            false => self.on_demand(part, skipped),
         }
     }
 
@@ -231,30 +239,28 @@ impl Reader<'_> {
         Ok((part.split(pictures), sums))
     }
 
-    fn on_demand(&self, part: Part, skipped: &mut Skipped) -> (Split, Sums) {
-        let mut checksums = vec![];
-        let (part, sums) = match self.surveyed {
-            true => {
-                let scratch = || vec![0; self.size * self.size * 3];
-                let survey = part.files.par_iter();
-                let survey: Vec<Result<(Sums, u32), String>> = survey
-                    .map_init(scratch, |out, file| {
-                        let sums = self.one(&file.path(self.root), out, &mut [])?;
-                        Ok((sums, crc32fast::hash(out)))
-                    })
-                    .collect();
-                checksums.extend(survey.iter().flatten().map(|(_, checksum)| *checksum));
-                let results = survey.into_iter().map(|one| one.map(|(sums, _)| sums));
-                part.without(results.collect(), skipped)
-            }
-            false => (part, Sums::default()),
+    fn on_demand(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
+        let survey = match self.surveyed {
+            true => Survey::of(&part.files, self.fellows, self.root, &|path| {
+                let mut out = vec![0; self.size * self.size * 3];
+                let sums = self.one(path, &mut out, &mut [])?;
+                Ok((sums, crc32fast::hash(&out)))
+            })?,
+            false => Survey::default(),
         };
-        let files = OnDemand::new(self.root.into(), part.files.clone(), self.size, checksums);
+        let readable = survey.readable(&part.files, skipped);
+        let (part, sums) = (part.only(&readable), survey.sums);
+        let files = part.files.clone();
+        let files = OnDemand::new(self.root.into(), files, self.size, survey.checksums);
+        let files = match self.fits {
+            true => files.keeping(),
+            false => files,
+        };
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         let crops = self.crops.then_some(Crops::OnDemand);
         let pictures = pictures.with_crops(crops).with_folder(self.root);
-        (part.split(pictures), sums)
+        Ok((part.split(pictures), sums))
     }
 
     /// The square of a file, and what crops are cut from, where there is a slot for it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::stream::{CpuStream, indices, values};
-use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostLoader, check_epoch};
+use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostLoader, items_of_steps};
 use crate::stream::StreamBackend;
 use crate::{Buffer, Epoch, Error, Result};
 
@@ -118,9 +118,11 @@ impl BatchBackend for CpuBatches {
         match self {
             CpuBatches::Loaded(l) => l.loader.begin_epoch(epoch)?,
             CpuBatches::Rows(r) => {
-                check_epoch(epoch, r.rows.len() / r.dim, r.batch)?;
+                let items = r.rows.len() / r.dim;
+                let shape = [items / r.batch.max(1), r.batch];
+                let order = items_of_steps(epoch, items, shape)?;
                 r.order.clear();
-                r.order.extend_from_slice(epoch.order);
+                r.order.extend_from_slice(order);
             }
         }
         Ok(())

@@ -128,7 +128,12 @@ impl Backend for Cpu {
 
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         let copy = positives.clone();
-        Ok(DevicePositives::new(positives.len(), keys, copy))
+        Ok(DevicePositives::new(
+            positives.len(),
+            positives.most(),
+            keys,
+            copy,
+        ))
     }
 
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {

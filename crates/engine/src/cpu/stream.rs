@@ -7,7 +7,7 @@ use super::quarters::quarters;
 use super::{Cpu, losses, similarity, tiles};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, Tiles, made_for_shape};
-use crate::{Buffer, Communicator, Epoch, Error, Positives, Result, RowSample, Scalar, Shard};
+use crate::{Buffer, Communicator, Epoch, Positives, Result, RowSample, Scalar, Shard};
 
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
@@ -100,22 +100,23 @@ impl CpuStream {
         sample: Option<RowSample>,
         loss: Loss,
     ) -> Result<()> {
-        let items = of.items.ok_or_else(|| {
-            Error::Plan("queries of several processes need items to be told apart".into())
-        })?;
-        let (queries, items) = (values(of.queries)?, indices(items)?);
+        let queries = values(of.queries)?;
         let (c, g, dim) = (&self.communicator, &mut self.gathered, of.dim);
         let (count, arch) = (queries.len() / dim, self.cpu.arch());
         g.rows(c, queries)?;
-        g.items(c, items, count)?;
+        match of.items {
+            Some(items) => g.items(c, indices(items)?)?,
+            None => g.every_row(of.positives.len()),
+        }
+        g.positives(c, of.positives, count)?;
         g.make_room(c.ranks());
         let call = similarity::SoftmaxCall {
             queries: &g.rows,
             keys: values(of.keys)?,
             dim,
             temperature: of.temperature,
-            positives: of.positives.memory()?,
-            items: Some(&g.items),
+            positives: &g.positives,
+            items: Some(&g.row_of),
             weight: loss.weight,
         };
         let (sums, means, losses) = (&mut g.sums, &mut g.means, &mut g.losses);
@@ -408,7 +409,7 @@ impl StreamBackend for CpuStream {
             Some(shard) => {
                 let (c, g) = (&self.communicator, &mut self.gathered);
                 g.rows(c, queries)?;
-                g.items(c, which, which.len())?;
+                g.items(c, which)?;
                 (shard.first, &g.rows[..], &g.items[..])
             }
         };
@@ -425,11 +426,18 @@ impl StreamBackend for CpuStream {
         Ok(())
     }
 
-    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
+    fn tiles(
+        &mut self,
+        of: &Tiles,
+        first: usize,
+        labels: &mut Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (pixels, places) = (values(of.pixels)?, indices(of.places)?);
-        let (labels, to, number) = (indices_mut(labels)?, values_mut(to)?, self.number);
+        let (labels, to) = (indices_mut(labels)?, values_mut(to)?);
+        let draws = (self.number, first);
         self.cpu
-            .install(|| tiles::tiles(of, pixels, places, number, labels, to));
+            .install(|| tiles::tiles(of, pixels, places, draws, labels, to));
         Ok(())
     }
 

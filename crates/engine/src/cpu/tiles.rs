@@ -1,5 +1,5 @@
-//! Tiles cut out of pictures; the maths is in [`crate::naive::tiles`]. A picture's draws depend on nothing but its place in the batch and
-//! the step, so the bits are the same for any number of threads. Nothing allocates: a tile is read where it lies.
+//! Tiles cut out of pictures; the maths is in [`crate::naive::tiles`]. A picture's draws depend on nothing but its place in the batch of all
+//! processes and the step, so the bits are the same for any number of threads. Nothing allocates: a tile is read where it lies.
 
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ pub(super) fn tiles(
     of: &Tiles,
     pixels: &[f32],
     places: &[u32],
-    step: u64,
+    (step, first): (u64, usize),
     labels: &mut [u32],
     to: &mut [f32],
 ) {
@@ -22,7 +22,12 @@ pub(super) fn tiles(
         .zip(rows)
         .enumerate()
         .for_each(|(b, ((label, picture), to))| {
-            let draws = Draws::new(of.seed, Stream::Puzzle, step % (1 << 20), b as u64);
+            let draws = Draws::new(
+                of.seed,
+                Stream::Puzzle,
+                step % (1 << 20),
+                (first + b) as u64,
+            );
             let class = below(draws.block(0)[0], places.len() / of.tiles);
             *label = class as u32;
             let places = &places[class * of.tiles..][..of.tiles];

@@ -15,7 +15,7 @@ use super::launch::Pointer;
 use super::memory::Staging;
 use super::stream::GpuStream;
 use super::{Cuda, failed, slice};
-use crate::batch::{BatchBackend, BatchMaker, HostLoader, check_epoch};
+use crate::batch::{BatchBackend, BatchMaker, HostLoader, items_of_steps};
 use crate::stream::StreamBackend;
 use crate::{BatchForm, Buffer, Epoch, Error, Result};
 
@@ -24,6 +24,8 @@ pub(super) struct CudaBatches {
     batch: usize,
     views: usize,
     items: usize,
+    steps: usize,
+    /// The items of all steps' batches.
     order: CudaSlice<u32>,
     host_order: Vec<u32>,
     indices: Buffer<u32>,
@@ -65,6 +67,7 @@ pub(super) enum View {
 impl CudaBatches {
     pub(super) fn new(cuda: &Cuda, maker: Arc<dyn BatchMaker>) -> Result<Self> {
         let (batch, views, items) = (maker.batch(), maker.views(), maker.items());
+        let steps = maker.steps();
         let kind = match maker.on_host() {
             true => {
                 let len = batch * views * maker.view_values();
@@ -81,20 +84,31 @@ impl CudaBatches {
                 maker,
             }),
         };
-        CudaBatches::of(cuda, batch, views, items, kind)
+        CudaBatches::of(cuda, [batch, views], [items, steps], kind)
     }
 
     pub(super) fn rows(cuda: &Cuda, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<Self> {
         let items = rows.len() / dim;
-        CudaBatches::of(cuda, batch, 1, items, Kind::Rows(rows))
+        let steps = items / batch.max(1);
+        CudaBatches::of(cuda, [batch, 1], [items, steps], Kind::Rows(rows))
     }
 
-    fn of(cuda: &Cuda, batch: usize, views: usize, items: usize, kind: Kind) -> Result<Self> {
+    fn of(
+        cuda: &Cuda,
+        [batch, views]: [usize; 2],
+        [items, steps]: [usize; 2],
+        kind: Kind,
+    ) -> Result<Self> {
+        let ordered = match kind {
+            Kind::Made(_) | Kind::Rows(_) => steps * batch,
+            Kind::Loaded(_) => 0,
+        };
         Ok(CudaBatches {
             batch,
             views,
             items,
-            order: cuda.zeros(items, "the order of an epoch")?,
+            steps,
+            order: cuda.zeros(ordered, "the order of an epoch")?,
             host_order: vec![],
             indices: cuda.indices(&vec![0; batch])?.below(items),
             kind,
@@ -219,10 +233,10 @@ impl BatchBackend for CudaBatches {
         if let Kind::Loaded(loaded) = &mut self.kind {
             return loaded.loader.begin_epoch(epoch);
         }
-        check_epoch(epoch, self.items, self.batch)?;
-        self.cuda.send(epoch.order, &mut self.order)?;
+        let order = items_of_steps(epoch, self.items, [self.steps, self.batch])?;
+        self.cuda.send(order, &mut self.order)?;
         self.host_order.clear();
-        self.host_order.extend_from_slice(epoch.order);
+        self.host_order.extend_from_slice(order);
         Ok(())
     }
 

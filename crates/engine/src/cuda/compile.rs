@@ -40,6 +40,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("optimisers", include_str!("kernels/optimisers.cu")),
     ("pool", include_str!("kernels/pool.cu")),
     ("quarters", include_str!("kernels/quarters.cu")),
+    ("sampled", include_str!("kernels/sampled.cu")),
     ("scan", include_str!("kernels/scan.cu")),
     ("similarity", include_str!("kernels/similarity.cu")),
     ("stem", include_str!("kernels/stem.cu")),

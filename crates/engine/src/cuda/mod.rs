@@ -301,7 +301,8 @@ impl Backend for Cuda {
         };
         self.send(starts, &mut on_device.starts)?;
         self.send(members, &mut on_device.members)?;
-        Ok(DevicePositives::new(positives.len(), keys, on_device))
+        let (rows, most) = (positives.len(), positives.most());
+        Ok(DevicePositives::new(rows, most, keys, on_device))
     }
 
     fn leave(&self) {

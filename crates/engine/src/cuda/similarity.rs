@@ -4,6 +4,7 @@
 mod contrastive;
 mod loss;
 mod nearest;
+mod sampled;
 mod scan;
 mod shard;
 
@@ -20,7 +21,7 @@ pub(super) use contrastive::{Contrastive, Shape as ViewShape};
 pub(super) use loss::{PositivePointers, SoftmaxKernels};
 pub(super) use nearest::Nearest;
 pub(super) use scan::scan;
-pub(super) use shard::{GatheredRows, ShardSoftmax};
+pub(super) use shard::{GatheredRows, ShardShape, ShardSoftmax};
 
 /// Positives on the device.
 pub(super) struct CudaPositives {

@@ -22,15 +22,15 @@ use super::nccl::{Kind, Nccl};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
 use super::similarity::{
-    self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardSoftmax,
-    SoftmaxKernels, ViewShape,
+    self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardShape,
+    ShardSoftmax, SoftmaxKernels, ViewShape,
 };
 use super::tiles::enqueue_tiles;
 use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, Tiles, made_for_shape};
-use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, Scalar, Shard};
+use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, RowSample, Scalar};
 
 /// Steps whose losses can wait to be read.
 const CAPACITY: usize = 4096;
@@ -407,27 +407,80 @@ impl GpuStream {
         })
     }
 
-    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here.
-    fn softmax_shards(&mut self, call: &SoftmaxCall, shard: Shard) -> Result<()> {
-        let alone = || Error::Plan("a part of the keys, and no other processes".into());
-        let nccl = self.together.as_ref().ok_or_else(alone)?.nccl.clone();
+    /// The softmax of all processes' queries over all processes' keys, of which some are here, or over a sample of them.
+    fn softmax_shards(
+        &mut self,
+        call: &SoftmaxCall,
+        of: &SoftmaxLoss,
+        sample: Option<RowSample>,
+    ) -> Result<()> {
         if call.positives.items == 0 {
-            let why = "queries of several processes need items to be told apart";
+            let why = "queries over keys in parts need items to be told apart";
             return Err(Error::Plan(why.into()));
         }
-        let cuda = self.cuda.clone();
-        let queries = [call.batch, call.positives.count, call.dim];
-        let keys = [call.n, shard.first];
+        let nccl = self.together.as_ref().map(|t| t.nccl.clone());
+        let nccl = nccl.filter(|_| of.keys.shard().is_some());
+        let (cuda, here) = (self.cuda.clone(), of.positives.here());
+        let shape = ShardShape {
+            ranks: nccl.as_ref().map_or(1, |nccl| nccl.ranks()),
+            count: call.batch,
+            items: call.positives.count,
+            dim: call.dim,
+            n: call.n,
+            first: of.keys.shard().map_or(0, |shard| shard.first),
+            keys: of.positives.keys(),
+            known: [here.start, here.len(), of.positives.most()],
+            sample,
+        };
         let place = made_for_shape(
             &mut self.shards,
-            |kept| kept.fits(queries, keys),
-            || ShardSoftmax::new(&cuda, nccl.ranks(), queries, keys),
+            |kept| kept.fits(&shape),
+            || ShardSoftmax::new(&cuda, shape),
         )?;
-        let signature = ("shards", call.signature(), shard.first);
-        self.part(Part::Loss, call.cost(nccl.ranks()), signature, |s| {
-            let (stream, c) = (&s.stream.inner, call);
-            s.shards[place].enqueue(stream, &nccl, c.places, c.numbers, c.positives, c.outputs)
+        let step = self.current() + 16; // the third: its number among all
+        let signature = ("shards", call.signature(), shape, step);
+        self.part(Part::Loss, call.cost(shape.ranks), signature, |s| {
+            let (stream, [queries, keys]) = (&s.stream.inner, call.places);
+            let (places, nccl) = ([queries, keys, step], nccl.as_deref());
+            let (numbers, outputs) = (call.numbers, call.outputs);
+            s.shards[place].enqueue(stream, nccl, places, numbers, call.positives, outputs)
         })
+    }
+
+    /// The softmax of a step, over a sample of the keys where one is asked for.
+    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+        let cuda = self.cuda.clone();
+        let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
+        let n = similarity::rows("keys", of.keys.len(), of.dim)?;
+        let positives: &CudaPositives = of.positives.memory()?;
+        let items = of
+            .items
+            .map(|items| Ok((slice(&cuda, items)?, items.len())));
+        let items: Option<(Pointer, usize)> = items.transpose()?;
+        let count = items.map_or(of.positives.len(), |(_, len)| len);
+        let positives = PositivePointers {
+            each: positives.each,
+            starts: cuda.pointer(&positives.starts),
+            members: cuda.pointer(&positives.members),
+            items: items.map_or(0, |(at, _)| at),
+            count,
+        };
+        let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
+        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
+        let call = SoftmaxCall {
+            batch,
+            n,
+            dim: of.dim,
+            places: [queries, keys],
+            numbers: [of.temperature, loss.weight],
+            positives,
+            outputs,
+        };
+        match of.keys.shard().is_some() || sample.is_some() {
+            false => self.softmax_whole(&call)?,
+            true => self.softmax_shards(&call, of, sample)?,
+        }
+        self.lose(loss.rows, loss.weight)
     }
 
     /// Begins to record on a stream of its own, which keeps what other threads do meanwhile out of it.
@@ -645,38 +698,16 @@ impl StreamBackend for GpuStream {
     }
 
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
-        let cuda = self.cuda.clone();
-        let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
-        let n = similarity::rows("keys", of.keys.len(), of.dim)?;
-        let positives: &CudaPositives = of.positives.memory()?;
-        let items = of
-            .items
-            .map(|items| Ok((slice(&cuda, items)?, items.len())));
-        let items: Option<(Pointer, usize)> = items.transpose()?;
-        let count = items.map_or(of.positives.len(), |(_, len)| len);
-        let positives = PositivePointers {
-            each: positives.each,
-            starts: cuda.pointer(&positives.starts),
-            members: cuda.pointer(&positives.members),
-            items: items.map_or(0, |(at, _)| at),
-            count,
-        };
-        let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let call = SoftmaxCall {
-            batch,
-            n,
-            dim: of.dim,
-            places: [queries, keys],
-            numbers: [of.temperature, loss.weight],
-            positives,
-            outputs,
-        };
-        match of.keys.shard() {
-            None => self.softmax_whole(&call)?,
-            Some(shard) => self.softmax_shards(&call, shard)?,
-        }
-        self.lose(loss.rows, loss.weight)
+        self.softmax(of, None, loss)
+    }
+
+    fn sampled_softmax_loss(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: RowSample,
+        loss: Loss,
+    ) -> Result<()> {
+        self.softmax(of, Some(sample), loss)
     }
 
     fn cross_entropy(
@@ -979,7 +1010,13 @@ impl StreamBackend for GpuStream {
         })
     }
 
-    fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
+    fn tiles(
+        &mut self,
+        of: &Tiles,
+        first: usize,
+        labels: &mut Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (cuda, pictures) = (&self.cuda, labels.len());
         let pointers = [
             slice(cuda, of.pixels)?,
@@ -989,10 +1026,11 @@ impl StreamBackend for GpuStream {
             slice(cuda, to)?,
         ];
         let cut = [of.size, of.channels, of.tiles, of.side, of.jitter];
-        let signature = ("tiles", pointers, cut, of.normalise, of.seed, pictures);
+        let which = [first, pictures];
+        let signature = ("tiles", pointers, cut, of.normalise, of.seed, which);
         self.part(Part::Batch, Cost::default(), signature, |s| {
             let (stream, kernel) = (&s.stream.inner, &s.kernels.tiles);
-            enqueue_tiles(stream, kernel, of, pictures, pointers)
+            enqueue_tiles(stream, kernel, of, which, pointers)
         })
     }
 

@@ -25,17 +25,18 @@ struct TilesWords {
     normalise: i32,
     seed_low: u32,
     seed_high: u32,
+    first: u32,
 }
 
 // SAFETY: plain words, laid out as the kernel's struct has them.
 unsafe impl DeviceRepr for TilesWords {}
 
-/// Cuts `pictures` pictures; `step` is a place that holds the step.
+/// Cuts `pictures` pictures, the first of which is number `first` of the batch; `step` is a place that holds the step.
 pub(super) fn enqueue_tiles(
     stream: &Arc<CudaStream>,
     kernel: &CudaFunction,
     of: &Tiles,
-    pictures: usize,
+    [first, pictures]: [usize; 2],
     [pixels, places, step, labels, to]: [Pointer; 5],
 ) -> Result<()> {
     let words = TilesWords {
@@ -48,6 +49,7 @@ pub(super) fn enqueue_tiles(
         normalise: i32::from(of.normalise),
         seed_low: of.seed as u32,
         seed_high: (of.seed >> 32) as u32,
+        first: first as u32,
     };
     let grid = LaunchConfig {
         grid_dim: ((pictures * of.tiles).max(1) as u32, 1, 1),

@@ -1,8 +1,8 @@
 //! What one of several processes does, the same on every kind of device.
 
 use anchorhood_engine::{
-    Batch, Buffer, ConvSpec, Device, Graph, Input, Loss, Network, NetworkOptions, Positives, Shard,
-    SoftmaxLoss, Stream, Tensors,
+    Batch, Buffer, ConvSpec, Device, DevicePositives, Graph, Input, Loss, Network, NetworkOptions,
+    Positives, RowSample, Shard, SoftmaxLoss, Stream, Tensors,
 };
 
 use super::{read_all, uniform};
@@ -46,6 +46,19 @@ pub fn positives(keys: usize, each: bool) -> Positives {
     }
 }
 
+/// The same on a device, of this rank's part of the keys.
+pub fn own_positives(device: &Device, keys: usize, each: bool) -> DevicePositives {
+    let all = positives(keys, each);
+    let mut own = Positives::default();
+    let part = device.communicator().part(keys);
+    part.for_each(|i| own.push(all.of(i).iter().copied()));
+    let own = match each {
+        true => own.counting_each(),
+        false => own,
+    };
+    device.positives_part(&own, keys, keys).unwrap()
+}
+
 /// A batch of two views of each item, as this rank has it: view 0 of its items, then view 1.
 pub fn views_of(device: &Device, rows: &[f32], batch: usize) -> Vec<f32> {
     let views = rows.chunks_exact(batch * DIM);
@@ -68,6 +81,21 @@ pub fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
 pub type Stepped = (Vec<f32>, Vec<f32>, f64, Vec<f32>);
 
 pub fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
+    softmax_step_over(device, keys, each, None)
+}
+
+/// The same over a sample of so many keys.
+pub fn sampled_step(device: &Device, keys: usize, each: bool, rows: usize) -> Stepped {
+    let sample = RowSample { rows, seed: 3 };
+    softmax_step_over(device, keys, each, Some(sample))
+}
+
+fn softmax_step_over(
+    device: &Device,
+    keys: usize,
+    each: bool,
+    sample: Option<RowSample>,
+) -> Stepped {
     let (batch, views) = (8, 2);
     let items: Vec<u32> = (0..batch as u32)
         .map(|i| (7 * i + 2) % keys as u32)
@@ -78,7 +106,7 @@ pub fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
     // Whoever names items of a batch says among how many they are.
     let items = items.below(keys);
     let mut bank = sharded(device, &uniform(2, keys * DIM), DIM);
-    let positives = device.positives(&positives(keys, each), keys).unwrap();
+    let positives = own_positives(device, keys, each);
     let (mut rows, mut gradient) = (
         device.zeros(queries.len() / DIM).unwrap(),
         device.zeros(queries.len()).unwrap(),
@@ -98,7 +126,11 @@ pub fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
         gradient: &mut gradient,
         weight: 0.7,
     };
-    stream.softmax_loss(&of, loss).unwrap();
+    let asked = match sample {
+        None => stream.softmax_loss(&of, loss),
+        Some(sample) => stream.sampled_softmax_loss(&of, sample, loss),
+    };
+    asked.unwrap();
     stream
         .blend_rows(&mut bank, DIM, &items, &queries, 0.5)
         .unwrap();
@@ -168,7 +200,7 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
     let items: Vec<u32> = (0..batch as u32).collect();
     let items = device.upload_indices(&items[part]).unwrap().below(keys);
     let mut bank = sharded(device, &uniform(6, keys * DIM), DIM);
-    let positives = device.positives(&positives(keys, false), keys).unwrap();
+    let positives = own_positives(device, keys, false);
     let mut losses = device.zeros(net.batch()).unwrap();
     let mut stream = device.stream().unwrap();
     let mut source = device

@@ -20,6 +20,7 @@
 //! Nothing is copied to be written. Version 1 is read by `version_1.rs`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anchorhood_files::{Checked, Container, Dtype, NamedTensor, OpenContainer};
 use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
@@ -33,7 +34,7 @@ pub(super) const FORMAT: &str = "anchorhood-checkpoint";
 /// Type of weights.
 const DTYPE: &str = "F32";
 const OPTIMISER: &str = "optimiser.";
-const MEMORY: &str = "memory.";
+const MEMORY: &str = anchorhood_methods::BY_PICTURE;
 const METHOD: &str = "method.";
 
 /// Names of a network's tensors and of its optimiser's slots, in the network's own order.
@@ -65,7 +66,11 @@ pub(super) fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// What is to be written; its tensors are the checkpoint's own. The error is a clause.
+/// Which of so many rows are wanted.
+pub(super) type RowsOf<'a> = &'a dyn Fn(usize) -> Range<usize>;
+
+/// What is to be written; its tensors are the checkpoint's own. Those that have a row for each picture say so of all, though only some be
+/// here. The error is a clause.
 pub(super) fn container(checkpoint: &Checkpoint) -> Result<Container<'_>, String> {
     let mut tensors = network_tensors("", &checkpoint.weights, &checkpoint.slots);
     for head in &checkpoint.heads {
@@ -75,7 +80,9 @@ pub(super) fn container(checkpoint: &Checkpoint) -> Result<Container<'_>, String
         }
         tensors.extend(network_tensors(&namespace, &head.weights, &head.slots));
     }
-    tensors.extend(checkpoint.state.tensors.iter().map(state_tensor));
+    let pictures = checkpoint.rows[1] as usize;
+    let state = checkpoint.state.tensors.iter();
+    tensors.extend(state.map(|t| state_tensor(t, pictures)));
     Ok(Container {
         metadata: metadata(checkpoint),
         clock: clock(&checkpoint.standing),
@@ -100,7 +107,7 @@ fn network_tensors<'a>(
     weights.chain(slots).collect()
 }
 
-fn state_tensor(tensor: &StateTensor) -> NamedTensor<'_> {
+fn state_tensor(tensor: &StateTensor, pictures: usize) -> NamedTensor<'_> {
     let name = match tensor.name.starts_with(MEMORY) {
         true => tensor.name.clone(),
         false => format!("{METHOD}{}", tensor.name),
@@ -110,7 +117,16 @@ fn state_tensor(tensor: &StateTensor) -> NamedTensor<'_> {
         Values::U32(values) => (Dtype::U32, bytes(values)),
         Values::U8(values) => (Dtype::U8, &values[..]),
     };
-    NamedTensor::new(&name, dtype, &tensor.shape, data)
+    let mut shape = tensor.shape.clone();
+    if let (true, Some(rows)) = (tensor.is_by_picture(), shape.first_mut()) {
+        *rows = pictures;
+    }
+    NamedTensor::new(&name, dtype, &shape, data)
+}
+
+/// Whether a tensor of a file has a row for each picture.
+pub(super) fn is_by_picture(name: &str) -> bool {
+    name.starts_with(MEMORY)
 }
 
 fn metadata(checkpoint: &Checkpoint) -> BTreeMap<String, String> {
@@ -133,7 +149,7 @@ fn metadata(checkpoint: &Checkpoint) -> BTreeMap<String, String> {
         ("heads", json(&heads)),
         ("judged_layer", checkpoint.judged_layer.clone()),
         ("dtype", DTYPE.into()),
-        ("rows", json(&checkpoint.rows)),
+        ("rows", json(&[0, checkpoint.rows[1]])),
     ];
     if let Some(input) = &checkpoint.input {
         let model = fingerprint(&checkpoint.config.network, input, &checkpoint.weights);
@@ -196,23 +212,34 @@ impl Fields<'_> {
     }
 }
 
-/// What an open file holds, every byte of it checked before anything is believed. The reason is a clause: "the file ends
-/// early".
-pub(super) fn decode(file: &OpenContainer) -> Result<Checkpoint, String> {
-    let checked = file.check_all().map_err(reason_of)?;
+/// What an open file holds, every byte of it checked before anything is believed. The reason is a clause: "the file ends early". Where some
+/// rows are wanted, no others are read or checked of what has a row for each picture.
+pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Checkpoint, String> {
+    let wanted = match wanted {
+        Some(wanted) => wanted,
+        None => {
+            file.check_all().map_err(reason_of)?;
+            &|pictures| 0..pictures
+        }
+    };
     let fields = Fields(file.metadata());
     if fields.text("format")? != FORMAT {
         return Err("it is of another program".into());
     }
-    let checkpoint = match checked {
-        Checked::Verified => version_2(file, &fields)?,
-        Checked::CannotBeChecked => version_1::decode(file, &fields)?,
+    let checkpoint = match file.checked() {
+        Checked::Verified => version_2(file, &fields, wanted)?,
+        Checked::CannotBeChecked => {
+            let mut whole = version_1::decode(file, &fields)?;
+            check(&whole)?;
+            whole.keep_pictures(wanted(whole.rows[1] as usize));
+            whole
+        }
     };
     check(&checkpoint)?;
     Ok(checkpoint)
 }
 
-fn version_2(file: &OpenContainer, fields: &Fields) -> Result<Checkpoint, String> {
+fn version_2(file: &OpenContainer, fields: &Fields, wanted: RowsOf) -> Result<Checkpoint, String> {
     let (config, mut standing) = run(fields)?;
     read_clock(file.clock(), &mut standing).ok_or("its clock does not tell its times")?;
     let NetworkField { network, names } = fields.need("network")?;
@@ -225,6 +252,11 @@ fn version_2(file: &OpenContainer, fields: &Fields) -> Result<Checkpoint, String
     }
     let (weights, slots) = read_network(file, "", &names, OPTIMISER)?;
     let heads: Vec<HeadField> = fields.need("heads")?;
+    let [first, pictures]: [u64; 2] = fields.need("rows")?;
+    if first != 0 {
+        return Err(format!("it begins with row {first} of its memory"));
+    }
+    let wanted = wanted(pictures as usize);
     Ok(Checkpoint {
         config,
         standing,
@@ -232,11 +264,11 @@ fn version_2(file: &OpenContainer, fields: &Fields) -> Result<Checkpoint, String
         method: fields.text("method")?,
         judged_layer: fields.text("judged_layer")?,
         input: fields.json("preprocessing")?,
-        rows: fields.need("rows")?,
+        rows: [wanted.start as u64, pictures],
         weights,
         slots,
         heads: read_heads(file, heads, OPTIMISER)?,
-        state: state(file)?,
+        state: state(file, pictures as usize, &wanted)?,
         checked: Checked::Verified,
     })
 }
@@ -298,8 +330,12 @@ pub(super) fn read_heads(
     heads.into_iter().map(head).collect()
 }
 
-/// Everything under the method's own names.
-fn state(file: &OpenContainer) -> Result<StateDict, String> {
+/// Everything under the method's own names; of so many pictures the wanted ones.
+fn state(
+    file: &OpenContainer,
+    pictures: usize,
+    wanted: &Range<usize>,
+) -> Result<StateDict, String> {
     let mut state = StateDict::default();
     for name in file.names() {
         let kept = match name.starts_with(MEMORY) {
@@ -307,7 +343,10 @@ fn state(file: &OpenContainer) -> Result<StateDict, String> {
             false => name.strip_prefix(METHOD),
         };
         if let Some(kept) = kept {
-            let (shape, values) = any(file, name)?;
+            let (shape, values) = match is_by_picture(name) {
+                true => some_rows(file, name, pictures, wanted)?,
+                false => any(file, name)?,
+            };
             state.push(kept, shape, values);
         }
     }
@@ -323,7 +362,7 @@ fn check(checkpoint: &Checkpoint) -> Result<(), String> {
     if let Some(form) = checkpoint.input.filter(|form| !form.is_possible()) {
         return Err(format!("its input cannot be: {form:?}"));
     }
-    check_memory(&checkpoint.state, checkpoint.config.network.features)?;
+    check_memory(checkpoint)?;
     let ([first, total], here) = (checkpoint.rows, checkpoint.pictures() as u64);
     match first.checked_add(here) {
         Some(end) if end <= total => Ok(()),
@@ -333,7 +372,8 @@ fn check(checkpoint: &Checkpoint) -> Result<(), String> {
     }
 }
 
-fn check_memory(state: &StateDict, features: usize) -> Result<(), String> {
+fn check_memory(checkpoint: &Checkpoint) -> Result<(), String> {
+    let (state, features) = (&checkpoint.state, checkpoint.config.network.features);
     let memory = state.get("memory.bank");
     if let Some(StateTensor { shape, .. }) = memory
         && !matches!(shape[..], [_, dim] if dim == features)
@@ -342,7 +382,8 @@ fn check_memory(state: &StateDict, features: usize) -> Result<(), String> {
             "its memory is {shape:?}, not pictures × {features} features"
         ));
     }
-    let found = neighbourhoods_of(state).map_err(|e| e.to_string())?;
+    let rows = checkpoint.rows.map(|n| n as usize);
+    let found = neighbourhoods_of(state, rows).map_err(|e| e.to_string())?;
     let remembered = remembered_pictures(state);
     match found {
         Some(found) if found.len() != remembered => Err(format!(
@@ -368,13 +409,38 @@ fn floats(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Vec<f32>), St
 /// A tensor of whichever kind it is.
 pub(super) fn any(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Values), String> {
     let tensor = file.tensor(name).map_err(reason_of)?;
-    let values = match tensor.dtype {
-        Dtype::F32 => Values::F32(words(tensor.data).map(f32::from_le_bytes).collect()),
-        Dtype::U32 => Values::U32(words(tensor.data).map(u32::from_le_bytes).collect()),
-        Dtype::U8 => Values::U8(tensor.data.to_vec()),
-        other => return Err(format!("its {name} is {other:?}")),
-    };
+    let values = values(name, tensor.dtype, tensor.data)?;
     Ok((tensor.shape.to_vec(), values))
+}
+
+/// Some rows of a tensor that has one for each of so many pictures.
+fn some_rows(
+    file: &OpenContainer,
+    name: &str,
+    pictures: usize,
+    wanted: &Range<usize>,
+) -> Result<(Vec<usize>, Values), String> {
+    let found = file.shape(name);
+    let (dtype, shape) = found.ok_or_else(|| format!("it has no {name}"))?;
+    if shape.first() != Some(&pictures) {
+        return Err(format!(
+            "its {name} is {shape:?}, and there are {pictures} pictures"
+        ));
+    }
+    let row = dtype.bitsize() / 8 * shape[1..].iter().product::<usize>();
+    let data = file.bytes_of(name, wanted.start * row..wanted.end * row);
+    let values = values(name, dtype, data.map_err(reason_of)?)?;
+    let shape = [&[wanted.len()], &shape[1..]].concat();
+    Ok((shape, values))
+}
+
+fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, String> {
+    Ok(match dtype {
+        Dtype::F32 => Values::F32(words(data).map(f32::from_le_bytes).collect()),
+        Dtype::U32 => Values::U32(words(data).map(u32::from_le_bytes).collect()),
+        Dtype::U8 => Values::U8(data.to_vec()),
+        other => return Err(format!("its {name} is {other:?}")),
+    })
 }
 
 impl InputForm {

@@ -6,14 +6,16 @@
 mod fingerprint;
 mod format;
 mod network_state;
+mod save;
 #[cfg(test)]
 mod tests;
 mod version_1;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_engine::{Graph, Network};
+use anchorhood_engine::{Communicator, Graph, Network};
 use anchorhood_files::{Checked, Disk, FileError, FileSystem, OpenContainer};
 use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 use anchorhood_models::Form;
@@ -78,7 +80,8 @@ pub struct Checkpoint {
     pub judged_layer: String,
     /// What the network is given of a picture; checkpoints written before this was kept have none.
     pub input: Option<InputForm>,
-    /// Which rows of the memory are here: the number of the first among all pictures, and how many there are of all.
+    /// Which rows of the memory are here: the number of the first among all pictures, and how many there are of all. A file has all; of
+    /// several processes each has its own.
     pub rows: [u64; 2],
     /// Weights and running statistics of the network that embeds.
     pub weights: Vec<Tensor>,
@@ -190,17 +193,7 @@ impl Checkpoint {
 
     /// The same on any disk.
     pub fn save_on(&self, disk: &dyn FileSystem, path: &Path) -> Result<(), CheckpointError> {
-        let container = format::container(self).map_err(|reason| CheckpointError::Mismatch {
-            path: path.into(),
-            reason,
-        })?;
-        anchorhood_files::write(&container, path, disk).map_err(|error| match error {
-            FileError::Io { path, source } => CheckpointError::Write { path, source },
-            other => CheckpointError::Mismatch {
-                path: path.into(),
-                reason: reason_of(other),
-            },
-        })
+        self.save_among(&Communicator::single(), disk, path)
     }
 
     /// Reads a file back, all of it compared with its checksums, and every number found finite.
@@ -210,6 +203,23 @@ impl Checkpoint {
 
     /// The same from any disk.
     pub fn load_from(disk: &dyn FileSystem, path: &Path) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::open(disk, path, None)
+    }
+
+    /// The same with what it has of some pictures alone: which of so many is asked. What is not read is not checked.
+    pub(crate) fn load_rows(
+        disk: &dyn FileSystem,
+        path: &Path,
+        wanted: &dyn Fn(usize) -> Range<usize>,
+    ) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::open(disk, path, Some(wanted))
+    }
+
+    fn open(
+        disk: &dyn FileSystem,
+        path: &Path,
+        wanted: Option<&dyn Fn(usize) -> Range<usize>>,
+    ) -> Result<Checkpoint, CheckpointError> {
         let damaged = |reason| CheckpointError::Damaged {
             path: path.into(),
             reason,
@@ -223,7 +233,7 @@ impl Checkpoint {
             },
             other => damaged(reason_of(other)),
         })?;
-        let checkpoint = format::decode(&file).map_err(damaged)?;
+        let checkpoint = format::decode(&file, wanted).map_err(damaged)?;
         match checkpoint.not_finite() {
             Some((what, value)) => Err(CheckpointError::NotFinite {
                 path: path.into(),
@@ -286,7 +296,7 @@ impl Checkpoint {
         let (name, n) = (&set.name, set.pictures.len());
         let begun_on = match self.pictures() {
             0 => self.standing.pictures,
-            pictures => Some(pictures),
+            _ => Some(self.rows[1] as usize),
         };
         if let Some(pictures) = begun_on.filter(|pictures| *pictures != n) {
             return Err(wrong(format!(
@@ -306,12 +316,21 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// Forgets what it has of all pictures but some, by their numbers.
+    pub(crate) fn keep_pictures(&mut self, wanted: Range<usize>) {
+        let first = self.rows[0] as usize;
+        let place = |number: usize| number.saturating_sub(first);
+        let places = place(wanted.start)..place(wanted.end);
+        self.state.keep_pictures(&places);
+        self.rows[0] = wanted.start as u64;
+    }
+
     /// The memory bank: rows of pictures, and the length of each; none where the method remembers no pictures.
     pub fn memory(&self) -> Option<(&[f32], usize)> {
         memory_of(&self.state).filter(|(rows, _)| !rows.is_empty())
     }
 
-    /// Pictures in the memory; 0 where there is none.
+    /// Pictures whose rows of the memory are here; 0 where there is none.
     pub fn pictures(&self) -> usize {
         self.memory()
             .map_or(0, |(rows, dim)| rows.len() / dim.max(1))
@@ -320,7 +339,8 @@ impl Checkpoint {
     /// Neighbourhoods, from round 1 on.
     pub fn neighbourhoods(&self) -> Option<Neighbourhoods> {
         // What was loaded was checked, and what is saved was discovered.
-        neighbourhoods_of(&self.state).ok().flatten()
+        let rows = self.rows.map(|n| n as usize);
+        neighbourhoods_of(&self.state, rows).ok().flatten()
     }
 
     /// The same for whoever needs the memory of these pictures: supervised runs have none.

@@ -198,8 +198,33 @@ fn other_files_are_refused_with_a_reason() {
     assert!(said.contains("its input cannot be"), "{said}");
     let said = refused(|c| c.state = state(vec![1, 3, 0]));
     assert!(said.contains("picture 1 has the neighbour 3"), "{said}");
-    let said = refused(|c| c.rows = [1, 3]);
-    assert!(said.contains("3 rows from 1 on, of 3"), "{said}");
+    let said = other_rows("[1,3]");
+    assert!(said.contains("begins with row 1 of its memory"), "{said}");
+    let said = other_rows("[0,4]");
+    assert!(said.contains("and there are 4 pictures"), "{said}");
+}
+
+/// What is said of a file whose memory is not of the pictures that it names.
+fn other_rows(rows: &str) -> String {
+    let folder = Folder::new();
+    let checkpoint = small();
+    let mut container = format::container(&checkpoint).unwrap();
+    container.metadata.insert("rows".into(), rows.into());
+    anchorhood_files::write(&container, &folder.path(), &Disk).unwrap();
+    Checkpoint::load(&folder.path()).unwrap_err().to_string()
+}
+
+/// Each of several processes reads its own rows, and no block that it does not need.
+#[test]
+fn some_rows_are_read_alone() {
+    let folder = Folder::new();
+    let mut whole = small();
+    whole.save(&folder.path()).unwrap();
+    let part = Checkpoint::load_rows(&Disk, &folder.path(), &|n| 1..n).unwrap();
+    assert_eq!((part.rows, part.pictures()), ([1, 3], 2));
+    assert_eq!(part.neighbourhoods().unwrap().neighbours(), [2, 0]);
+    whole.keep_pictures(1..3);
+    assert_eq!(part, whole);
 }
 
 #[test]

@@ -61,13 +61,28 @@ impl MethodChoice {
         matches!(self, MethodChoice::And | MethodChoice::Anchorhood)
     }
 
-    /// Whether several processes can train by it together.
-    pub fn can_be_shared(self) -> bool {
-        match self.kind() {
-            MethodKind::Memory | MethodKind::Supervised => true,
-            // The nearest of all pictures' rows would have to be looked for in every process's.
-            MethodKind::Views => self != MethodChoice::NnClr,
-            MethodKind::Targets | MethodKind::Guessing => false,
+    /// Why several processes cannot train by it together, a clause; nothing where they can.
+    pub fn alone_because(self) -> Option<&'static str> {
+        match self {
+            MethodChoice::NnClr => Some(
+                "each step looks for the nearest of all pictures, which would lie in every process's part",
+            ),
+            MethodChoice::Counting => Some(
+                "it compares each picture with the next of the batch, which may be another process's",
+            ),
+            MethodChoice::And
+            | MethodChoice::Instance
+            | MethodChoice::Anchorhood
+            | MethodChoice::SimClr
+            | MethodChoice::SimSiam
+            | MethodChoice::Byol
+            | MethodChoice::DeepCluster
+            | MethodChoice::Nat
+            | MethodChoice::SplitBrain
+            | MethodChoice::Colour
+            | MethodChoice::Jigsaw
+            | MethodChoice::Context
+            | MethodChoice::Supervised => None,
         }
     }
 

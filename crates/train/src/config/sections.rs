@@ -1,6 +1,6 @@
 //! What the parts of the program are told of the tables of `config.toml`, which `settings.rs` declares.
 
-use anchorhood_data::{Augmentation, LoadOptions};
+use anchorhood_data::{Augmentation, FellowReaders, LoadOptions};
 use anchorhood_engine::{Graph, Optimiser, Result};
 use anchorhood_evaluate::KnnOptions;
 use anchorhood_methods::{MlpSettings, ViewPasses};
@@ -26,6 +26,7 @@ impl DataConfig {
             crops: self.crops.into(),
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
+            fellows: FellowReaders::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anchorhood::discover::{
     MemoryBank, Neighbourhoods, neighbourhood_loss, sampled_neighbourhood_loss,
 };
-use anchorhood::engine::{Buffer, Device, Loss, Positives, RowSample, Stream};
+use anchorhood::engine::{Buffer, Device, Loss, RowSample, Stream};
 use serde_json::json;
 
 use super::{at_least_one, median, step::random_rows};
@@ -78,8 +78,8 @@ fn measure(args: &BenchLossArgs, ranks: &Ranks) -> Result<(), Failure> {
 fn steps(args: &BenchLossArgs, device: &Device) -> Result<(Vec<f64>, f64), Failure> {
     let together = device.communicator();
     let mut bank = MemoryBank::new(device, args.n, args.dim, 0)?;
-    let positives: Positives = Neighbourhoods::single(args.n).positives();
-    let positives = device.positives(&positives, args.n)?;
+    let single = Neighbourhoods::single_part(together.part(args.n), args.n);
+    let positives = device.positives_part(&single.positives(), args.n, args.n)?;
     let part = together.part(args.batch);
     let rows = random_rows(args.batch, args.dim);
     let features = device.upload(&rows[part.start * args.dim..part.end * args.dim])?;

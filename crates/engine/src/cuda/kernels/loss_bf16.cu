@@ -33,9 +33,12 @@ __device__ __forceinline__ void store(const Staged& staged, u16* tile) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1)
-    loss_bf16(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
-              float inverse_temperature, int tiles_per_range, float* maxima, float* sums, float* weighted) {
+// Where keys are weighted, there are *count of them, no more than n, and each counts as 2^log_weights[key].
+template <bool WEIGHTED>
+static __device__ __forceinline__ void
+softmax_bf16(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
+             float inverse_temperature, int tiles_per_range, float* maxima, float* sums, float* weighted,
+             const float* __restrict__ log_weights, const u32* __restrict__ count) {
     __shared__ __align__(16) u16 tiles[2][KEYS * STRIDE];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int group = lane / 4, pair = lane % 4 * 2;
@@ -63,7 +66,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         for (int c = 0; c < 4; c++) total[j][c] = 0.f;
     float max0 = MINUS_INFINITY, max1 = MINUS_INFINITY, sum0 = 0.f, sum1 = 0.f;
 
+    if (WEIGHTED) n = *count;
     const int tiles_all = (n + KEYS - 1) / KEYS;
+    if (WEIGHTED) tiles_per_range = (tiles_all + gridDim.x - 1) / gridDim.x;
     const int begin = blockIdx.x * tiles_per_range;
     const int end = min(begin + tiles_per_range, tiles_all);
     Staged staged;
@@ -96,6 +101,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             }
         }
 
+        if (WEIGHTED) {
+#pragma unroll
+            for (int j = 0; j < KEYS / 8; j++) {
+                const int key = t * KEYS + j * 8 + pair;
+                const float first = key < n ? log_weights[key] / scale : 0.f;
+                const float second = key + 1 < n ? log_weights[key + 1] / scale : 0.f;
+                s[j][0] += first, s[j][1] += second, s[j][2] += first, s[j][3] += second;
+            }
+        }
         if ((t + 1) * KEYS > n) {
 #pragma unroll
             for (int j = 0; j < KEYS / 8; j++) {
@@ -175,4 +189,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             if (column + 1 < dim) weighted[at * dim + column + 1] = total[j][half * 2 + 1];
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1)
+    loss_bf16(const float* queries, const float* keys, int batch, int n, int dim, float inverse_temperature,
+              int tiles_per_range, float* maxima, float* sums, float* weighted) {
+    softmax_bf16<false>(queries, keys, batch, n, dim, inverse_temperature, tiles_per_range, maxima, sums, weighted, 0, 0);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1)
+    loss_bf16_weighted(const float* queries, const float* keys, int batch, int n, int dim, float inverse_temperature,
+                       int tiles_per_range, float* maxima, float* sums, float* weighted, const float* log_weights,
+                       const u32* count) {
+    softmax_bf16<true>(queries, keys, batch, n, dim, inverse_temperature, tiles_per_range, maxima, sums, weighted,
+                       log_weights, count);
 }

@@ -2,9 +2,12 @@
 // Tiles are those of f32_tiles.cuh. Grid: (ranges of keys, blocks of 64 queries, chunks of 128 columns): each block carries
 // sum e^(s - max) k for its own chunk only.
 
-extern "C" __global__ void __launch_bounds__(256, 2)
-    loss_f32(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
-             float inverse_temperature, int tiles_per_range, float* maxima, float* sums, float* weighted) {
+// Where keys are weighted, there are *count of them, no more than n, and each counts as 2^log_weights[key].
+template <bool WEIGHTED>
+static __device__ __forceinline__ void
+softmax_f32(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
+            float inverse_temperature, int tiles_per_range, float* maxima, float* sums, float* weighted,
+            const float* __restrict__ log_weights, const u32* __restrict__ count) {
     // 2 * SIDE * PITCH + SIDE * WEIGHTS_PITCH values.
     extern __shared__ __align__(16) float memory[];
     float* query_rows = memory;
@@ -21,7 +24,9 @@ extern "C" __global__ void __launch_bounds__(256, 2)
         for (int j = 0; j < 8; j++) total[i][j] = 0.f;
     }
 
+    if (WEIGHTED) n = *count;
     const int tiles_all = (n + SIDE - 1) / SIDE;
+    if (WEIGHTED) tiles_per_range = (tiles_all + gridDim.x - 1) / gridDim.x;
     const int begin = blockIdx.x * tiles_per_range;
     const int end = min(begin + tiles_per_range, tiles_all);
     for (int t = begin; t < end; t++) {
@@ -32,7 +37,9 @@ extern "C" __global__ void __launch_bounds__(256, 2)
             float most = MINUS_INFINITY;
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                s[i][j] = t * SIDE + tx + 16 * j < n ? s[i][j] * scale : MINUS_INFINITY;
+                const int key = t * SIDE + tx + 16 * j;
+                s[i][j] = key < n ? s[i][j] * scale : MINUS_INFINITY;
+                if (WEIGHTED && key < n) s[i][j] += log_weights[key];
                 most = fmaxf(most, s[i][j]);
             }
 #pragma unroll
@@ -65,4 +72,18 @@ extern "C" __global__ void __launch_bounds__(256, 2)
         }
         store_total(total[i], weighted, at, dim);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    loss_f32(const float* queries, const float* keys, int batch, int n, int dim, float inverse_temperature,
+             int tiles_per_range, float* maxima, float* sums, float* weighted) {
+    softmax_f32<false>(queries, keys, batch, n, dim, inverse_temperature, tiles_per_range, maxima, sums, weighted, 0, 0);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    loss_f32_weighted(const float* queries, const float* keys, int batch, int n, int dim, float inverse_temperature,
+                      int tiles_per_range, float* maxima, float* sums, float* weighted, const float* log_weights,
+                      const u32* count) {
+    softmax_f32<true>(queries, keys, batch, n, dim, inverse_temperature, tiles_per_range, maxima, sums, weighted, log_weights,
+                      count);
 }

@@ -69,7 +69,8 @@ __device__ void ranges_together(const float* maxima, const float* sums, int batc
     most = max_of_block(most, scratch);
     sum = 0.f;
     for (int r = threadIdx.x; r < ranges; r += MERGE_THREADS) {
-        float share = power_of_two(maxima[(size_t)r * batch + query] - most);
+        const float own = maxima[(size_t)r * batch + query];
+        const float share = own == MINUS_INFINITY ? 0.f : power_of_two(own - most); // a range may have no keys
         shares[r] = share;
         sum += share * sums[(size_t)r * batch + query];
     }
@@ -173,15 +174,28 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Keys that lie in parts on several processes, of which this one's are numbers first..first + n. Queries are those of all processes, of which
-// each has per_rank; those of process r have the items[r * item_count..][.. modulo item_count].
+// each has per_rank; those of process r are of its items over and over, of which each process has item_count.
+//
+// What an item's positives are is known to the process that has the item. table[item] takes (=) how many they are and which, or zeros where
+// that is another's to tell: the sum over the processes is what all then know.
 //
 // For a part r: A_r = log2 of sum e^s over its keys, P_r the same over its positives, and the means a_r and p_r of its keys under both
 // softmaxes. Over all parts A = log2 of sum 2^A_r, P likewise, loss = A - P, and the part's share of the gradient is
 // (2^(A_r - A) a_r - 2^(P_r - P) p_r) / (temperature * per_rank). Where each positive counts as much, P_r is the sum of their logits and p_r that
 // of the keys, both over the number of all positives. With one part, these are loss_merge's numbers.
 
-__device__ __forceinline__ u32 row_of_query(const u32* items, u32 item_count, int query, int per_rank) {
-    return items[(u32)(query / per_rank) * item_count + (u32)(query % per_rank) % item_count];
+extern "C" __global__ void known_positives(const u32* __restrict__ starts, const u32* __restrict__ members,
+                                           const u32* __restrict__ items, u32 count, u32 first, u32 here, u32 width,
+                                           u32* table) {
+    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= count * width) return;
+    const u32 item = items[at / width] - first, column = at % width;
+    u32 told = 0;
+    if (item < here) {
+        const u32 begin = starts[item], of = starts[item + 1] - begin;
+        told = column == 0 ? of : column - 1 < of ? members[begin + column - 1] : 0;
+    }
+    table[at] = told;
 }
 
 // A_r and P_r of each query to sums[query][2], a_r to means and p_r to positives (=).
@@ -189,9 +203,8 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
     shard_look(const float* __restrict__ queries, const float* __restrict__ keys, int batch, int n, int dim,
                float inverse_temperature, int ranges, const float* __restrict__ maxima,
                const float* __restrict__ sums_of_ranges, const float* __restrict__ weighted,
-               const u32* __restrict__ starts, const u32* __restrict__ members, const u32* __restrict__ items,
-               u32 item_count, int each, int rounded, u32 first_key, int per_rank, double* sums, float* means,
-               float* positives) {
+               const u32* __restrict__ table, u32 width, u32 item_count, int each, int rounded, u32 first_key,
+               int per_rank, double* sums, float* means, float* positives) {
     __shared__ float shares[MOST_RANGES];
     __shared__ float parts[GROUPS][128];
     __shared__ float logits[POSITIVES];
@@ -202,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
 
     float most, sum;
     ranges_together(maxima, sums_of_ranges, batch, query, ranges, shares, scratch, most, sum);
-    const u32 row = row_of_query(items, item_count, query, per_rank);
-    const u32 begin = starts[row], end = starts[row + 1];
+    const u32 row = (u32)(query / per_rank) * item_count + (u32)(query % per_rank) % item_count;
+    const u32 *members = table, begin = row * width + 1, end = begin + table[row * width];
     const PositiveSums of =
         positives_together(logits, own, keys, first_key, n, members, begin, end, dim, scale, rounded);
     if (threadIdx.x == 0) {
@@ -215,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS)
         const int d = base + column;
         const float all = weighted_together(weighted, shares, ranges, batch, query, dim, d, parts);
         if (group > 0 || d >= dim) continue;
-        means[(size_t)query * dim + d] = ranges ? all / sum : 0.f;
+        means[(size_t)query * dim + d] = sum != 0.f ? all / sum : 0.f;
         positives[(size_t)query * dim + d] = 0.f;
     }
     const float members_weight = each ? (float)(end - begin) : of.sum;

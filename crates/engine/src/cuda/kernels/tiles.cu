@@ -7,11 +7,12 @@ struct Tiles {
     u32 size, channels, classes, tiles, side, jitter;
     int normalise;
     u32 seed_low, seed_high;
+    u32 first; // the place of the first picture in the batch of all processes
 };
 
 static __device__ __forceinline__ uint4 draw(const Tiles &of, u32 step, u32 picture, u32 block) {
     const u32 stream = 17;
-    return philox(make_uint4(block, picture, step << 8, stream << 8 | step >> 24), make_uint2(of.seed_low, of.seed_high));
+    return philox(make_uint4(block, of.first + picture, step << 8, stream << 8 | step >> 24), make_uint2(of.seed_low, of.seed_high));
 }
 
 static __device__ __forceinline__ u32 below(u32 word, u32 n) { return (u32)((u64)word * n >> 32); }

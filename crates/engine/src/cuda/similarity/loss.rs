@@ -9,9 +9,9 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::shape;
-use crate::Result;
 use crate::cuda::launch::Pointer;
 use crate::cuda::{Cuda, Precision, allow_shared, failed};
+use crate::{Error, Result};
 
 /// Keys in a tile of either kernel.
 const TILE: usize = 64;
@@ -92,6 +92,7 @@ impl PositivePointers {
 pub(in crate::cuda) struct SoftmaxKernels {
     cut: Cut,
     tiles: CudaFunction,
+    weighted: bool,
     merge: CudaFunction,
     /// Maxima, sums and weighted keys of the ranges, and where they lie.
     _memory: [CudaSlice<f32>; 3],
@@ -101,10 +102,23 @@ pub(in crate::cuda) struct SoftmaxKernels {
 impl SoftmaxKernels {
     /// Allocates what losses of `batch` queries over `n` keys need.
     pub(in crate::cuda) fn new(cuda: &Cuda, batch: usize, n: usize, dim: usize) -> Result<Self> {
+        SoftmaxKernels::of(cuda, batch, n, dim, false)
+    }
+
+    /// The same over up to `n` keys with a weight each.
+    pub(super) fn weighted(cuda: &Cuda, batch: usize, n: usize, dim: usize) -> Result<Self> {
+        SoftmaxKernels::of(cuda, batch, n, dim, true)
+    }
+
+    fn of(cuda: &Cuda, batch: usize, n: usize, dim: usize, weighted: bool) -> Result<Self> {
         let bf16 = cuda.precision() == Precision::Bf16;
         let cut = Cut::new(bf16, cuda.multiprocessors()?, batch, n, dim);
-        let name = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
-        let tiles = cuda.function(name, name)?;
+        let file = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
+        let kernel = match weighted {
+            true => format!("{file}_weighted"),
+            false => file.into(),
+        };
+        let tiles = cuda.function(file, &kernel)?;
         if !cut.bf16 {
             allow_shared(&tiles, F32_SHARED)?;
         }
@@ -114,6 +128,7 @@ impl SoftmaxKernels {
         Ok(SoftmaxKernels {
             cut,
             tiles,
+            weighted,
             merge: cuda.function("similarity", "loss_merge")?,
             places: memory.each_ref().map(|slice| cuda.pointer(slice)),
             _memory: memory,
@@ -140,7 +155,7 @@ impl SoftmaxKernels {
         if self.cut.batch == 0 {
             return Ok(());
         }
-        self.enqueue_tiles(stream, [queries, keys], temperature)?;
+        self.enqueue_tiles(stream, [queries, keys], temperature, None)?;
         let cut = &self.cut;
         let [batch, n, dim, ranges] = [cut.batch, cut.n, cut.dim, cut.ranges].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(cut.bf16));
@@ -173,13 +188,17 @@ impl SoftmaxKernels {
 }
 
 impl SoftmaxKernels {
-    /// Asks for the sums of all ranges.
+    /// Asks for the sums of all ranges. Where keys are weighted: the logarithms of their weights, and where it says how many there are.
     pub(super) fn enqueue_tiles(
         &self,
         stream: &Arc<CudaStream>,
         [queries, keys]: [Pointer; 2],
         temperature: f32,
+        weights: Option<[Pointer; 2]>,
     ) -> Result<()> {
+        if weights.is_some() != self.weighted {
+            return Err(Error::Plan("a softmax with weights, or without".into()));
+        }
         let cut = &self.cut;
         if cut.ranges == 0 {
             return Ok(()); // no keys
@@ -192,6 +211,9 @@ impl SoftmaxKernels {
         launch.arg(&batch).arg(&n).arg(&dim);
         launch.arg(&inverse).arg(&per_range);
         self.places.iter().for_each(|pointer| {
+            launch.arg(pointer);
+        });
+        weights.iter().flatten().for_each(|pointer| {
             launch.arg(pointer);
         });
         let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);

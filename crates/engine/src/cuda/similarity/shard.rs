@@ -1,20 +1,24 @@
 //! The softmax over keys that lie in parts on several processes, and rows gathered from all of them (kernels/similarity.cu has the maths).
 //!
-//! Queries of all processes are gathered; each process looks at its own keys for all of them; what they found is gathered and put together in
-//! rank order; and each process's share of the gradient is summed where the queries came from.
+//! Queries of all processes are gathered, and each tells the positives of the items it has; each process looks at its own keys for all of
+//! them; what they found is gathered and put together in rank order; and each process's share of the gradient is summed where the queries
+//! came from. Over a sample of the keys a process alone goes this way, too, and asks nobody.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::loss::{MERGE_THREADS, PositivePointers, SoftmaxKernels};
-use super::shape;
-use crate::Result;
+use super::sampled::SampledRows;
 use crate::cuda::launch::Pointer;
 use crate::cuda::nccl::{Kind, Nccl};
 use crate::cuda::{Cuda, failed};
+use crate::{Result, RowSample};
 
-/// Rows of all processes, one process's after the other's, and the item of each; every process has as many.
+/// Threads of a block that tells positives.
+const TELL_THREADS: u32 = 256;
+
+/// Rows of all processes, one process's after the other's, and the items they are of; every process has as many.
 pub(in crate::cuda) struct GatheredRows {
     count: usize,
     items: usize,
@@ -65,16 +69,47 @@ impl GatheredRows {
     }
 }
 
-/// The loss of batches of one size over keys in parts, with its memory.
+/// What a loss over keys in parts is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::cuda) struct ShardShape {
+    /// Processes, and queries and items of each.
+    pub(in crate::cuda) ranks: usize,
+    pub(in crate::cuda) count: usize,
+    pub(in crate::cuda) items: usize,
+    pub(in crate::cuda) dim: usize,
+    /// Keys here, the number of the first, and how many there are of all.
+    pub(in crate::cuda) n: usize,
+    pub(in crate::cuda) first: usize,
+    pub(in crate::cuda) keys: usize,
+    /// The first item whose positives are here, how many have theirs here, and how many positives one has at most.
+    pub(in crate::cuda) known: [usize; 3],
+    /// How many rows stand for all, and which; all keys are looked at where nothing is said.
+    pub(in crate::cuda) sample: Option<RowSample>,
+}
+
+impl ShardShape {
+    fn queries(&self) -> usize {
+        self.ranks * self.count
+    }
+
+    /// Numbers by which an item's positives are told: how many, and which.
+    fn width(&self) -> usize {
+        self.known[2] + 1
+    }
+}
+
+/// The loss of batches of one size over keys in parts, or over a sample of them, with its memory.
 pub(in crate::cuda) struct ShardSoftmax {
     cuda: Cuda,
-    /// Keys here, and the number of the first.
-    n: usize,
-    first: usize,
+    shape: ShardShape,
     gathered: GatheredRows,
+    sampled: Option<SampledRows>,
     softmax: SoftmaxKernels,
+    tell: CudaFunction,
     look: CudaFunction,
     share: CudaFunction,
+    /// The positives of all processes' items.
+    table: CudaSlice<u32>,
     /// This part's A and P of each query, and all parts'.
     sums: CudaSlice<f64>,
     all_sums: CudaSlice<f64>,
@@ -84,81 +119,149 @@ pub(in crate::cuda) struct ShardSoftmax {
 }
 
 impl ShardSoftmax {
-    /// Allocates what losses of `count` queries of each process need, of so many items and `dim` values, over `n` keys from number `first` on.
-    pub(in crate::cuda) fn new(
-        cuda: &Cuda,
-        ranks: usize,
-        [count, items, dim]: [usize; 3],
-        [n, first]: [usize; 2],
-    ) -> Result<Self> {
-        let queries = ranks * count;
+    /// Allocates what losses of this shape need.
+    pub(in crate::cuda) fn new(cuda: &Cuda, shape: ShardShape) -> Result<Self> {
+        let (queries, dim) = (shape.queries(), shape.dim);
+        let (items, width) = (shape.ranks * shape.items, shape.width());
         let (sums, means) = ("sums of the loss", "gradients of all processes");
+        let sampled = shape
+            .sample
+            .map(|sample| SampledRows::new(cuda, sample, [shape.keys, dim], [items, width]));
+        let sampled = sampled.transpose()?;
+        let softmax = match &sampled {
+            None => SoftmaxKernels::new(cuda, queries, shape.n, dim)?,
+            Some(rows) => SoftmaxKernels::weighted(cuda, queries, rows.most(), dim)?,
+        };
+        let of_each = [shape.count, shape.items, dim];
         Ok(ShardSoftmax {
             cuda: cuda.clone(),
-            n,
-            first,
-            gathered: GatheredRows::new(cuda, ranks, [count, items, dim])?,
-            softmax: SoftmaxKernels::new(cuda, queries, n, dim)?,
+            gathered: GatheredRows::new(cuda, shape.ranks, of_each)?,
+            sampled,
+            softmax,
+            tell: cuda.function("similarity", "known_positives")?,
             look: cuda.function("similarity", "shard_look")?,
             share: cuda.function("similarity", "shard_share")?,
+            table: cuda.zeros(items * width, "positives of all processes")?,
             sums: cuda.zeros(2 * queries, sums)?,
-            all_sums: cuda.zeros(ranks * 2 * queries, sums)?,
+            all_sums: cuda.zeros(shape.ranks * 2 * queries, sums)?,
             means: cuda.zeros(queries * dim, means)?,
             positives: cuda.zeros(queries * dim, means)?,
+            shape,
         })
     }
 
-    pub(in crate::cuda) fn fits(&self, queries: [usize; 3], keys: [usize; 2]) -> bool {
-        self.gathered.fits(queries) && [self.n, self.first] == keys
+    pub(in crate::cuda) fn fits(&self, shape: &ShardShape) -> bool {
+        self.shape == *shape
     }
 
     /// Asks for the losses of this process's queries and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
-    /// Positives are numbers among all keys.
+    /// Positives are numbers among all keys. `step` is where the step's number lies. A process alone asks nobody.
     pub(in crate::cuda) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
-        nccl: &Nccl,
-        [queries, keys]: [Pointer; 2],
+        nccl: Option<&Nccl>,
+        [queries, keys, step]: [Pointer; 3],
         [temperature, weight]: [f32; 2],
         positives: PositivePointers,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
-        let cuda = &self.cuda;
-        self.gathered
-            .enqueue(cuda, stream, nccl, [queries, positives.items])?;
-        let [queries, items] = self.gathered.places(cuda);
-        self.softmax
-            .enqueue_tiles(stream, [queries, keys], temperature)?;
-        let positives = PositivePointers { items, ..positives };
-        let all = nccl.ranks() * self.gathered.count;
-        self.enqueue_look(stream, [queries, keys], temperature, positives, all)?;
-        let sums = [&self.sums, &self.all_sums].map(|s| cuda.pointer(s));
-        nccl.all_gather(stream, sums, 2 * all, Kind::F64)?;
-        let ranks = [nccl.rank(), nccl.ranks()];
-        self.enqueue_share(stream, ranks, [temperature, weight], positives.each, losses)?;
-        let (count, dim) = (self.gathered.count, self.gathered.dim);
-        let means = cuda.pointer(&self.means);
-        nccl.reduce_scatter(stream, [means, gradient], count * dim, Kind::F32)
+        let (cuda, shape) = (&self.cuda, &self.shape);
+        let own = [queries, positives.items];
+        let [queries, items] = match nccl {
+            None => own,
+            Some(nccl) => {
+                self.gathered.enqueue(cuda, stream, nccl, own)?;
+                self.gathered.places(cuda)
+            }
+        };
+        self.enqueue_table(stream, PositivePointers { items, ..positives })?;
+        if let Some(nccl) = nccl {
+            let (table, len) = (cuda.pointer(&self.table), self.table.len());
+            nccl.all_reduce(stream, table, len, Kind::U32)?;
+        }
+        self.enqueue_tiles(stream, [queries, keys, step], temperature)?;
+        // Alone, a process's part is the whole.
+        let means = match nccl {
+            None => gradient,
+            Some(_) => cuda.pointer(&self.means),
+        };
+        let numbers = [temperature, weight];
+        self.enqueue_look(stream, [queries, keys, means], temperature, positives.each)?;
+        let [own, all] = [&self.sums, &self.all_sums].map(|s| cuda.pointer(s));
+        let sums = match nccl {
+            None => own,
+            Some(nccl) => {
+                nccl.all_gather(stream, [own, all], 2 * shape.queries(), Kind::F64)?;
+                all
+            }
+        };
+        let rank = nccl.map_or(0, Nccl::rank);
+        self.enqueue_share(stream, rank, numbers, positives.each, [sums, means, losses])?;
+        match nccl {
+            None => Ok(()),
+            Some(nccl) => {
+                let values = shape.count * shape.dim;
+                nccl.reduce_scatter(stream, [means, gradient], values, Kind::F32)
+            }
+        }
     }
 
-    /// What this part says of `all` queries.
+    /// What is known here of the items' positives.
+    fn enqueue_table(&self, stream: &Arc<CudaStream>, positives: PositivePointers) -> Result<()> {
+        let shape = &self.shape;
+        let (count, table) = (shape.ranks * shape.items, self.cuda.pointer(&self.table));
+        let [first, here, _] = shape.known.map(|v| v as u32);
+        let [count, width] = [count, shape.width()].map(|v| v as u32);
+        let mut launch = stream.launch_builder(&self.tell);
+        launch.arg(&positives.starts).arg(&positives.members);
+        launch.arg(&positives.items).arg(&count);
+        launch.arg(&first).arg(&here).arg(&width).arg(&table);
+        let grid = super::shape(
+            [(count * width).div_ceil(TELL_THREADS), 1, 1],
+            TELL_THREADS,
+            0,
+        );
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask.
+        let launched = unsafe { launch.launch(grid) };
+        launched
+            .map(drop)
+            .map_err(|e| failed("positives of several processes", e))
+    }
+
+    /// The sums over the keys that are here, or over those of the sample that are.
+    fn enqueue_tiles(
+        &self,
+        stream: &Arc<CudaStream>,
+        [queries, keys, step]: [Pointer; 3],
+        temperature: f32,
+    ) -> Result<()> {
+        let (cuda, softmax) = (&self.cuda, &self.softmax);
+        let Some(sampled) = &self.sampled else {
+            return softmax.enqueue_tiles(stream, [queries, keys], temperature, None);
+        };
+        let table = cuda.pointer(&self.table);
+        let here = [self.shape.n, self.shape.first];
+        sampled.enqueue(cuda, stream, [table, step, keys], here)?;
+        let (rows, weights) = sampled.places(cuda);
+        softmax.enqueue_tiles(stream, [queries, rows], temperature, Some(weights))
+    }
+
+    /// What this part says of all queries.
     fn enqueue_look(
         &self,
         stream: &Arc<CudaStream>,
-        [queries, keys]: [Pointer; 2],
+        [queries, keys, means]: [Pointer; 3],
         temperature: f32,
-        positives: PositivePointers,
-        all: usize,
+        each: bool,
     ) -> Result<()> {
-        let cuda = &self.cuda;
+        let (cuda, shape, all) = (&self.cuda, &self.shape, self.shape.queries());
         let (ranges, rounded, places) = self.softmax.ranges();
-        let (dim, per_rank) = (self.gathered.dim as i32, self.gathered.count as i32);
-        let [batch, n, ranges] = [all, self.n, ranges].map(|v| v as i32);
+        let [dim, per_rank] = [shape.dim, shape.count].map(|v| v as i32);
+        let [batch, n, ranges] = [all, shape.n, ranges].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(rounded));
-        let (count, each) = (positives.count as u32, i32::from(positives.each));
-        let first = self.first as u32;
-        let sums = cuda.pointer(&self.sums);
-        let [means, of_positives] = [&self.means, &self.positives].map(|s| cuda.pointer(s));
+        let [width, count, first] = [shape.width(), shape.items, shape.first].map(|v| v as u32);
+        let (each, sums) = (i32::from(each), cuda.pointer(&self.sums));
+        let (table, of_positives) = (cuda.pointer(&self.table), cuda.pointer(&self.positives));
         let mut launch = stream.launch_builder(&self.look);
         launch.arg(&queries).arg(&keys);
         launch.arg(&batch).arg(&n).arg(&dim);
@@ -166,31 +269,30 @@ impl ShardSoftmax {
         places.iter().for_each(|pointer| {
             launch.arg(pointer);
         });
-        launch.arg(&positives.starts).arg(&positives.members);
-        launch.arg(&positives.items).arg(&count).arg(&each);
+        launch.arg(&table).arg(&width).arg(&count).arg(&each);
         launch.arg(&rounded).arg(&first).arg(&per_rank);
         launch.arg(&sums).arg(&means).arg(&of_positives);
+        let grid = super::shape([all as u32, 1, 1], MERGE_THREADS, 0);
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask; positives that are not here are not read.
-        let launched = unsafe { launch.launch(shape([all as u32, 1, 1], MERGE_THREADS, 0)) };
+        let launched = unsafe { launch.launch(grid) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss over keys of several processes", e))
     }
 
-    /// From what all parts say to losses, and to this part's share of the gradient.
+    /// From what all parts say to losses, and to this part's share of the gradient in place of the means.
     fn enqueue_share(
         &self,
         stream: &Arc<CudaStream>,
-        [rank, ranks]: [usize; 2],
+        rank: usize,
         [temperature, weight]: [f32; 2],
         each: bool,
-        losses: Pointer,
+        [sums, means, losses]: [Pointer; 3],
     ) -> Result<()> {
-        let (count, dim) = (self.gathered.count, self.gathered.dim as i32);
-        let all = ranks * count;
-        let sums = self.cuda.pointer(&self.all_sums);
-        let [means, positives] = [&self.means, &self.positives].map(|s| self.cuda.pointer(s));
-        let [ranks, rank, batch, per_rank] = [ranks, rank, all, count].map(|v| v as i32);
+        let (shape, all) = (&self.shape, self.shape.queries());
+        let positives = self.cuda.pointer(&self.positives);
+        let numbers = [shape.ranks, rank, all, shape.count, shape.dim];
+        let [ranks, rank, batch, per_rank, dim] = numbers.map(|v| v as i32);
         let (inverse, each) = (1.0 / temperature, i32::from(each));
         let mut launch = stream.launch_builder(&self.share);
         launch.arg(&sums).arg(&ranks).arg(&rank);
@@ -198,7 +300,7 @@ impl ShardSoftmax {
         launch.arg(&inverse).arg(&each).arg(&weight);
         launch.arg(&positives).arg(&means).arg(&losses);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(shape([all as u32, 1, 1], 128, 0)) };
+        let launched = unsafe { launch.launch(super::shape([all as u32, 1, 1], 128, 0)) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss over keys of several processes", e))
@@ -236,36 +338,53 @@ mod tests {
             let (l, g) = (&mut losses, &mut gradient);
             softmax_loss(&queries, &bank, dim, temperature, &of_queries, l, g);
 
-            let starts: Vec<u32> = (0..=keys as u32).map(|i| 3 * i).collect();
-            let all: Vec<u32> = (0..keys as u32).flat_map(members).collect();
-            let [starts, all] = [starts, all].map(|v| OnDevice::new(&cuda, &v));
             let parts = [0..334, 334..668, 668..1001];
             let mut shards: Vec<_> = parts
                 .iter()
                 .map(|part| {
-                    let shape = [part.len(), part.start];
-                    ShardSoftmax::new(&cuda, ranks, [count, 4, dim], shape).unwrap()
+                    let shape = ShardShape {
+                        ranks,
+                        count,
+                        items: 4,
+                        dim,
+                        n: part.len(),
+                        first: part.start,
+                        keys,
+                        known: [part.start, part.len(), 3],
+                        sample: None,
+                    };
+                    ShardSoftmax::new(&cuda, shape).unwrap()
                 })
                 .collect();
             let stream = cuda.stream();
-            let mut sums = vec![];
+            let mut table = vec![0_u32; ranks * 4 * 4];
             for (shard, part) in shards.iter_mut().zip(&parts) {
-                cuda.send(&queries, &mut shard.gathered.rows).unwrap();
                 cuda.send(&items, &mut shard.gathered.indices).unwrap();
-                let own = OnDevice::new(&cuda, &bank[part.start * dim..part.end * dim]);
-                let [rows, indices] = shard.gathered.places(&cuda);
+                let mut own = Positives::default();
+                (part.clone()).for_each(|i| own.push(members(i as u32)));
+                let (starts, of) = own.parts();
+                let [starts, of] = [starts, of].map(|v| OnDevice::new(&cuda, v));
                 let positives = PositivePointers {
                     starts: starts.at,
-                    members: all.at,
-                    items: indices,
+                    members: of.at,
+                    items: shard.gathered.places(&cuda)[1],
                     count: 4,
                     each,
                 };
-                let places = [rows, own.at];
-                let softmax = &shard.softmax;
-                softmax.enqueue_tiles(stream, places, temperature).unwrap();
-                let queries = ranks * count;
-                let looked = shard.enqueue_look(stream, places, temperature, positives, queries);
+                shard.enqueue_table(stream, positives).unwrap();
+                let told = stream.clone_dtoh(&shard.table).unwrap();
+                table.iter_mut().zip(told).for_each(|(all, t)| *all += t);
+            }
+            let mut sums = vec![];
+            for (shard, part) in shards.iter_mut().zip(&parts) {
+                cuda.send(&queries, &mut shard.gathered.rows).unwrap();
+                cuda.send(&table, &mut shard.table).unwrap();
+                let own = OnDevice::new(&cuda, &bank[part.start * dim..part.end * dim]);
+                let [rows, _] = shard.gathered.places(&cuda);
+                let means = cuda.pointer(&shard.means);
+                let tiles = shard.enqueue_tiles(stream, [rows, own.at, 0], temperature);
+                tiles.unwrap();
+                let looked = shard.enqueue_look(stream, [rows, own.at, means], temperature, each);
                 looked.unwrap();
                 sums.extend(stream.clone_dtoh(&shard.sums).unwrap());
             }
@@ -274,7 +393,9 @@ mod tests {
                 cuda.send(&sums, &mut shard.all_sums).unwrap();
                 let own = unwritten(&cuda, count);
                 let numbers = [temperature, weight / ranks as f32];
-                let shared = shard.enqueue_share(stream, [rank, ranks], numbers, each, own.at);
+                let [sums, means] = [cuda.pointer(&shard.all_sums), cuda.pointer(&shard.means)];
+                let places = [sums, means, own.at];
+                let shared = shard.enqueue_share(stream, rank, numbers, each, places);
                 shared.unwrap();
                 told.extend(own.read(&cuda));
                 let part = stream.clone_dtoh(&shard.means).unwrap();
