@@ -16,8 +16,9 @@
 //! their ends (DCGAN, Radford et al. 2016).
 //!
 //! Adapted for 32×32: G begins at 4×4 and doubles, each time by nearest neighbours and a 3×3 convolution, which leaves no chequers as
-//! transposed ones do (Odena et al. 2016); after its tanh a 1×1 convolution brings pixels to where normalised ones are; 128 latents
-//! (`--projector-features`) in place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1, mirrored.
+//! transposed ones do (Odena et al. 2016). D leaves out half of its hidden values (as ALI does on CIFAR-10, Dumoulin et al. 2017), and normalises pictures and
+//! latents, real ones and made ones by themselves: without that it told them by their means and deviations alone, and nobody learnt from it.
+//! 128 latents (`--projector-features`) in place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1, mirrored.
 
 use anchorhood_engine::{
     Activation, Batch, Buffer, ConvSpec, Device, Error, Graph, Input, Network, NetworkOptions,
@@ -33,6 +34,8 @@ const MADE: usize = 1;
 /// What a side of the generator's first maps may be.
 const FIRST_SIDE: usize = 4;
 const MOST_FIRST_SIDE: usize = 16;
+/// The share of the discriminator's hidden values that is left out.
+const DROPPED: f32 = 0.5;
 const LEAKY: Activation = Activation::LeakyRelu(0.2);
 
 /// The three networks, of which the discriminator is three again: what it makes of pictures and of latents, which are added up (as by a
@@ -245,8 +248,6 @@ impl Sizes {
         let colours = self.pictures.channels;
         let x = g.conv("pixels", x, ConvSpec::square(colours, 3, 1, 1).with_bias())?;
         let x = g.activation("tanh", x, Activation::Tanh)?;
-        let range = ConvSpec::square(colours, 1, 1, 0).with_bias();
-        let x = g.conv("range", x, range)?;
         g.output(x);
         Ok(g)
     }
@@ -256,7 +257,8 @@ impl Sizes {
         let (side, times) = self.doublings()?;
         let mut g = Graph::new();
         let p = self.pictures;
-        let mut x = g.input(p.height, p.width, p.channels);
+        let x = g.input(p.height, p.width, p.channels);
+        let mut x = g.batch_norm("norm", x)?;
         for n in (0..times).rev() {
             let spec = ConvSpec::square(self.channels(n), 4, 2, 1);
             let [conv, norm, leaky] = ["conv", "norm", "leaky"].map(|name| format!("{name}{n}"));
@@ -275,9 +277,10 @@ impl Sizes {
     fn of_latents(&self) -> Result<Graph> {
         let mut g = Graph::new();
         let x = g.input(1, 1, self.latents);
-        let x = g.linear("0", x, self.hidden, true)?;
-        let x = g.activation("1", x, LEAKY)?;
-        let x = g.linear("2", x, self.hidden, true)?;
+        let x = g.batch_norm("0", x)?;
+        let x = g.linear("1", x, self.hidden, true)?;
+        let x = g.activation("2", x, LEAKY)?;
+        let x = g.linear("3", x, self.hidden, true)?;
         g.output(x);
         Ok(g)
     }
@@ -286,9 +289,11 @@ impl Sizes {
         let mut g = Graph::new();
         let x = g.input(1, 1, self.hidden);
         let x = g.activation("0", x, LEAKY)?;
-        let x = g.linear("1", x, self.hidden, true)?;
-        let x = g.activation("2", x, LEAKY)?;
-        let x = g.linear("3", x, 2, true)?;
+        let x = g.dropout("1", x, DROPPED)?;
+        let x = g.linear("2", x, self.hidden, true)?;
+        let x = g.activation("3", x, LEAKY)?;
+        let x = g.dropout("4", x, DROPPED)?;
+        let x = g.linear("5", x, 2, true)?;
         g.output(x);
         Ok(g)
     }

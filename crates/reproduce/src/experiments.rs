@@ -450,6 +450,6 @@ mod tests {
         for part in ["table9", "table1", "oneoff", "attention", "all"] {
             assert!(said.contains(part), "{said}");
         }
-        assert_eq!(find("all").unwrap().len(), 11);
+        assert_eq!(find("all").unwrap().len(), 12);
     }
 }

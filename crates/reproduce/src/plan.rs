@@ -72,17 +72,17 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
         c.discovery.curriculum = curriculum;
         c.training.rounds = rounds;
     }
-    if subject.set == SMALL_SET {
-        c.data.size = Some(SIDE);
-        c.data.limit = Some(PICTURES);
-        c.data.test_limit = Some(TEST_PICTURES);
-    }
     for (name, value) in subject.settings {
         c.set(name, value)
             .expect("an experiment names settings and values there are");
     }
     // The headline is the last epoch's; judging every epoch would cost time and tempt to pick.
     c.evaluation.every = c.training.epochs;
+    if subject.set == SMALL_SET {
+        c.data.size = Some(SIDE);
+        c.data.limit = Some(PICTURES);
+        c.data.test_limit = Some(TEST_PICTURES);
+    }
     match job.scale {
         Scale::Paper => {}
         Scale::Short => {
@@ -96,6 +96,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
             c.data.shapes_train = 160;
             c.data.shapes_test = 80;
             c.data.size = Some(16);
+            (c.data.limit, c.data.test_limit) = (None, None);
             c.network.width = 2;
             c.network.features = 32;
             c.training.batch = 32;
