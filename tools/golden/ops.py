@@ -80,6 +80,17 @@ class Normalise(nn.Module):
         return F.normalize(x)
 
 
+class Spread(nn.Module):
+    """A transposed convolution of one place, as a convolution with the kernel turned round, which reaches over the edges."""
+
+    def __init__(self, i, o, kernel):
+        super().__init__()
+        self.conv = nn.Conv2d(i, o, kernel, bias=False)
+
+    def forward(self, x):
+        return F.conv_transpose2d(x, self.conv.weight.flip(2, 3).transpose(0, 1))
+
+
 def conv(i, o, kernel, stride, padding, bias):
     return Named(conv=nn.Conv2d(i, o, kernel, stride, padding, bias=bias))
 
@@ -115,6 +126,10 @@ if __name__ == "__main__":
     case("l2_normalise", Normalise(), (4, 9))
     sgd("sgd", False)
     sgd("sgd_nesterov", True)
+    case("leaky_relu", Named(f=nn.LeakyReLU(0.2)), (2, 3, 4, 5))
+    case("tanh", Named(f=nn.Tanh()), (2, 3, 4, 5))
+    case("upsample", Named(up=nn.Upsample(scale_factor=2, mode="nearest")), (2, 3, 4, 5))
+    case("conv_4x4_of_one_place", Spread(5, 6, 4), (2, 5, 1, 1))
     OUT.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, OUT, metadata={"made_by": "tools/golden/ops.py", "torch": torch.__version__})
     OUT.chmod(0o644)

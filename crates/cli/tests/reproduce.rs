@@ -10,10 +10,11 @@ use std::time::SystemTime;
 use common::{Sandbox, names};
 use serde_json::Value;
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "table1",
     "table2",
     "table3",
+    "smallset",
     "table4",
     "table5",
     "neighbours",

@@ -132,6 +132,15 @@ impl Default for Norm {
     }
 }
 
+/// A function of each value alone, whose slope is told by its result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// x above zero, and this share of it, which is above zero too, below.
+    LeakyRelu(f32),
+    /// The hyperbolic tangent.
+    Tanh,
+}
+
 /// What a layer computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
@@ -151,12 +160,16 @@ pub enum Op {
     BatchNorm(Norm),
     /// max(x, 0).
     Relu,
+    /// A function of each value alone.
+    Activation(Activation),
     /// The sum of two inputs.
     Add,
     /// The largest value in each window; padding never wins.
     MaxPool(Window),
     /// The mean over all places.
     GlobalAvgPool,
+    /// Each place becomes 2×2 places (nearest neighbour).
+    Upsample,
     /// A matrix product over the flattened input. Parameters: weight, bias if any.
     Linear {
         /// Output values.
@@ -300,6 +313,18 @@ impl Graph {
         self.push(name, Op::Relu, vec![x], self.shape(x))
     }
 
+    /// A function of each value alone.
+    pub fn activation(&mut self, name: &str, x: NodeId, activation: Activation) -> Result<NodeId> {
+        if let Activation::LeakyRelu(share) = activation
+            && !(share > 0.0 && share < 1.0)
+        {
+            return Err(Error::Plan(format!(
+                "{name}: a leak of {share} is not between 0 and 1"
+            )));
+        }
+        self.push(name, Op::Activation(activation), vec![x], self.shape(x))
+    }
+
     /// The sum of two layers of one shape.
     pub fn add(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
         if self.shape(a) != self.shape(b) {
@@ -325,6 +350,13 @@ impl Graph {
     pub fn global_avg_pool(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
         let shape = Shape::new(1, 1, self.shape(x).channels);
         self.push(name, Op::GlobalAvgPool, vec![x], shape)
+    }
+
+    /// Twice as high and twice as wide: each place becomes 2×2 places.
+    pub fn upsample(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
+        let input = self.shape(x);
+        let shape = Shape::new(2 * input.height, 2 * input.width, input.channels);
+        self.push(name, Op::Upsample, vec![x], shape)
     }
 
     /// A linear layer over one place of channels.

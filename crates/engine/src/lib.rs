@@ -64,7 +64,7 @@ pub use cuda::reread_autotune_cache;
 pub use cuda::{Cuda, Found, Library, find_nccl};
 pub use device::{Backend, Device};
 pub use error::{Error, Fits, Result};
-pub use graph::{ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
+pub use graph::{Activation, ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
 pub use optimiser::{Norms, Optimiser, ParameterGroup};
 pub use parameters::{Initial, Parameter, Role};

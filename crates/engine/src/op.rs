@@ -20,10 +20,13 @@ impl Op {
             Op::Linear { .. } | Op::BatchNorm(_) => (true, false),
             Op::MaxPool(_) | Op::L2Normalise => (true, true),
             Op::Lab => (true, false),
-            Op::Relu => (false, true),
-            Op::Input | Op::Add | Op::GlobalAvgPool | Op::Dropout(_) | Op::Channels { .. } => {
-                (false, false)
-            }
+            Op::Relu | Op::Activation(_) => (false, true),
+            Op::Input
+            | Op::Add
+            | Op::GlobalAvgPool
+            | Op::Upsample
+            | Op::Dropout(_)
+            | Op::Channels { .. } => (false, false),
         };
         WayBack {
             input,
@@ -39,9 +42,11 @@ impl Op {
             Op::BatchNorm(norm) => Some(*norm),
             Op::Input
             | Op::Relu
+            | Op::Activation(_)
             | Op::Add
             | Op::MaxPool(_)
             | Op::GlobalAvgPool
+            | Op::Upsample
             | Op::Linear { .. }
             | Op::Dropout(_)
             | Op::L2Normalise
@@ -65,9 +70,11 @@ impl Node {
             Op::Input
             | Op::BatchNorm(_)
             | Op::Relu
+            | Op::Activation(_)
             | Op::Add
             | Op::MaxPool(_)
             | Op::GlobalAvgPool
+            | Op::Upsample
             | Op::Dropout(_)
             | Op::L2Normalise
             | Op::Channels { .. }
@@ -88,9 +95,11 @@ impl Node {
             Op::Input
             | Op::BatchNorm(_)
             | Op::Relu
+            | Op::Activation(_)
             | Op::Add
             | Op::MaxPool(_)
             | Op::GlobalAvgPool
+            | Op::Upsample
             | Op::Dropout(_)
             | Op::L2Normalise
             | Op::Channels { .. }

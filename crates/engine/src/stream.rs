@@ -505,6 +505,11 @@ impl Stream {
         self.backend.tiles(of, first, labels, to)
     }
 
+    /// Fills `to` with numbers drawn uniformly from [−1, 1), others in every step.
+    pub fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+        self.backend.uniform(seed, to)
+    }
+
     /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
     fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
         Loss {
@@ -691,6 +696,7 @@ pub trait StreamBackend: Send {
         labels: &mut Buffer<u32>,
         to: &mut Buffer,
     ) -> Result<()>;
+    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()>;
     fn tally(
         &mut self,
         logits: &Buffer,

@@ -4,7 +4,7 @@
 //! A device implements [`Layers`]: a method for each kind, each in a file of its own, which does whichever pass it is asked
 //! for. A kind that a device has forgotten does not compile.
 
-use crate::graph::{Graph, Node, NodeId, Norm, Op, Shape, Window};
+use crate::graph::{Activation, Graph, Node, NodeId, Norm, Op, Shape, Window};
 use crate::{GradientWrite, Plan, Result};
 
 /// Which pass over the layers.
@@ -69,12 +69,16 @@ pub(crate) trait Layers {
     fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()>;
     /// Nothing below zero.
     fn relu(&mut self, layer: &Layer) -> Result<()>;
+    /// A function of each value alone.
+    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()>;
     /// The sum of two.
     fn add(&mut self, layer: &Layer) -> Result<()>;
     /// The greatest value in a window.
     fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()>;
     /// The mean over all places.
     fn global_avg_pool(&mut self, layer: &Layer) -> Result<()>;
+    /// Each place four times.
+    fn upsample(&mut self, layer: &Layer) -> Result<()>;
     /// Some values left out, the others made larger.
     fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()>;
     /// Divided by its length.
@@ -114,9 +118,11 @@ fn visit(to: &mut impl Layers, graph: &Graph, i: usize, pass: Pass) -> Result<()
         Op::Linear { .. } => to.linear(layer),
         Op::BatchNorm(norm) => to.batch_norm(layer, norm),
         Op::Relu => to.relu(layer),
+        Op::Activation(activation) => to.activation(layer, activation),
         Op::Add => to.add(layer),
         Op::MaxPool(window) => to.max_pool(layer, window),
         Op::GlobalAvgPool => to.global_avg_pool(layer),
+        Op::Upsample => to.upsample(layer),
         Op::Dropout(p) => to.dropout(layer, p),
         Op::L2Normalise => to.l2_normalise(layer),
         Op::Channels { first } => to.channels(layer, first),

@@ -3,8 +3,8 @@
 mod common;
 
 use anchorhood_engine::{
-    ConvSpec, Device, Graph, NetworkOptions, NodeId, Optimiser, Result, Role, Shape, Tensors,
-    Window,
+    Activation, ConvSpec, Device, Graph, NetworkOptions, NodeId, Optimiser, Result, Role, Shape,
+    Tensors, Window,
 };
 use common::graphs::one_layer;
 use common::{Driven, assert_close, every_device};
@@ -12,7 +12,7 @@ use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("golden/ops.safetensors");
 
-every_device!(convolutions, norms, pools, linear_layers, sgd,);
+every_device!(convolutions, norms, pools, activations, linear_layers, sgd,);
 
 /// A tensor of the file, with its dimensions.
 fn golden(name: &str) -> (Vec<usize>, Vec<f32>) {
@@ -91,6 +91,7 @@ fn convolutions(device: &Device, tolerance: f64) {
         ("conv_5x2_uneven", uneven),
         ("conv_7x7_stride_2", ConvSpec::square(4, 7, 2, 3)),
         ("conv_3x3_wide", ConvSpec::square(16, 3, 1, 1)),
+        ("conv_4x4_of_one_place", ConvSpec::square(6, 4, 1, 3)),
     ];
     for (case, spec) in cases {
         check(device, tolerance, case, |g, x| g.conv("conv", x, spec));
@@ -116,6 +117,16 @@ fn pools(device: &Device, tolerance: f64) {
     check(device, tolerance, "global_average", |g, x| {
         g.global_avg_pool("pool", x)
     });
+    check(device, tolerance, "upsample", |g, x| g.upsample("up", x));
+}
+
+fn activations(device: &Device, tolerance: f64) {
+    for (case, f) in [
+        ("leaky_relu", Activation::LeakyRelu(0.2)),
+        ("tanh", Activation::Tanh),
+    ] {
+        check(device, tolerance, case, |g, x| g.activation("f", x, f));
+    }
 }
 
 fn linear_layers(device: &Device, tolerance: f64) {

@@ -3,7 +3,7 @@
 mod common;
 
 use anchorhood_engine::naive::elementwise::dropout_mask;
-use anchorhood_engine::{ConvSpec, Device, NetworkOptions, Shape, Window};
+use anchorhood_engine::{Activation, ConvSpec, Device, NetworkOptions, Shape, Window};
 use common::compare::{compare, compare_on};
 use common::graphs::one_layer;
 use common::{Driven, every_device, uniform};
@@ -12,10 +12,12 @@ every_device!(
     batch_norm,
     batch_norm_of_many_channels,
     relu,
+    activations,
     add,
     max_pool,
     max_pool_gives_ties_to_the_first,
     global_average,
+    upsample,
     linear,
     dropout,
     dropout_differs_between_steps,
@@ -64,6 +66,33 @@ fn relu(device: &Device, tolerance: f64) {
     for (batch, shape) in shapes() {
         let graph = one_layer(shape, |g, x| g.relu("relu", x));
         compare(device, &graph, batch, 2, tolerance);
+    }
+}
+
+/// Alone, and with a gradient that is added to another's.
+fn activations(device: &Device, tolerance: f64) {
+    for f in [Activation::LeakyRelu(0.2), Activation::Tanh] {
+        for (batch, shape) in shapes() {
+            let graph = one_layer(shape, |g, x| g.activation("f", x, f));
+            compare(device, &graph, batch, 30, tolerance);
+            let graph = one_layer(shape, |g, x| {
+                let y = g.activation("f", x, f)?;
+                g.add("sum", y, x)
+            });
+            compare(device, &graph, batch, 31, tolerance);
+        }
+    }
+}
+
+fn upsample(device: &Device, tolerance: f64) {
+    for (batch, shape) in shapes() {
+        let graph = one_layer(shape, |g, x| g.upsample("up", x));
+        compare(device, &graph, batch, 32, tolerance);
+        let graph = one_layer(shape, |g, x| {
+            let [a, b] = ["a", "b"].map(|name| g.upsample(name, x));
+            g.add("sum", a?, b?)
+        });
+        compare(device, &graph, batch, 33, tolerance);
     }
 }
 
@@ -225,6 +254,17 @@ fn lab(device: &Device, tolerance: f64) {
         g.add("sum", lab, x)
     });
     compare(device, &graph, 2, 26, tolerance);
+}
+
+#[test]
+fn a_leak_that_is_none_is_refused() {
+    let mut g = anchorhood_engine::Graph::new();
+    let x = g.input(2, 2, 4);
+    for leak in [0.0, 1.0, -0.1, f32::NAN] {
+        let refused = g.activation("f", x, Activation::LeakyRelu(leak));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("not between 0 and 1"), "{refused}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
-use anchorhood_engine::{ConvSpec, Graph, Role, Shape, Window};
+use anchorhood_engine::{Activation, ConvSpec, Graph, Role, Shape, Window};
 use common::graphs::{one_layer, residual};
 use common::{any_parameters, uniform};
 
@@ -100,6 +100,20 @@ fn batch_norm() {
 #[test]
 fn relu() {
     check(&one_layer(Shape::new(3, 4, 3), |g, x| g.relu("relu", x)));
+}
+
+#[test]
+fn activations() {
+    for f in [Activation::LeakyRelu(0.2), Activation::Tanh] {
+        check(&one_layer(Shape::new(3, 4, 3), |g, x| {
+            g.activation("f", x, f)
+        }));
+    }
+}
+
+#[test]
+fn upsample() {
+    check(&one_layer(Shape::new(3, 4, 3), |g, x| g.upsample("up", x)));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 mod common;
 
 use anchorhood_engine::naive::{
-    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, tiles, widen,
+    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, tiles,
+    uniform as drawn, widen,
 };
 use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream, Tiles};
 use common::{assert_close, every_device, uniform};
@@ -25,6 +26,7 @@ every_device!(
     rows_by_a_codebook,
     right_guesses,
     tiles_of_pictures,
+    uniform_numbers,
 );
 
 const WEIGHT: f32 = 0.75;
@@ -548,5 +550,23 @@ fn tiles_of_pictures(device: &Device, _: f64) {
         let mut few = words(&[0]).below(1);
         let refused = stream.tiles(&of, &mut few, &mut to).unwrap_err();
         assert!(refused.to_string().contains("a label for each picture"));
+    }
+}
+
+/// Every number is the one that its place, the step and the seed say, and others come with another step.
+fn uniform_numbers(device: &Device, _: f64) {
+    let seed = 3 << 34 | 9;
+    for (len, step) in [(1, 0), (7, 5), (5000, (1 << 20) + 5)] {
+        let mut to = up(device, &vec![f32::NAN; len]);
+        let mut stream = device.stream().unwrap();
+        stream.set_step(step, 0.0).unwrap();
+        stream.uniform(seed, &mut to).unwrap();
+        let got = device.download(&to).unwrap();
+        let expected = drawn::uniform(seed, step, len);
+        assert!(widen(&got) == expected, "step {step}: {got:?}");
+        assert!(got.iter().all(|v| (-1.0..1.0).contains(v)));
+        stream.set_step(step + 1, 0.0).unwrap();
+        stream.uniform(seed, &mut to).unwrap();
+        assert_ne!(device.download(&to).unwrap(), got);
     }
 }

@@ -120,9 +120,11 @@ impl Builder<'_> {
             }
             Op::BatchNorm(norm) => self.diagonal(node, x, norm),
             Op::Relu => self.head.relu(name, x),
+            Op::Activation(f) => self.head.activation(name, x, f),
             Op::Add => self.head.add(name, x, inputs[1]),
             Op::MaxPool(window) => self.head.max_pool(name, x, window),
             Op::GlobalAvgPool => self.head.global_avg_pool(name, x),
+            Op::Upsample => self.head.upsample(name, x),
             Op::Linear { out, bias } => {
                 for parameter in &node.parameters {
                     self.values.push(self.read(*parameter)?);

@@ -6,7 +6,7 @@
 mod colour;
 mod messages;
 
-use anchorhood_engine::{Graph, Node, NodeId, Norm, Op, Window};
+use anchorhood_engine::{Activation, Graph, Node, NodeId, Norm, Op, Window};
 use anchorhood_files::protobuf::Message;
 
 use crate::{ExportError, NamedTensor, Preprocessing};
@@ -140,12 +140,18 @@ impl Writer<'_> {
             }
             Op::BatchNorm(norm) => same(self.batch_norm(name, x.name, &node.parameters, norm)),
             Op::Relu => same(self.node("Relu", name, &[x.name], vec![])),
+            Op::Activation(Activation::LeakyRelu(leak)) => {
+                let leak = vec![AttributeProto::float("alpha", leak)];
+                same(self.node("LeakyRelu", name, &[x.name], leak))
+            }
+            Op::Activation(Activation::Tanh) => same(self.node("Tanh", name, &[x.name], vec![])),
             Op::Add => {
                 let other = self.value(node.inputs[1]).name;
                 same(self.node("Add", name, &[x.name, other], vec![]))
             }
             Op::MaxPool(w) => places(self.node("MaxPool", name, &[x.name], window(&w))),
             Op::GlobalAvgPool => places(self.node("GlobalAveragePool", name, &[x.name], vec![])),
+            Op::Upsample => places(self.upsample(name, x.name)),
             Op::Linear { .. } => {
                 let mut inputs = vec![self.flat(node, x)?];
                 inputs.extend(node.parameters.iter().map(|p| self.parameter(*p)));
@@ -258,6 +264,15 @@ impl Writer<'_> {
         self.node("Pad", name, &[there, part("zeros")], vec![])
     }
 
+    /// Each place four times.
+    fn upsample(&mut self, name: &str, x: String) -> String {
+        let factors = format!("{name}/factors");
+        let twice = TensorProto::floats(&factors, &[4], &[1.0, 1.0, 2.0, 2.0]);
+        self.initializers.push(twice);
+        // To the nearest place unless told otherwise; of its inputs the second is left out, by an empty name.
+        self.node("Resize", name, &[x, String::new(), factors], vec![])
+    }
+
     /// x / max(‖x‖, 1e-12).
     fn unit_length(&mut self, name: &str, x: String) -> String {
         let part = |p: &str| format!("{name}/{p}");
@@ -315,6 +330,9 @@ mod tests {
         let spec = ConvSpec::square(4, 1, 1, 0);
         let y = g.conv_norm("conv2", "bn2", p, spec, true, Some(p)).unwrap();
         let a = g.add("add", y, p).unwrap();
+        let a = (g.activation("leaky", a, Activation::LeakyRelu(0.2))).unwrap();
+        let a = g.activation("tanh", a, Activation::Tanh).unwrap();
+        let a = g.upsample("up", a).unwrap();
         let d = g.dropout("drop", a, 0.5).unwrap();
         let d = g.channels("channels", d, -1, 4).unwrap();
         let v = g.global_avg_pool("avgpool", d).unwrap();

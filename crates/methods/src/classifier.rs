@@ -55,17 +55,40 @@ impl Classifier {
     /// Guesses by what an encoder gave, and learns from how wrong that is, up to its input's gradient.
     pub fn learn(&mut self, stream: &mut Stream, input: Input) -> Result<()> {
         self.network.forward(stream, 0, input)?;
+        let logits = self.network.output();
+        let (labels, items) = (&self.labels, &self.items);
+        stream.tally(logits, self.classes, labels, items, &mut self.tally)?;
+        self.guess_back(stream, None)
+    }
+
+    /// The same with other classes for the true ones, by which its guesses are not counted.
+    pub fn mislead(
+        &mut self,
+        stream: &mut Stream,
+        input: Input,
+        labels: &Buffer<u32>,
+    ) -> Result<()> {
+        self.network.forward(stream, 0, input)?;
+        self.guess_back(stream, Some(labels))
+    }
+
+    /// Gradients of what was guessed, up to the input's, by the step's classes or by others.
+    fn guess_back(&mut self, stream: &mut Stream, others: Option<&Buffer<u32>>) -> Result<()> {
         let (logits, gradient) = self.network.output_and_gradient();
         let loss = Loss {
             rows: &mut self.losses,
             gradient,
             weight: 1.0,
         };
-        stream.cross_entropy(logits, self.classes, &self.labels, &self.items, loss)?;
-        let logits = self.network.output();
-        let (labels, items) = (&self.labels, &self.items);
-        stream.tally(logits, self.classes, labels, items, &mut self.tally)?;
+        let labels = others.unwrap_or(&self.labels);
+        stream.cross_entropy(logits, self.classes, labels, &self.items, loss)?;
         self.network.backward(stream, 0)
+    }
+
+    /// The losses of the last guesses.
+    #[cfg(test)]
+    pub fn losses(&self) -> &Buffer {
+        &self.losses
     }
 
     /// The gradient of what it was given.

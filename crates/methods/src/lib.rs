@@ -8,14 +8,15 @@
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
 //!   the encoder ([`MlpSettings`], [`ViewPasses`]).
-//! - [`DeepCluster`], [`Nat`], [`Counting`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
-//! - [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`]: methods that guess a part of the picture from another.
+//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`], [`BiGan`]: the paper's rivals, each with its
+//!   pretext task ([`PretextFigure`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
 
 #![forbid(unsafe_code)]
 
 mod anchorhood;
 mod and;
+mod bigan;
 mod byol;
 mod chain;
 mod classifier;
@@ -41,6 +42,7 @@ mod tally;
 
 pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
+pub use bigan::BiGan;
 pub use byol::{Byol, ByolSettings};
 pub use chain::{ViewPasses, ViewStatistics};
 pub use colour::colour;

@@ -35,6 +35,8 @@ pub enum Stream {
     LossRows = 16,
     /// Which puzzle a picture sets, and where its tiles are cut.
     Puzzle = 17,
+    /// What pictures are made from.
+    Latent = 18,
 }
 
 /// Philox4x32-10: four random words for a counter and a key.

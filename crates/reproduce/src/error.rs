@@ -19,6 +19,16 @@ pub enum ReproduceError {
         /// What there is.
         known: String,
     },
+    /// An experiment has no such row.
+    #[error("{experiment} has no row called `{row}`; it has {known}")]
+    UnknownRow {
+        /// Which experiment.
+        experiment: &'static str,
+        /// What was asked for.
+        row: String,
+        /// What there is.
+        known: String,
+    },
     /// A file or folder that cannot be written or read.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -83,7 +93,9 @@ impl ReproduceError {
     /// Whether the user asked for something that cannot be, rather than something having failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            ReproduceError::Unknown { .. } | ReproduceError::OtherAllowance { .. } => true,
+            ReproduceError::Unknown { .. }
+            | ReproduceError::UnknownRow { .. }
+            | ReproduceError::OtherAllowance { .. } => true,
             ReproduceError::Train(e) => e.is_usage(),
             ReproduceError::Data(e) => e.is_usage(),
             _ => false,

@@ -3,7 +3,7 @@
 use anchorhood_models::Architecture;
 use anchorhood_train::{CurriculumChoice, MethodChoice};
 
-use crate::Scale;
+use crate::ReproduceError;
 
 /// One table or figure of the paper.
 #[derive(Clone, Debug)]
@@ -48,8 +48,14 @@ pub struct Entry {
     pub paper: Option<f64>,
     /// The number of a [`Plot::Line`].
     pub x: Option<f64>,
-    /// The smallest scale, beside smoke, that it is run at.
-    pub from: Scale,
+}
+
+impl Entry {
+    /// Whether it is of a row by its name, or by what follows the name of a group in it: `kNN / FC: AND`, `AND`.
+    pub fn is_of(&self, row: &str) -> bool {
+        let own = self.row.split_once(": ").map(|(_, own)| own);
+        self.row == row || own == Some(row)
+    }
 }
 
 /// Whose features.
@@ -63,7 +69,12 @@ pub struct Subject {
     pub method: System,
     /// The paper's epochs a round.
     pub epochs: usize,
+    /// What is otherwise than in the paper.
+    pub settings: Settings,
 }
+
+/// Settings of a run by their names, and their values as text.
+pub type Settings = &'static [(&'static str, &'static str)];
 
 /// How a network is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +147,19 @@ impl Protocol {
 }
 
 impl Experiment {
+    /// That there are rows of these names.
+    pub(crate) fn check_rows(&self, names: &[String]) -> Result<(), ReproduceError> {
+        let is_there = |name: &str| self.entries.iter().any(|e| e.is_of(name));
+        match names.iter().find(|name| !is_there(name)) {
+            None => Ok(()),
+            Some(row) => Err(ReproduceError::UnknownRow {
+                experiment: self.name,
+                row: row.clone(),
+                known: self.rows().join("; "),
+            }),
+        }
+    }
+
     /// Rows, in the order they first come.
     pub fn rows(&self) -> Vec<&str> {
         distinct(self.entries.iter().map(|e| e.row.as_str()))

@@ -5,7 +5,8 @@ use anchorhood_train::CurriculumChoice::{Linear, OneOff};
 use anchorhood_train::MethodChoice;
 
 use crate::paper::{self, Figure};
-use crate::{Entry, Experiment, Plot, Protocol, ReproduceError, Scale, Start, Subject, System};
+use crate::small_set::small_set;
+use crate::{Entry, Experiment, Plot, Protocol, ReproduceError, Start, Subject, System};
 
 /// The paper's epochs a round, and those of Instance when it may train as long as AND does.
 const EPOCHS: usize = 200;
@@ -17,6 +18,7 @@ pub fn experiments() -> Vec<Experiment> {
         table_1(),
         table_2(),
         table_3(),
+        small_set(),
         table_4(),
         table_5(),
         neighbours(),
@@ -47,6 +49,7 @@ pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
 
 /// The paper's rivals that there are here, by the names of their rows.
 const RIVALS: &[(&str, MethodChoice)] = &[
+    ("BiGAN", MethodChoice::BiGan),
     ("Colour", MethodChoice::Colour),
     ("Context", MethodChoice::Context),
     ("Counting", MethodChoice::Counting),
@@ -79,6 +82,7 @@ fn subject(set: &'static str, network: Architecture, method: System, epochs: usi
         network,
         method,
         epochs,
+        settings: &[],
     }
 }
 
@@ -94,7 +98,6 @@ fn entry(
         ours,
         paper,
         x: None,
-        from: Scale::Short,
     }
 }
 
@@ -210,11 +213,7 @@ fn table_4() -> Experiment {
     for (i, (row, network)) in rows.into_iter().enumerate() {
         let mut add = |column, set, figure: Figure| {
             let ours = (subject(set, network, System::AND, EPOCHS), Protocol::Knn);
-            let mut entry = entry(row, column, Some(ours), figure);
-            if network == ResNet101 {
-                entry.from = Scale::Paper; // its epochs take several times ResNet18's
-            }
-            entries.push(entry);
+            entries.push(entry(row, column, Some(ours), figure));
         };
         add("CIFAR-10", "cifar10", Some(paper::TABLE_4[i]));
         if let Some(figure) = paper::BACKBONE_IMAGENET.get(i) {
@@ -276,10 +275,6 @@ fn table_5() -> Experiment {
 fn neighbours() -> Experiment {
     let cell = |k: usize| Entry {
         x: Some(k as f64),
-        from: match k {
-            1 | 5 | 20 | 100 => Scale::Short,
-            _ => Scale::Paper,
-        },
         ..component(
             format!("k = {k}"),
             and(k, 4),
@@ -390,6 +385,7 @@ fn attention() -> Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anchorhood_data::facts_of;
 
     fn cell(experiment: &str, row: &str, column: &str) -> Entry {
         let found = find(experiment).unwrap().remove(0);
@@ -405,7 +401,7 @@ mod tests {
                 let same = |o: &&Entry| o.row == entry.row && o.column == entry.column;
                 let first = e.entries.iter().position(|o| same(&o));
                 assert_eq!(first, Some(i), "{}: {}", e.name, entry.row);
-                let known = |s: Subject| anchorhood_data::facts_of(s.set).is_some();
+                let known = |s: Subject| facts_of(s.set).is_some() || s.set == crate::SMALL_SET;
                 assert!(entry.ours.is_none_or(|(s, _)| known(s)), "{}", entry.row);
                 let row = e.entries.iter().filter(|o| o.row == entry.row);
                 let says = |o: &Entry| o.ours.is_some() || o.paper.is_some();
@@ -454,6 +450,6 @@ mod tests {
         for part in ["table9", "table1", "oneoff", "attention", "all"] {
             assert!(said.contains(part), "{said}");
         }
-        assert_eq!(find("all").unwrap().len(), 11);
+        assert_eq!(find("all").unwrap().len(), 12);
     }
 }

@@ -1,5 +1,6 @@
 //! The figure of one cell: a run's features judged by a protocol, once.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use anchorhood_evaluate::{LinearOptions, MOST_VALUES};
@@ -8,7 +9,7 @@ use anchorhood_train::{
 };
 
 use crate::record::{self, FinishedRun, Judged};
-use crate::{Job, Lab, Protocol, ReproduceError, Scale, System, Told};
+use crate::{Job, Lab, Protocol, ReproduceError, Scale, System, Told, name_of};
 
 type Observer<'a> = Mutex<&'a mut (dyn FnMut(Told) + Send)>;
 
@@ -34,14 +35,27 @@ impl Lab<'_> {
             };
             return Ok((run, judged));
         }
-        let folder = self.place.runs().join(&run.name).join("judged");
-        let file = folder.join(format!("{}.json", protocol.name()));
+        let file = self.judged_file(&run.name, protocol);
         if let Some(judged) = record::read(&file)? {
             return Ok((run, judged));
         }
         let judged = self.judge(job, &run, protocol)?;
         record::write(&file, &judged)?;
         Ok((run, judged))
+    }
+
+    /// Whether there is a figure of a job already.
+    pub(crate) fn is_judged(&self, job: &Job, protocol: Protocol) -> Result<bool, ReproduceError> {
+        let name = name_of(job);
+        let finished = self.place.runs().join(&name).join("finished.json");
+        let run = record::read::<FinishedRun>(&finished)?;
+        let own = protocol == Protocol::Knn && run.as_ref().is_some_and(|r| r.knn.is_some());
+        Ok(own || run.is_some() && self.judged_file(&name, protocol).is_file())
+    }
+
+    fn judged_file(&self, run: &str, protocol: Protocol) -> PathBuf {
+        let folder = self.place.runs().join(run).join("judged");
+        folder.join(format!("{}.json", protocol.name()))
     }
 
     fn judge(
@@ -54,6 +68,7 @@ impl Lab<'_> {
         let mut encoder = match job.subject.method {
             System::Untrained => Encoder::untrained(run.config.clone()),
             System::And { .. } | System::Instance | System::Supervised | System::Rival(_) => {
+                self.trained_here(job)?;
                 let last = checkpoint_path(&self.place.runs().join(&run.name), "last");
                 Encoder::of_checkpoint(Checkpoint::load(&last)?, &last)
             }

@@ -11,7 +11,7 @@ use anchorhood_report::{
 };
 use anchorhood_train::{
     Checkpoint, Event, MachineConfig, Outcome, RunConfig, RunDir, RunEnded, TrainError, VERSION,
-    train,
+    checkpoint_path, train,
 };
 
 use crate::pictures::{self, Chosen};
@@ -19,8 +19,8 @@ use crate::record::{self, DataRecord, FinishedRun, RoundRecord};
 use crate::results::{Cell, Results};
 use crate::starts::{after_instance, after_nothing};
 use crate::{
-    Experiment, Job, LabFolders, Plot, ReproduceError, Scale, Start, System, Told, config_of,
-    name_of, sets,
+    Entry, Experiment, Job, LabFolders, Plot, ReproduceError, Scale, Start, System, Told,
+    config_of, name_of, sets,
 };
 
 /// The layer whose places the attention figure weighs.
@@ -64,50 +64,68 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Carries out one experiment with each seed. Nothing is trained or judged that has been already.
+    /// Carries out one experiment with each seed: all of it, or those of its rows that are named. Nothing is trained or judged that has been
+    /// already; what has been of other rows is there, too.
     pub fn carry_out(
         &mut self,
         experiment: &Experiment,
         seeds: &[u64],
+        only: &[String],
     ) -> Result<Results, ReproduceError> {
+        experiment.check_rows(only)?;
         (self.observer)(Told::Experiment(experiment));
         let mut results = Results::of(experiment, self.place.scale, seeds);
         for entry in &experiment.entries {
-            let mut cell = Cell::of(entry);
-            if let Some((subject, protocol)) = entry.ours {
-                if self.place.scale == Scale::Short && entry.from > Scale::Short {
-                    cell.left_out = Some("left out at this scale".into());
-                } else {
-                    for seed in seeds {
-                        let job = Job {
-                            subject,
-                            scale: self.place.scale,
-                            seed: *seed,
-                        };
-                        match self.figure(&job, protocol) {
-                            Ok((run, judged)) => {
-                                results.add_run(&run, judged.seconds);
-                                cell.add(&run.name, &judged, self.place.scale != Scale::Smoke);
-                            }
-                            Err(ReproduceError::Missing { why }) => {
-                                (self.observer)(Told::LeftOut {
-                                    row: &format!("{}, {}", entry.row, entry.column),
-                                    why: &why,
-                                });
-                                cell.left_out = Some(why);
-                                break;
-                            }
-                            Err(other) => return Err(other),
-                        }
-                    }
-                }
-            }
+            let asked = only.is_empty() || only.iter().any(|row| entry.is_of(row));
+            let cell = self.cell(entry, seeds, asked, &mut results)?;
             results.cells.push(cell);
         }
         if experiment.plot == Plot::Attention {
             self.choose_pictures(experiment, seeds, &mut results)?;
         }
         Ok(results)
+    }
+
+    /// A cell with each seed; of one that is not asked for, what is there already.
+    fn cell(
+        &mut self,
+        entry: &Entry,
+        seeds: &[u64],
+        asked: bool,
+        results: &mut Results,
+    ) -> Result<Cell, ReproduceError> {
+        let mut cell = Cell::of(entry);
+        let Some((subject, protocol)) = entry.ours else {
+            return Ok(cell);
+        };
+        let scale = self.place.scale;
+        for seed in seeds {
+            let job = Job {
+                subject,
+                scale,
+                seed: *seed,
+            };
+            if !asked && !self.is_judged(&job, protocol)? {
+                cell.left_out = Some("not asked for".into());
+                break;
+            }
+            match self.figure(&job, protocol) {
+                Ok((run, judged)) => {
+                    results.add_run(&run, judged.seconds);
+                    cell.add(&run.name, &judged, scale != Scale::Smoke);
+                }
+                Err(ReproduceError::Missing { why }) => {
+                    (self.observer)(Told::LeftOut {
+                        row: &format!("{}, {}", entry.row, entry.column),
+                        why: &why,
+                    });
+                    cell.left_out = Some(why);
+                    break;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(cell)
     }
 
     /// The run of a job, trained if it is not yet.
@@ -126,7 +144,7 @@ impl<'a> Lab<'a> {
             System::And {
                 start: Start::Instance,
                 ..
-            } => Some(self.trained(&job.before())?),
+            } => Some(self.trained_here(&job.before())?),
             _ => None,
         };
         let opened = self.opened(job)?;
@@ -166,6 +184,16 @@ impl<'a> Lab<'a> {
         }
         record::write(&finished, &run)?;
         Ok(run)
+    }
+
+    /// The same with its last checkpoint. The record of a run is small and may have come without: then the run is trained again.
+    pub(crate) fn trained_here(&mut self, job: &Job) -> Result<FinishedRun, ReproduceError> {
+        let folder = self.place.runs().join(name_of(job));
+        let finished = folder.join("finished.json");
+        if finished.is_file() && !checkpoint_path(&folder, "last").is_file() {
+            std::fs::remove_file(&finished).map_err(ReproduceError::io(&finished))?;
+        }
+        self.trained(job)
     }
 
     fn train(
@@ -280,7 +308,7 @@ impl<'a> Lab<'a> {
                     seed: *seed,
                 };
                 let data = self.data(&job)?;
-                let last = anchorhood_train::checkpoint_path(&folder, "last");
+                let last = checkpoint_path(&folder, "last");
                 let found = Checkpoint::load(&last)?.neighbourhoods();
                 let chosen = pictures::choose(found.as_ref(), &data.train);
                 record::write(&file, &chosen)?;

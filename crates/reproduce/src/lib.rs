@@ -30,11 +30,12 @@ mod record;
 mod results;
 mod scale;
 mod sets;
+mod small_set;
 mod starts;
 
 pub use compare::{Allowance, Comparison, Contestant, Standings};
 pub use error::ReproduceError;
-pub use experiment::{Entry, Experiment, Plot, Protocol, Start, Subject, System};
+pub use experiment::{Entry, Experiment, Plot, Protocol, Settings, Start, Subject, System};
 pub use experiments::{experiments, find};
 pub use lab::Lab;
 pub use pictures::{Chosen, choose};
@@ -45,3 +46,4 @@ pub use record::{DataRecord, FinishedRun, Judged, RoundRecord};
 pub use record::{read as read_record, write as write_record};
 pub use results::{Cell, PictureRecord, Results};
 pub use scale::Scale;
+pub use small_set::SMALL_SET;

@@ -3,7 +3,8 @@
 use anchorhood_data::facts_of;
 use anchorhood_train::{MachineConfig, Preset, RunConfig};
 
-use crate::{Scale, Start, Subject, System};
+use crate::small_set::{PICTURES, SIDE, TEST_PICTURES};
+use crate::{SMALL_SET, Scale, Start, Subject, System};
 
 /// A subject with all that decides its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,8 +72,17 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
         c.discovery.curriculum = curriculum;
         c.training.rounds = rounds;
     }
+    for (name, value) in subject.settings {
+        c.set(name, value)
+            .expect("an experiment names settings and values there are");
+    }
     // The headline is the last epoch's; judging every epoch would cost time and tempt to pick.
     c.evaluation.every = c.training.epochs;
+    if subject.set == SMALL_SET {
+        c.data.size = Some(SIDE);
+        c.data.limit = Some(PICTURES);
+        c.data.test_limit = Some(TEST_PICTURES);
+    }
     match job.scale {
         Scale::Paper => {}
         Scale::Short => {
@@ -86,6 +96,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
             c.data.shapes_train = 160;
             c.data.shapes_test = 80;
             c.data.size = Some(16);
+            (c.data.limit, c.data.test_limit) = (None, None);
             c.network.width = 2;
             c.network.features = 32;
             c.training.batch = 32;
@@ -95,7 +106,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     c
 }
 
-/// What a job's run is called: its data set, network, method and seed. Two jobs of one scale that are the same run have
+/// What a job's run is called: its data set, network, method, what is otherwise than in the paper, and seed. Two jobs of one scale that are the same run have
 /// the same name, and are trained once.
 pub fn name_of(job: &Job) -> String {
     let s = &job.subject;
@@ -126,7 +137,12 @@ pub fn name_of(job: &Job) -> String {
         System::Supervised => format!("supervised-e{epochs}"),
         System::Rival(method) => format!("{method}-e{epochs}"),
     };
-    format!("{set}-{}-{method}-s{}", s.network, job.seed)
+    let otherwise = |(name, value): &(&str, &str)| {
+        let name = name.split_once('.').map_or(*name, |(_, own)| own);
+        format!("-{name}-{}", value.replace(',', "-"))
+    };
+    let settings: String = s.settings.iter().map(otherwise).collect();
+    format!("{set}-{}-{method}{settings}-s{}", s.network, job.seed)
 }
 
 #[cfg(test)]
@@ -183,6 +199,7 @@ mod tests {
                 network: anchorhood_models::Architecture::AlexNet,
                 method: System::AND,
                 epochs: 200,
+                settings: &[],
             },
             scale: Scale::Paper,
             seed: 3,

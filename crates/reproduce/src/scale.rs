@@ -44,7 +44,6 @@ impl Scale {
             Scale::Short => &[
                 "Rounds have a tenth of the paper's epochs: 20 where it has 200.",
                 "ImageNet is cut to 50,000 training and 10,000 test pictures of 64×64 pixels.",
-                "ResNet101 is left out.",
             ],
             Scale::Smoke => &[
                 "160 drawn shapes of 16×16 pixels (80 to test on) stand for every data set.",

@@ -5,13 +5,19 @@ use std::path::Path;
 use anchorhood_data::{DataError, Dataset, SetFacts, Split, facts_of};
 use twox_hash::XxHash3_128;
 
-use crate::DataRecord;
+use crate::{DataRecord, SMALL_SET};
 
 /// What to open for a published set: by its name alone, or where it lies under a folder.
 pub fn spec_of(set: &str, folder: Option<&Path>) -> String {
     let Some(folder) = folder else {
-        return set.into();
+        return match set {
+            SMALL_SET => format!("data/{set}"),
+            set => set.into(),
+        };
     };
+    if set == SMALL_SET {
+        return folder.join(set).display().to_string();
+    }
     let own = facts_of(set).map(|f| folder.join(f.folder));
     let place = own.filter(|p| p.is_dir()).unwrap_or_else(|| folder.into());
     format!("{set}:{}", place.display())
@@ -19,6 +25,11 @@ pub fn spec_of(set: &str, folder: Option<&Path>) -> String {
 
 /// Why a set's rows are left out, if the set is not there; other errors are the copy's own, and worth stopping for.
 pub fn missing(set: &str, error: &DataError) -> Option<String> {
+    if set == SMALL_SET && error.is_usage() {
+        return Some(format!(
+            "{set} is not on disk: a folder of this name beside the other sets is needed, with a sub-folder for each class"
+        ));
+    }
     let facts = facts_of(set).filter(|_| error.is_usage())?;
     Some(format!(
         "{} is not on disk: {}",

@@ -24,6 +24,15 @@ fn carry_out(
     seeds: &[u64],
     stop_after: Option<usize>,
 ) -> Result<Results, ReproduceError> {
+    carry_out_rows(folder, seeds, stop_after, &[])
+}
+
+fn carry_out_rows(
+    folder: &Path,
+    seeds: &[u64],
+    stop_after: Option<usize>,
+    only: &[String],
+) -> Result<Results, ReproduceError> {
     let stop = AtomicBool::new(false);
     let mut epochs = 0;
     let mut observer = |told: Told| {
@@ -35,7 +44,7 @@ fn carry_out(
     let (place, machine) = (place(folder), machine());
     let device = Device::cpu(2);
     let mut lab = Lab::new(&device, &place, &machine, &mut observer, &stop);
-    lab.carry_out(&find("table5").unwrap()[0], seeds)
+    lab.carry_out(&find("table5").unwrap()[0], seeds, only)
 }
 
 #[test]
@@ -84,5 +93,33 @@ fn a_run_of_other_settings_is_refused() {
         error.to_string().contains("training.learning_rate"),
         "{error}"
     );
+    assert!(error.is_usage());
+}
+
+/// One row alone; then the other one, beside what is finished; the record of a run travels without its checkpoints.
+#[test]
+fn rows_are_run_one_by_one_and_their_records_travel() {
+    let [first, second] = [(); 2].map(|_| tempfile::tempdir().unwrap());
+    let row = |name: &str| [name.to_string()];
+    let ours = |results: &Results| results.cells.iter().map(|c| c.ours()).collect::<Vec<_>>();
+    let random = carry_out_rows(first.path(), &[0], None, &row("Random model")).unwrap();
+    assert_eq!(ours(&random)[1], "not run");
+    let all = carry_out_rows(first.path(), &[0], None, &row("Instance model")).unwrap();
+    assert_eq!(ours(&all)[0], ours(&random)[0]);
+    assert!(all.cells[1].mean.is_some());
+
+    for name in ["instance-e2-s0", "and-r4-k1-linear-random-start-e2-s0"] {
+        let run = format!("shapes-resnet18-{name}");
+        let [from, to] = [&first, &second].map(|f| place(f.path()).runs().join(&run));
+        std::fs::create_dir_all(&to).unwrap();
+        for file in ["config.toml", "finished.json"] {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    }
+    let again = carry_out(second.path(), &[0], None).unwrap();
+    assert_eq!(ours(&again), ours(&all));
+
+    let error = carry_out_rows(first.path(), &[0], None, &row("no row")).unwrap_err();
+    assert!(error.to_string().contains("Random model; Instance model"));
     assert!(error.is_usage());
 }

@@ -4,7 +4,7 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId, Op};
 use anchorhood_methods::{
-    Anchorhood, AnchorhoodSettings, And, Byol, ByolSettings, Counting, DeepCluster, Jigsaw,
+    Anchorhood, AnchorhoodSettings, And, BiGan, Byol, ByolSettings, Counting, DeepCluster, Jigsaw,
     MemorySettings, Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam,
     SimSiamSettings, SplitBrain, Supervised, colour, context, instance,
 };
@@ -112,6 +112,7 @@ pub fn build_unlabelled(
         MethodChoice::Colour => Box::new(colour(setup)?),
         MethodChoice::Jigsaw => Box::new(Jigsaw::new(setup, projector.width)?),
         MethodChoice::Context => Box::new(context(setup, projector.width)?),
+        MethodChoice::BiGan => Box::new(BiGan::new(setup, projector.features, projector.width)?),
         MethodChoice::Supervised => {
             return Err(TrainError::NoLabels {
                 data: set.name.clone(),

@@ -133,6 +133,37 @@ fn guesses_become_better_than_chance_on_cuda() {
     }
 }
 
+/// The discriminator tells pairs apart better than by chance, and those it judges keep it from being always right.
+fn pairs_are_told_apart(device: &Device) {
+    for architecture in [Architecture::ResNet18, Architecture::AlexNet] {
+        let config = small(MethodChoice::BiGan, architecture);
+        let (told, saved) = told(device, &config);
+        let shares: Vec<f64> = told.iter().map(|epoch| epoch[0].share).collect();
+        println!("{architecture}: {shares:?}");
+        assert!(told.iter().all(|epoch| epoch[0].name == "pairs"));
+        assert!(told.iter().all(|epoch| epoch[0].chance == Some(0.5)));
+        let last = shares[shares.len() - 1];
+        assert!(shares[0] > 0.6 && last < 0.999, "{shares:?}");
+        let heads: Vec<&str> = saved.heads.iter().map(|h| h.namespace.as_str()).collect();
+        let parts = ["pictures", "latents", "pairs"].map(|part| format!("discriminator.{part}"));
+        assert_eq!(heads[..2], ["latent", "generator"]);
+        assert_eq!(heads[2..], parts);
+    }
+}
+
+#[test]
+fn pairs_are_told_apart_on_the_cpu() {
+    pairs_are_told_apart(&Device::cpu(2));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn pairs_are_told_apart_on_cuda() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        pairs_are_told_apart(&Device::cuda(0, precision).unwrap());
+    }
+}
+
 /// A method that guesses colours from others is refused a network that sees what is to be guessed.
 #[test]
 fn a_network_that_sees_the_answer_is_refused() {

@@ -41,7 +41,8 @@ fn small(method: MethodChoice) -> RunConfig {
         MethodChoice::SplitBrain
         | MethodChoice::Colour
         | MethodChoice::Jigsaw
-        | MethodChoice::Context => (20, 2),
+        | MethodChoice::Context
+        | MethodChoice::BiGan => (20, 2),
     };
     if method == MethodChoice::Byol {
         // Its target must move within so few steps.

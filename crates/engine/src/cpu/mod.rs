@@ -1,5 +1,6 @@
 //! The CPU: threads by rayon, vector instructions chosen at run time.
 
+mod activation;
 mod arena;
 mod batch_norm;
 mod batches;
@@ -21,6 +22,8 @@ mod similarity;
 mod stream;
 mod sums;
 mod tiles;
+mod uniform;
+mod upsample;
 mod winograd;
 
 use std::sync::Arc;

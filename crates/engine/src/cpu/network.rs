@@ -22,8 +22,8 @@ use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Norm,
-    Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
+    Activation, Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node,
+    NodeId, Norm, Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -422,6 +422,11 @@ impl Layers for State {
         Ok(())
     }
 
+    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()> {
+        self.activation_layer(layer, activation);
+        Ok(())
+    }
+
     fn add(&mut self, layer: &Layer) -> Result<()> {
         self.add_layer(layer);
         Ok(())
@@ -434,6 +439,11 @@ impl Layers for State {
 
     fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
         self.global_avg_pool_layer(layer);
+        Ok(())
+    }
+
+    fn upsample(&mut self, layer: &Layer) -> Result<()> {
+        self.upsample_layer(layer);
         Ok(())
     }
 

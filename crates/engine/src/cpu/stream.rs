@@ -4,7 +4,7 @@ use std::any::Any;
 
 use super::gathered::Gathered;
 use super::quarters::quarters;
-use super::{Cpu, losses, similarity, tiles};
+use super::{Cpu, losses, similarity, tiles, uniform};
 use crate::buffer::of_another_device;
 use crate::stream::{Counting, Loss, SoftmaxLoss, Stepped, StreamBackend, Tiles, made_for_shape};
 use crate::{Buffer, Communicator, Epoch, Positives, Result, RowSample, Scalar, Shard};
@@ -438,6 +438,11 @@ impl StreamBackend for CpuStream {
         let draws = (self.number, first);
         self.cpu
             .install(|| tiles::tiles(of, pixels, places, draws, labels, to));
+        Ok(())
+    }
+
+    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+        uniform::uniform(seed, self.number, values_mut(to)?);
         Ok(())
     }
 

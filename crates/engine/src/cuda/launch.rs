@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 
 use super::{Cuda, failed};
-use crate::Result;
+use crate::{Activation, Result};
 
 /// A place in device memory, 0 for none.
 pub(super) type Pointer = u64;
@@ -68,12 +68,13 @@ macro_rules! kernels {
 }
 
 kernels! {
-    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, dropout, channels, lab,
-        lab_backward;
+    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, activation, activation_backward, dropout,
+        channels, lab, lab_backward;
     "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
         backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish,
         own_statistics, merge_statistics, own_gradients;
-    "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, l2_normalise, l2_normalise_backward;
+    "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, upsample,
+        upsample_backward, l2_normalise, l2_normalise_backward;
     "convolution": gather, scatter, direct_forward, direct_input_gradient, direct_weight_gradient;
 }
 
@@ -246,6 +247,43 @@ impl Kernels {
         )
     }
 
+    /// y = f(x).
+    pub(super) fn activation(
+        &self,
+        f: Activation,
+        x: Pointer,
+        len: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let ((tanh, leak), n) = (words(f), len as u64);
+        launch!(
+            self.activation,
+            eights(len),
+            [BLOCK, 1],
+            x,
+            tanh,
+            leak,
+            n,
+            y
+        )
+    }
+
+    /// dx (+)= dy times the slope of f where its result is y.
+    pub(super) fn activation_backward(
+        &self,
+        f: Activation,
+        [y, dy]: [Pointer; 2],
+        accumulate: bool,
+        len: usize,
+        dx: Pointer,
+    ) -> Result<()> {
+        let ((tanh, leak), n) = (words(f), len as u64);
+        let (grid, add) = (eights(len), i32::from(accumulate));
+        let arguments = arguments!(y, dy, tanh, leak, add, n, dx);
+        let function = &self.activation_backward;
+        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
+    }
+
     /// y (+)= dropout of x; `step` is a place that holds the step.
     pub(super) fn dropout(
         &self,
@@ -378,6 +416,14 @@ impl Kernels {
             add,
             dx
         )
+    }
+}
+
+/// Whether it is the tangent, and what a ReLU leaks.
+fn words(f: Activation) -> (i32, f32) {
+    match f {
+        Activation::LeakyRelu(leak) => (0, leak),
+        Activation::Tanh => (1, 0.0),
     }
 }
 

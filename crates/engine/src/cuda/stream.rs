@@ -126,6 +126,7 @@ struct StepKernels {
     losses: Losses,
     quarters: CudaFunction,
     tiles: CudaFunction,
+    uniform: CudaFunction,
 }
 
 /// A step being timed part by part: the whole of it first.
@@ -173,6 +174,7 @@ impl GpuStream {
                 losses: Losses::load(cuda)?,
                 quarters: cuda.function("quarters", "quarters")?,
                 tiles: cuda.function("tiles", "tiles")?,
+                uniform: cuda.function("steps", "uniform")?,
             },
             softmax: vec![],
             contrastive: vec![],
@@ -1031,6 +1033,24 @@ impl StreamBackend for GpuStream {
         self.part(Part::Batch, Cost::default(), signature, |s| {
             let (stream, kernel) = (&s.stream.inner, &s.kernels.tiles);
             enqueue_tiles(stream, kernel, of, which, pointers)
+        })
+    }
+
+    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+        let (len, words) = (to.len() as u64, [seed as u32, (seed >> 32) as u32]);
+        let [step, to] = [self.dropout_step(), slice(&self.cuda, to)?];
+        let signature = ("uniform", to, len, seed);
+        self.part(Part::Batch, Cost::default(), signature, |s| {
+            let mut launch = s.stream.inner.launch_builder(&s.kernels.uniform);
+            launch.arg(&words[0]).arg(&words[1]).arg(&step);
+            launch.arg(&len).arg(&to);
+            let grid = LaunchConfig {
+                grid_dim: ((len.div_ceil(4) as u32).div_ceil(THREADS).max(1), 1, 1),
+                ..one_block()
+            };
+            // SAFETY: the arguments are those of the kernel, and the buffer has so many values.
+            let launched = unsafe { launch.launch(grid) };
+            launched.map(drop).map_err(|e| failed("drawing numbers", e))
         })
     }
 

@@ -3,6 +3,7 @@
 //! Nothing here is fast, fused or threaded. Layers compute in f64 over NHWC slices, so that a finite difference is
 //! sharp enough to judge their gradients, and what a device's f32 result differs by is the device's own error.
 
+pub mod activation;
 pub mod batch_norm;
 pub mod channels;
 pub mod contrastive;
@@ -22,6 +23,8 @@ pub mod quantise;
 pub mod quarters;
 pub mod similarity;
 pub mod tiles;
+pub mod uniform;
+pub mod upsample;
 pub mod window;
 
 pub use network::{NaiveNetwork, widen};

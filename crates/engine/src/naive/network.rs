@@ -4,7 +4,9 @@
 
 use super::elementwise::{add, dropout_mask, masked, relu, relu_backward};
 use super::window::Sliding;
-use super::{batch_norm, channels, conv, l2_normalise, lab, linear, optimisers, pool};
+use super::{
+    activation, batch_norm, channels, conv, l2_normalise, lab, linear, optimisers, pool, upsample,
+};
 use crate::{Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window};
 
 /// A graph with values, gradients and parameters in f64.
@@ -152,9 +154,11 @@ impl NaiveNetwork {
             }
             Op::BatchNorm(norm) => self.norm_forward(i, norm, p, x),
             Op::Relu => relu(&x),
+            Op::Activation(f) => activation::forward(f, &x),
             Op::Add => add(&x, self.value(node.inputs[1])),
             Op::MaxPool(window) => pool::max(&self.sliding(node, window), &x),
             Op::GlobalAvgPool => pool::global_average(input, &x),
+            Op::Upsample => upsample::forward(input, &x),
             Op::Linear { bias, .. } => {
                 let bias = bias.then(|| &self.parameters[p[1]][..]);
                 linear::forward(input.len(), &x, &self.parameters[p[0]], bias)
@@ -196,9 +200,11 @@ impl NaiveNetwork {
             }
             Op::BatchNorm(norm) => vec![self.norm_backward(i, norm, p, &dy)],
             Op::Relu => vec![relu_backward(&y, &dy)],
+            Op::Activation(f) => vec![activation::backward(f, &y, &dy)],
             Op::Add => vec![dy.clone(), dy],
             Op::MaxPool(window) => vec![pool::max_backward(&self.sliding(node, window), &x, &dy)],
             Op::GlobalAvgPool => vec![pool::global_average_backward(input, &dy)],
+            Op::Upsample => vec![upsample::backward(input, &dy)],
             Op::Linear { out, bias } => {
                 let inputs = input.len();
                 self.parameter_gradients[p[0]] = linear::weight_gradient(inputs, out, &x, &dy);

@@ -105,6 +105,8 @@ choices! {
         Jigsaw = "jigsaw",
         /// Context prediction.
         Context = "context",
+        /// Bidirectional generative adversarial networks.
+        BiGan = "bigan",
         /// Cross-entropy on labels.
         Supervised = "supervised",
     }

@@ -11,7 +11,7 @@ pub enum MethodKind {
     Views,
     /// Its network's own result is given targets, found without labels.
     Targets,
-    /// It guesses a part of the picture, by heads.
+    /// It has a task of its own, done by heads: to guess a part of the picture, or what the picture could be made of.
     Guessing,
     /// It learns labels.
     Supervised,
@@ -33,7 +33,8 @@ impl MethodChoice {
             MethodChoice::SplitBrain
             | MethodChoice::Colour
             | MethodChoice::Jigsaw
-            | MethodChoice::Context => MethodKind::Guessing,
+            | MethodChoice::Context
+            | MethodChoice::BiGan => MethodKind::Guessing,
             MethodChoice::Supervised => MethodKind::Supervised,
         }
     }

@@ -104,7 +104,22 @@ const TILES: Recipe = &[
     ("method.projector_width", "1024"),
 ];
 
+/// As GANs are trained; most of a picture, so that there is less to be made.
+const BIGAN: Recipe = &[
+    ("training.learning_rate", "0.0002"),
+    ("training.betas", "0.5,0.999"),
+    ("training.weight_decay", "2.5e-5"),
+    ("augmentation.crop_scale", "0.67,1"),
+    ("method.projector_width", "1024"),
+];
+
 const QUICK_TILES: Recipe = &[("method.projector_width", "256")];
+
+/// Few steps.
+const QUICK_BIGAN: Recipe = &[
+    ("method.projector_width", "256"),
+    ("training.learning_rate", "0.0005"),
+];
 
 /// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
 const QUICK_VIEWS: Recipe = &[
@@ -202,6 +217,12 @@ impl MethodChoice {
                 return match start {
                     Start::Paper | Start::Strong => vec![PRETEXT, TILES],
                     Start::Quick | Start::Shapes => vec![PRETEXT, TILES, QUICK_TILES],
+                };
+            }
+            MethodChoice::BiGan => {
+                return match start {
+                    Start::Paper | Start::Strong => vec![PRETEXT, BIGAN],
+                    Start::Quick | Start::Shapes => vec![PRETEXT, BIGAN, QUICK_BIGAN],
                 };
             }
             MethodChoice::And => return vec![],

@@ -54,10 +54,11 @@ settings! {
         memory_weight: f64 = 0.5; [Share, Positive], flag long("memory-weight").value("SHARE"), unwritten 0.5;
         /// Linear layers of the projector (anchorhood, simclr, simsiam, byol, nnclr).
         projector_layers: usize = 2; [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"), unwritten 2;
-        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr) or the head (jigsaw, context).
+        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr) or the heads (jigsaw, context,
+        /// bigan).
         projector_width: usize = 2048;
             [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"), unwritten 2048;
-        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr).
+        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr), or of what pictures are made of (bigan).
         projector_features: usize = 128;
             [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"), unwritten 128;
         /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood, simclr, simsiam, byol, nnclr).

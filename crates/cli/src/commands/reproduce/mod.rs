@@ -26,6 +26,7 @@ Examples:
   anchorhood reproduce all --scale smoke           everything, tiny: does it run?
   anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
   anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
+  anchorhood reproduce neighbours --only 'k = 10'  one row
 
 Results go to FOLDER/SCALE/NAME: results.json, results.md, results.html.
 Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
@@ -47,6 +48,9 @@ pub struct ReproduceArgs {
     /// Repeat with the seeds 0 to N − 1, and give mean ± standard deviation.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
+    /// Only this row (several: one flag each); of others, what is finished already is shown.
+    #[arg(long, value_name = "ROW")]
+    pub only: Vec<String>,
     /// Where runs and results are kept.
     #[arg(long, short = 'o', value_name = "FOLDER", default_value = "reproduced")]
     pub output: PathBuf,
@@ -107,7 +111,9 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let done = wanted.iter().try_for_each(|experiment| {
         let mut tell = |told: Told| watcher.tell(told);
         let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
-        let results = lab.carry_out(experiment, &seeds).map_err(failure);
+        let results = lab
+            .carry_out(experiment, &seeds, &args.only)
+            .map_err(failure);
         watcher.clear();
         publish(&place, experiment, &results?)
     });

@@ -2,9 +2,9 @@
 
 use super::State;
 use crate::cpu::pool::MaxPool;
-use crate::cpu::{colour, elementwise, normalise, pool};
+use crate::cpu::{activation, colour, elementwise, normalise, pool, upsample};
 use crate::walk::{Layer, Pass};
-use crate::{GradientWrite, Window};
+use crate::{Activation, GradientWrite, Window};
 
 impl State {
     pub(super) fn relu_layer(&mut self, layer: &Layer) {
@@ -18,6 +18,21 @@ impl State {
             Pass::Backward => {
                 let ([y, dy], [dx]) = self.arena.views([e.y, e.dy], [e.dx]);
                 elementwise::pass_gradient(arch, Some(y), dy, e.accumulate, dx);
+            }
+        }
+    }
+
+    pub(super) fn activation_layer(&mut self, layer: &Layer, f: Activation) {
+        let e = self.ends(layer);
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => {
+                let ([x], [y]) = self.arena.views([e.x], [e.y]);
+                activation::forward(f, x, y);
+            }
+            Pass::Backward if e.skip => {}
+            Pass::Backward => {
+                let ([y, dy], [dx]) = self.arena.views([e.y, e.dy], [e.dx]);
+                activation::backward(f, y, dy, e.accumulate, dx);
             }
         }
     }
@@ -75,6 +90,21 @@ impl State {
             Pass::Backward => {
                 let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
                 pool::global_average_backward(dy, input, e.accumulate, dx);
+            }
+        }
+    }
+
+    pub(super) fn upsample_layer(&mut self, layer: &Layer) {
+        let (input, e) = (layer.input(), self.ends(layer));
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => {
+                let ([x], [y]) = self.arena.views([e.x], [e.y]);
+                upsample::forward(x, input, y);
+            }
+            Pass::Backward if e.skip => {}
+            Pass::Backward => {
+                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
+                upsample::backward(dy, input, e.accumulate, dx);
             }
         }
     }

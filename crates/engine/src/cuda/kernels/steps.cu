@@ -36,3 +36,13 @@ extern "C" __global__ void scale_values(u64 len, float factor, float *values) {
     const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (at < len) values[at] *= factor;
 }
+
+// Numbers in [−1, 1); naive/uniform.rs says which. A thread draws four. `step` is in device memory, already below 2^20.
+extern "C" __global__ void uniform(u32 seed_low, u32 seed_high, const u64 *step, u64 len, float *to) {
+    const u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    const u32 stream = 18, now = (u32)*step;
+    const uint4 counter = make_uint4(0, (u32)block, (u32)(block >> 32) | now << 8, stream << 8 | now >> 24);
+    const uint4 words = philox(counter, make_uint2(seed_low, seed_high));
+    const u32 word[4] = {words.x, words.y, words.z, words.w};
+    for (u32 i = 0; i < 4 && 4 * block + i < len; i++) to[4 * block + i] = (float)(word[i] >> 8) * (2.0f / 16777216.0f) - 1.0f;
+}

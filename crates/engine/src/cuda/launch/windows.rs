@@ -96,6 +96,41 @@ impl Kernels {
         )
     }
 
+    pub(in crate::cuda) fn upsample(
+        &self,
+        x: Pointer,
+        input: Shape,
+        batch: usize,
+        y: Pointer,
+    ) -> Result<()> {
+        let (width, c, len) = (
+            input.width as u32,
+            input.channels as u32,
+            4 * batch * input.len(),
+        );
+        let n = len as u64;
+        launch!(self.upsample, ones(len), [BLOCK, 1], x, width, c, n, y)
+    }
+
+    pub(in crate::cuda) fn upsample_backward(
+        &self,
+        dy: Pointer,
+        input: Shape,
+        batch: usize,
+        accumulate: bool,
+        dx: Pointer,
+    ) -> Result<()> {
+        let (width, c, len) = (
+            input.width as u32,
+            input.channels as u32,
+            batch * input.len(),
+        );
+        let (grid, n, add) = (ones(len), len as u64, i32::from(accumulate));
+        let arguments = arguments!(dy, width, c, n, add, dx);
+        let function = &self.upsample_backward;
+        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
+    }
+
     /// The places that a 1×1 window reads; a multiple of eight channels.
     pub(in crate::cuda) fn gather(
         &self,

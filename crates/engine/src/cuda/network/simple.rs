@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::walk::{Layer, Pass};
-use crate::{GradientWrite, Result, Window};
+use crate::{Activation, GradientWrite, Result, Window};
 
 impl State {
     pub(super) fn relu_layer(&self, layer: &Layer) -> Result<()> {
@@ -13,6 +13,15 @@ impl State {
             }
             Pass::Backward if e.skip => Ok(()),
             Pass::Backward => k.pass_gradient(e.y, e.dy, e.accumulate, e.len, e.dx),
+        }
+    }
+
+    pub(super) fn activation_layer(&self, layer: &Layer, f: Activation) -> Result<()> {
+        let (k, e) = (self.kernels(), self.ends(layer));
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => k.activation(f, e.x, e.len, e.y),
+            Pass::Backward if e.skip => Ok(()),
+            Pass::Backward => k.activation_backward(f, [e.y, e.dy], e.accumulate, e.len, e.dx),
         }
     }
 
@@ -58,6 +67,15 @@ impl State {
             Pass::Backward => {
                 k.global_average_backward(e.dy, layer.input(), batch, e.accumulate, e.dx)
             }
+        }
+    }
+
+    pub(super) fn upsample_layer(&self, layer: &Layer) -> Result<()> {
+        let (k, e, batch) = (self.kernels(), self.ends(layer), self.batch());
+        match layer.pass {
+            Pass::Forward | Pass::Infer(_) => k.upsample(e.x, layer.input(), batch, e.y),
+            Pass::Backward if e.skip => Ok(()),
+            Pass::Backward => k.upsample_backward(e.dy, layer.input(), batch, e.accumulate, e.dx),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::cuda::failed;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::GpuStream;
 use crate::walk::{self, Layer, Layers, Pass};
-use crate::{GradientWrite, Graph, Node, Norm, Op, Result, Window};
+use crate::{Activation, GradientWrite, Graph, Node, Norm, Op, Result, Window};
 
 /// A walk over a network's layers.
 pub(super) struct Walk<'a> {
@@ -223,6 +223,10 @@ impl Layers for Walk<'_> {
         self.rest(|state| state.relu_layer(layer))
     }
 
+    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()> {
+        self.rest(|state| state.activation_layer(layer, activation))
+    }
+
     fn add(&mut self, layer: &Layer) -> Result<()> {
         self.rest(|state| state.add_layer(layer))
     }
@@ -233,6 +237,10 @@ impl Layers for Walk<'_> {
 
     fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
         self.rest(|state| state.global_avg_pool_layer(layer))
+    }
+
+    fn upsample(&mut self, layer: &Layer) -> Result<()> {
+        self.rest(|state| state.upsample_layer(layer))
     }
 
     fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
