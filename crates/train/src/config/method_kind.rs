@@ -71,6 +71,9 @@ impl MethodChoice {
             MethodChoice::Counting => Some(
                 "it compares each picture with the next of the batch, which may be another process's",
             ),
+            MethodChoice::BiGan => {
+                Some("every process would make the same pictures, of the same random numbers")
+            }
             MethodChoice::And
             | MethodChoice::Instance
             | MethodChoice::Anchorhood
