@@ -1,0 +1,331 @@
+//! What steps are made of, on a CPU.
+
+use super::super::quarters::quarters;
+use super::super::{losses, similarity, tiles, uniform};
+use super::{CpuStream, indices, indices_mut, values, values_mut};
+use crate::stream::{Counting, Loss, SoftmaxLoss, StepOps, Tiles, made_for_shape};
+use crate::{Buffer, Positives, Result, RowSample, Shard};
+
+impl CpuStream {
+    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or over a sample of them.
+    fn softmax_shards(
+        &mut self,
+        of: &SoftmaxLoss,
+        shard: Shard,
+        sample: Option<RowSample>,
+        loss: Loss,
+    ) -> Result<()> {
+        let queries = values(of.queries)?;
+        let (c, g, dim) = (&self.communicator, &mut self.gathered, of.dim);
+        let (count, arch) = (queries.len() / dim, self.cpu.arch());
+        g.rows(c, queries)?;
+        match of.items {
+            Some(items) => g.items(c, indices(items)?)?,
+            None => g.every_row(of.positives.len()),
+        }
+        g.positives(c, of.positives, count)?;
+        g.make_room(c.ranks());
+        let call = similarity::SoftmaxCall {
+            queries: &g.rows,
+            keys: values(of.keys)?,
+            dim,
+            temperature: of.temperature,
+            positives: &g.positives,
+            items: Some(&g.row_of),
+            weight: loss.weight,
+        };
+        let (sums, means, losses) = (&mut g.sums, &mut g.means, &mut g.losses);
+        match sample {
+            None => (self.cpu).install(|| g.shard.look(arch, &call, shard.first, sums, means)),
+            Some(sample) => {
+                let drawn = &mut self.sampled;
+                let weight = drawn.draw(sample, self.number, shard.rows, &call);
+                let at = (shard.first, weight);
+                (self.cpu).install(|| drawn.look(arch, &mut g.shard, &call, at, sums, means));
+            }
+        }
+        c.gather(sums, &mut g.all_sums)?;
+        let (all, rank) = (&g.all_sums, c.rank());
+        self.cpu
+            .install(|| g.shard.share(&call, all, rank, losses, means));
+        c.sum_parts(means, values_mut(loss.gradient)?)?;
+        let own = &losses[rank * count..][..count];
+        values_mut(loss.rows)?.copy_from_slice(own);
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+}
+
+impl StepOps for CpuStream {
+    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
+        if let Some(shard) = of.keys.shard() {
+            return self.softmax_shards(of, shard, None, loss);
+        }
+        let (queries, keys) = (values(of.queries)?, values(of.keys)?);
+        let positives: &Positives = of.positives.memory()?;
+        let items = of.items.map(indices).transpose()?;
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
+        let call = similarity::SoftmaxCall {
+            queries,
+            keys,
+            dim: of.dim,
+            temperature: of.temperature,
+            positives,
+            items,
+            weight: loss.weight,
+        };
+        self.cpu
+            .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+
+    fn sampled_softmax_loss(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: RowSample,
+        loss: Loss,
+    ) -> Result<()> {
+        let whole = Shard {
+            first: 0,
+            rows: of.positives.keys(),
+        };
+        let shard = of.keys.shard().unwrap_or(whole);
+        self.softmax_shards(of, shard, Some(sample), loss)
+    }
+
+    fn cross_entropy(
+        &mut self,
+        logits: &Buffer,
+        [labels, items]: [&Buffer<u32>; 2],
+        classes: usize,
+        weights: Option<&Buffer>,
+        loss: Loss,
+    ) -> Result<()> {
+        let arch = self.cpu.arch();
+        let of = losses::Labelled {
+            logits: values(logits)?,
+            classes,
+            labels: indices(labels)?,
+            items: indices(items)?,
+        };
+        let weights = weights.map(values).transpose()?;
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu.install(|| {
+            losses::cross_entropy(arch, &of, weights, loss.weight, rows, gradient);
+        });
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+
+    fn gather_rows(
+        &mut self,
+        from: &Buffer,
+        dim: usize,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (from, items) = (values(from)?, indices(items)?);
+        let rows = values_mut(to)?.chunks_exact_mut(dim);
+        for (row, item) in rows.zip(items) {
+            row.copy_from_slice(&from[*item as usize * dim..][..dim]);
+        }
+        Ok(())
+    }
+
+    fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        size: usize,
+        channels: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (pixels, to) = (values(pixels)?, values_mut(to)?);
+        self.cpu.install(|| quarters(pixels, size, channels, to));
+        Ok(())
+    }
+
+    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+        let shape = losses::Parts {
+            rows: values(of.rows)?,
+            views: of.views,
+            dim: of.dim,
+        };
+        let (distances, rows) = (values_mut(distances)?, values_mut(loss.rows)?);
+        let gradient = values_mut(loss.gradient)?;
+        self.cpu.install(|| {
+            losses::counting(&shape, of.margin, loss.weight, distances, rows, gradient);
+        });
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+
+    fn contrastive(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        temperature: f32,
+        loss: Loss,
+    ) -> Result<()> {
+        let (own, arch, c) = (values(rows)?, self.cpu.arch(), &self.communicator);
+        let pictures = rows.len() / (views * dim);
+        let shape = similarity::Shape {
+            views,
+            batch: pictures * c.ranks(),
+            dim,
+            first: pictures * c.rank(),
+            own: pictures,
+        };
+        let place = made_for_shape(
+            &mut self.contrastive,
+            |c| c.fits(shape),
+            || Ok(similarity::Contrastive::new(shape)),
+        )?;
+        let (work, g) = (&mut self.contrastive[place], &mut self.gathered);
+        let (to, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        let weight = loss.weight;
+        if c.is_single() {
+            self.cpu.install(|| {
+                work.losses(arch, own, own, temperature, to);
+                work.gradient(arch, own, work.log_sums(), temperature, weight, gradient);
+            });
+        } else {
+            g.views(c, own, pictures * dim)?;
+            self.cpu
+                .install(|| work.losses(arch, own, &g.by_view, temperature, to));
+            g.log_sums(c, work.log_sums(), pictures)?;
+            let (rows, log_sums) = (&g.by_view, &g.log_sums);
+            self.cpu
+                .install(|| work.gradient(arch, rows, log_sums, temperature, weight, gradient));
+        }
+        self.lose(values(loss.rows)?, weight)
+    }
+
+    fn cosine(
+        &mut self,
+        [predictions, targets]: [&Buffer; 2],
+        dim: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        let (arch, weight) = (self.cpu.arch(), loss.weight);
+        let (p, z) = (values(predictions)?, values(targets)?);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu
+            .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
+        self.lose(values(loss.rows)?, weight)
+    }
+
+    fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        let (arch, weight) = (self.cpu.arch(), loss.weight);
+        let (a, b) = (values(a)?, values(b)?);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu
+            .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
+        self.lose(values(loss.rows)?, weight)
+    }
+
+    fn mean_of_others(
+        &mut self,
+        rows: &Buffer,
+        views: usize,
+        dim: usize,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (arch, rows, to) = (self.cpu.arch(), values(rows)?, values_mut(to)?);
+        self.cpu
+            .install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to));
+        Ok(())
+    }
+
+    fn nearest_rows(
+        &mut self,
+        [queries, keys]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (arch, queries, keys) = (self.cpu.arch(), values(queries)?, values(keys)?);
+        let to = values_mut(to)?;
+        self.cpu
+            .install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
+        Ok(())
+    }
+
+    fn blend_rows(
+        &mut self,
+        keys: &mut Buffer,
+        dim: usize,
+        which: &Buffer<u32>,
+        queries: &Buffer,
+        rate: f32,
+    ) -> Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        let which = indices(which)?;
+        let queries = &values(queries)?[..which.len() * dim];
+        let (first, rows, which) = match keys.shard() {
+            None => (0, queries, which),
+            Some(shard) => {
+                let (c, g) = (&self.communicator, &mut self.gathered);
+                g.rows(c, queries)?;
+                g.items(c, which)?;
+                (shard.first, &g.rows[..], &g.items[..])
+            }
+        };
+        similarity::blend_rows(values_mut(keys)?, dim, first, which, rows, rate);
+        Ok(())
+    }
+
+    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
+        let (from, to) = (values(from)?, values_mut(to)?);
+        match accumulate {
+            true => to.iter_mut().zip(from).for_each(|(t, f)| *t += f),
+            false => to.copy_from_slice(from),
+        }
+        Ok(())
+    }
+
+    fn tiles(
+        &mut self,
+        of: &Tiles,
+        first: usize,
+        labels: &mut Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (pixels, places) = (values(of.pixels)?, indices(of.places)?);
+        let (labels, to) = (indices_mut(labels)?, values_mut(to)?);
+        let draws = (self.number, first);
+        self.cpu
+            .install(|| tiles::tiles(of, pixels, places, draws, labels, to));
+        Ok(())
+    }
+
+    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+        uniform::uniform(seed, self.number, values_mut(to)?);
+        Ok(())
+    }
+
+    fn quantise(
+        &mut self,
+        [rows, codebook]: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let (rows, codebook) = (values(rows)?, values(codebook)?);
+        let to = indices_mut(to)?;
+        self.cpu
+            .install(|| losses::quantise(rows, codebook, dim, to));
+        Ok(())
+    }
+
+    fn tally(
+        &mut self,
+        logits: &Buffer,
+        classes: usize,
+        [labels, items]: [&Buffer<u32>; 2],
+        tally: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let (logits, labels, items) = (values(logits)?, indices(labels)?, indices(items)?);
+        losses::tally(logits, classes, [labels, items], indices_mut(tally)?);
+        Ok(())
+    }
+}
