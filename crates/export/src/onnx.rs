@@ -264,13 +264,16 @@ impl Writer<'_> {
         self.node("Pad", name, &[there, part("zeros")], vec![])
     }
 
-    /// Each place four times.
+    /// Each place four times. Unless told otherwise, the nearest place is meant, and of it all (an empty region).
     fn upsample(&mut self, name: &str, x: String) -> String {
-        let factors = format!("{name}/factors");
-        let twice = TensorProto::floats(&factors, &[4], &[1.0, 1.0, 2.0, 2.0]);
-        self.initializers.push(twice);
-        // To the nearest place unless told otherwise; of its inputs the second is left out, by an empty name.
-        self.node("Resize", name, &[x, String::new(), factors], vec![])
+        let [region, factors] = ["region", "factors"].map(|part| format!("{name}/{part}"));
+        let twice = [1.0, 1.0, 2.0, 2.0];
+        let tensors = [
+            TensorProto::floats(&region, &[0], &[]),
+            TensorProto::floats(&factors, &[4], &twice),
+        ];
+        self.initializers.extend(tensors);
+        self.node("Resize", name, &[x, region, factors], vec![])
     }
 
     /// x / max(‖x‖, 1e-12).

@@ -10,8 +10,8 @@ use crate::Activation;
 /// f(x).
 pub fn forward(f: Activation, x: &[f64]) -> Vec<f64> {
     let value = |x: &f64| match f {
-        Activation::LeakyRelu(leak) if !(*x > 0.0) => f64::from(leak) * x,
-        Activation::LeakyRelu(_) => *x,
+        Activation::LeakyRelu(_) if *x > 0.0 => *x,
+        Activation::LeakyRelu(leak) => f64::from(leak) * x,
         Activation::Tanh => x.tanh(),
     };
     x.iter().map(value).collect()

@@ -103,11 +103,7 @@ impl Kernels {
         batch: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (width, c, len) = (
-            input.width as u32,
-            input.channels as u32,
-            4 * batch * input.len(),
-        );
+        let ([_, width, c], len) = (three(input), 4 * batch * input.len());
         let n = len as u64;
         launch!(self.upsample, ones(len), [BLOCK, 1], x, width, c, n, y)
     }
@@ -120,11 +116,7 @@ impl Kernels {
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (width, c, len) = (
-            input.width as u32,
-            input.channels as u32,
-            batch * input.len(),
-        );
+        let ([_, width, c], len) = (three(input), batch * input.len());
         let (grid, n, add) = (ones(len), len as u64, i32::from(accumulate));
         let arguments = arguments!(dy, width, c, n, add, dx);
         let function = &self.upsample_backward;
