@@ -377,6 +377,7 @@ fn finished(args: &TrainArgs, trained: &Trained, ended: &RunEnded) -> Result<(),
     let mut said: Vec<String> = verdict.into_iter().chain(summary.choice()).collect();
     said.push(headline(ended, &summary));
     said.push(whereabouts(args, &trained.run, ended.last.is_some()));
+    said.extend(beside_base(&trained.run, ended.last.is_some()));
     let mut parts = vec![summary.table()];
     parts.extend(summary.before_and_after());
     parts.push(said.join("\n"));
@@ -415,6 +416,16 @@ fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
         run.join("report.html").display(),
         run_and_place(&args.runs, run)
     )
+}
+
+/// How to see whether photographs that were learnt from nothing are told apart better than by the model that was there already.
+fn beside_base(run: &Path, judged: bool) -> Option<String> {
+    let config = RunDir::config_of(run).ok()?;
+    let beside = judged && config.training.from.is_none() && Path::new(&config.data.set).is_dir();
+    beside.then(|| {
+        let pictures = quoted(&config.data.set);
+        format!("and the model inside this program, on the same pictures, with\n  anchorhood evaluate base --data {pictures}")
+    })
 }
 
 /// What to type to go on with a run.
