@@ -154,8 +154,8 @@ impl BiGan {
         let (_, gradient) = self.encoder.output_and_gradient();
         stream.copy(self.latent.input_gradient()?, gradient)?;
         self.encoder.backward(stream, 0)?;
-        let all = self.networks().into_iter().rev();
-        all.map(|(_, network)| network.update(stream)).collect()
+        let mut all = self.networks().into_iter().rev();
+        all.try_for_each(|(_, network)| network.update(stream))
     }
 
     /// What the discriminator has of all pairs.
