@@ -54,7 +54,11 @@ fn training_leaves_a_page_that_holds_everything() {
 
 #[test]
 fn a_method_that_remembers_no_features_has_a_page_as_full() {
-    let sandbox = trained(&["--method", "anchorhood", "--rounds", "2", "-k", "2"]);
+    let sandbox = common::Sandbox::new();
+    let views = "train --method anchorhood --name a --shapes-train 48 --shapes-test 16 --size 16 --width 2 --batch 16 --rounds 2 --epochs 1 -k 2";
+    sandbox
+        .run(&views.split(' ').collect::<Vec<_>>())
+        .succeeded();
     let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
     for part in [
         "What the model finds alike",

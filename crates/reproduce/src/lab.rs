@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::{DataError, Dataset, LoadOptions, open_with_progress};
 use anchorhood_engine::Device;
+use anchorhood_files::{Disk, FileSystem};
 use anchorhood_report::{
     AttentionOptions, Summary, attention_strips, finished_rounds, read_metrics,
 };
@@ -190,8 +191,11 @@ impl<'a> Lab<'a> {
     pub(crate) fn trained_here(&mut self, job: &Job) -> Result<FinishedRun, ReproduceError> {
         let folder = self.place.runs().join(name_of(job));
         let finished = folder.join("finished.json");
-        if finished.is_file() && !checkpoint_path(&folder, "last").is_file() {
-            std::fs::remove_file(&finished).map_err(ReproduceError::io(&finished))?;
+        // One that is damaged is told of, and not thrown away.
+        let known: Option<FinishedRun> = record::read(&finished)?;
+        if known.is_some() && !checkpoint_path(&folder, "last").is_file() {
+            Disk.remove(&finished)
+                .map_err(ReproduceError::io(&finished))?;
         }
         self.trained(job)
     }
