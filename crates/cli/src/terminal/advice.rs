@@ -231,6 +231,7 @@ fn reproduce(error: &ReproduceError) -> Option<String> {
         ReproduceError::Engine(error) => engine(error),
         ReproduceError::Report(error) => report(error),
         ReproduceError::Unknown { .. }
+        | ReproduceError::UnknownRow { .. }
         | ReproduceError::Record { .. }
         | ReproduceError::Missing { .. }
         | ReproduceError::Stopped => None,
