@@ -391,13 +391,16 @@ mod tests {
             "Add",
             "Relu",
             "Add",
+            "LeakyRelu",
+            "Tanh",
+            "Resize",
             "Slice",
             "Pad",
         ];
         // After the colours.
         let conv1 = graph.node.iter().position(|n| n.name == "conv1").unwrap();
         let ops = &ops[conv1..];
-        assert_eq!(ops[..11], first);
+        assert_eq!(ops[..14], first);
         let last = [
             "GlobalAveragePool",
             "Flatten",
@@ -407,7 +410,7 @@ mod tests {
             "Div",
             "Identity",
         ];
-        assert_eq!(ops[11..], last);
+        assert_eq!(ops[14..], last);
         let notes: Vec<&str> = model
             .metadata_props
             .iter()
