@@ -127,11 +127,7 @@ fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {
 
 fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {
     let found = checkpoint.neighbourhoods()?;
-    let seen = match checkpoint.pictures() {
-        0 => checkpoint.standing.pictures,
-        remembered => Some(remembered),
-    };
-    (Some(found.len()) == seen).then_some(RoundNeighbourhoods { round, found })
+    (checkpoint.begun_on() == Some(found.len())).then_some(RoundNeighbourhoods { round, found })
 }
 
 fn name_of(folder: &Path) -> String {

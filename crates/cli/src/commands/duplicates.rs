@@ -327,7 +327,7 @@ fn sum_up(both: &Both, found: &Duplicates) {
         let first = found.looks.iter().enumerate().find_map(of);
         let (i, why) = first.unwrap_or_default();
         eprintln!(
-            "warning: {} cannot be read and not compared; the first is {} ({why})",
+            "warning: {} could not be read, and so not compared; the first is {} ({why})",
             counted(unread, "picture", "pictures"),
             both.name(i)
         );

@@ -286,6 +286,14 @@ impl Checkpoint {
         all.find_map(|(name, values)| Some((name, wrong(values)?)))
     }
 
+    /// How many pictures the run was begun on, as far as it is known.
+    pub fn begun_on(&self) -> Option<usize> {
+        match self.pictures() {
+            0 => self.standing.pictures,
+            _ => Some(self.rows[1] as usize),
+        }
+    }
+
     /// Refuses pictures that are not those the run was begun on: memory and order belong to them by their number, so others
     /// in their places would go unnoticed. They are known by how many there are, and by their mean and deviation.
     pub fn check_pictures(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
@@ -294,11 +302,7 @@ impl Checkpoint {
             reason,
         };
         let (name, n) = (&set.name, set.pictures.len());
-        let begun_on = match self.pictures() {
-            0 => self.standing.pictures,
-            _ => Some(self.rows[1] as usize),
-        };
-        if let Some(pictures) = begun_on.filter(|pictures| *pictures != n) {
+        if let Some(pictures) = self.begun_on().filter(|pictures| *pictures != n) {
             return Err(wrong(format!(
                 "the checkpoint remembers {pictures} pictures, and {name} has {n}; give the data it was trained on"
             )));
