@@ -93,7 +93,7 @@ fn copies_are_named_moved_and_put_back() {
     let again = sandbox.run(&["duplicates", "p.index", "--move-to", "copies"]);
     again
         .succeeded()
-        .says(&["3 pictures cannot be read", "0 copies"]);
+        .says(&["3 pictures could not be read", "0 copies"]);
     let back = sandbox.run(&["duplicates", "--undo", "copies/undo.jsonl"]);
     back.succeeded().says(&["3 pictures were put back"]);
     assert_eq!(names(&sandbox.path("pictures")), before);

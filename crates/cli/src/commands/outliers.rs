@@ -137,7 +137,7 @@ fn looking(by: By, index: &PictureIndex) -> Vec<Odd> {
     }
     if let Some((first, why)) = unread.first() {
         eprintln!(
-            "warning: {} pictures cannot be read; the first is {} ({why})",
+            "warning: {} pictures could not be read; the first is {} ({why})",
             grouped(unread.len()),
             index.name(*first)
         );
