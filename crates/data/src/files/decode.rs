@@ -21,6 +21,7 @@ use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::semaphore::{Permit, Semaphore};
 use crate::memory;
+use super::over_white::over_white;
 use crate::resize::{Extent, to_rectangle};
 
 /// Larger pictures are skipped: 100 megapixels.
@@ -394,21 +395,6 @@ fn check_room(bytes: u64) -> Result<(), String> {
             bytes / 1_000_000
         )),
     }
-}
-
-fn over_white(picture: DynamicImage) -> RgbImage {
-    if !picture.color().has_alpha() {
-        return picture.into_rgb8();
-    }
-    let rgba = picture.into_rgba8();
-    let mut rgb = RgbImage::new(rgba.width(), rgba.height());
-    for (to, from) in rgb.pixels_mut().zip(rgba.pixels()) {
-        let alpha = u32::from(from[3]);
-        for c in 0..3 {
-            to[c] = ((u32::from(from[c]) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
-        }
-    }
-    rgb
 }
 
 /// The part's centre is the picture's, so turning it after resizing is the same as before, and cheap.

@@ -12,6 +12,7 @@ pub(crate) mod kinds;
 pub(crate) mod list;
 mod named;
 mod on_demand;
+mod over_white;
 mod read;
 pub(crate) mod scan;
 mod semaphore;
