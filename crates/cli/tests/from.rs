@@ -167,5 +167,42 @@ fn base_is_a_model_to_begin_from() {
     assert!(ran.stdout.contains("\nbefore"), "{ran:?}");
     let config = RunDir::config_of(&sandbox.path("runs/b")).unwrap();
     assert_eq!(config.training.from.as_deref(), Some("base"));
+    // It learns from smaller pictures than it is then given, as `base` is.
+    assert!(config.data.embed_size > config.data.size);
+    let shown = sandbox.run(&["model", "show", "b"]).succeeded();
+    let base = sandbox.run(&["model", "show", "base"]).succeeded();
+    let size = |of: &str| of.lines().find(|l| l.starts_with("size")).map(String::from);
+    assert_eq!(size(&shown.stdout), size(&base.stdout), "{shown:?}");
     sandbox.run(&["train", "--resume", "b"]).succeeded();
+    assert!(sandbox.path("runs/b/model.safetensors").is_file());
+}
+
+/// A run from nothing, whose model is given larger pictures than it learnt from.
+#[test]
+fn the_finished_model_may_be_given_larger_pictures() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "--name",
+        "a",
+        "--quiet",
+        "--method",
+        "simclr",
+        "--embed-size",
+        "24",
+    ];
+    let ran = sandbox.run(&args_without(&args, "--features")).succeeded();
+    assert!(ran.stdout.contains("runs/a/model.safetensors"), "{ran:?}");
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
+    let refitted = fs::read(sandbox.path("runs/a/model.safetensors")).unwrap();
+    let shown = sandbox.run(&["model", "show", "a"]).succeeded();
+    assert!(shown.stdout.contains("size         24"), "{shown:?}");
+    // Its figures are those of what it learnt from, and the run can go on.
+    sandbox.run(&["evaluate", "a"]).succeeded();
+    sandbox.run(&["train", "--resume", "a"]).succeeded();
+    let again = fs::read(sandbox.path("runs/a/model.safetensors")).unwrap();
+    assert!(refitted == again, "the same weights are fitted alike");
+    let far = ["--name", "b", "--method", "simclr", "--embed-size", "224"];
+    let ran = sandbox.run(&args_without(&far, "--features"));
+    ran.failed(2, &["data.embed_size", "other first layers", "224×224"]);
+    assert!(!sandbox.path("runs/b").exists(), "nothing is left behind");
 }

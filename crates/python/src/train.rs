@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anchorhood::data::{Dataset, Labels, Pictures, Split};
 use anchorhood::report::{Summary, curve_svg, read_metrics};
-use anchorhood::train::{Event, Kind, Outcome, RunDir, SETTINGS, Setting, model_path};
+use anchorhood::train::{Event, Kind, Outcome, RunDir, SETTINGS, Setting, embedding_path};
 use anchorhood_cli::{Failure, Viewer};
 use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -129,7 +129,7 @@ pub fn run_config(run: PathBuf) -> PyResult<Vec<(&'static str, String)>> {
 /// The file of a run's model.
 #[pyfunction]
 pub fn run_model(run: PathBuf) -> PathBuf {
-    model_path(&run)
+    embedding_path(&run)
 }
 
 /// A run's events that are kept, as JSON, one each.

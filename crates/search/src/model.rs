@@ -17,7 +17,7 @@ use anchorhood_models::{Weights, WeightsError};
 use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
     Checked, Checkpoint, ColoursChoice, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor,
-    check_room, check_weights, fingerprint, judged_graph, model_path, write_weights,
+    check_room, check_weights, embedding_path, fingerprint, judged_graph, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
@@ -68,14 +68,14 @@ impl Model {
         model_file::open(path).is_some()
     }
 
-    /// Reads a checkpoint, or of a run's folder the one that is its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
+    /// Reads a checkpoint, or of a run's folder its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
     /// which are recognised by their tensors; or a file that [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of
     /// pictures. A checkpoint that does not say what its network is given (as the first ones did
     /// not) is completed from the data set it was trained on.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
-            true => Model::read(&model_path(path)),
+            true => Model::read(&embedding_path(path)),
             false if is_onnx(path) => Model::of_onnx(path),
             false => Model::read(path),
         }

@@ -16,6 +16,7 @@ impl Model {
             name: name.into(),
             network: learnt.network()?.clone(),
             input: *learnt.input(),
+            embed_size: self.input().size,
             graph: learnt.graph()?.clone(),
             weights: learnt.weights()?.to_vec(),
             fingerprint: self.fingerprint().into(),

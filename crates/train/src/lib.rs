@@ -76,7 +76,10 @@ pub use position::{Position, Standing};
 pub use pretrained::Pretrained;
 pub use room::{check_room, check_room_to_train};
 pub use run::{Beginning, Outcome, train, train_method, train_with};
-pub use run_dir::{RunDir, check_run_name, checkpoint_path, model_path, run_name_from};
+pub use run_dir::{
+    RunDir, check_run_name, checkpoint_path, embedding_path, model_path, refitted_path,
+    run_name_from,
+};
 pub use together::{check_together, fellow_readers};
 pub use trainer::Trainer;
 pub use training_set::{TrainingSet, check_data};

@@ -26,8 +26,10 @@ pub struct Pretrained {
     pub name: String,
     /// Which network.
     pub network: NetworkConfig,
-    /// What it is given of a picture.
+    /// What it is given of a picture that it learns from.
     pub input: InputForm,
+    /// Pixels a side of the pictures that it is given when it does not learn.
+    pub embed_size: usize,
     /// The graph that embeds, its result of unit length.
     pub graph: Graph,
     /// Its weights and running statistics, in the graph's order.
@@ -45,6 +47,8 @@ impl Pretrained {
                 .set(&mut config, &value)
                 .expect("a model has values that settings can have");
         }
+        let larger = self.embed_size != self.input.size;
+        config.data.embed_size = larger.then_some(self.embed_size);
         config.training.from_rate = RATE;
         config.training.freeze_epochs = FREEZE_EPOCHS;
         config

@@ -265,6 +265,20 @@ pub fn model_path(run: &Path) -> PathBuf {
     }
 }
 
+/// Where a run's model for pictures of another size than it learnt with lies (`data.embed_size`), once training has ended.
+pub fn refitted_path(run: &Path) -> PathBuf {
+    run.join("model.safetensors")
+}
+
+/// Where the model lies that a run's user embeds pictures with: the one for another size, where there is one, or [`model_path`].
+pub fn embedding_path(run: &Path) -> PathBuf {
+    let refitted = refitted_path(run);
+    match refitted.is_file() {
+        true => refitted,
+        false => model_path(run),
+    }
+}
+
 /// Refuses what cannot be the name of a run, or of a folder of runs.
 pub fn check_run_name(name: &str) -> Result<(), TrainError> {
     let plain = Path::new(name).components().count() == 1

@@ -54,6 +54,7 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
             width,
         });
     }
+    config.check_embed_size(height)?;
     match set.pictures.one_colour() {
         Some(colour) => Err(TrainError::OneColour {
             data: set.name.clone(),

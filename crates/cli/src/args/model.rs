@@ -9,7 +9,7 @@ use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::resolve::model_file;
+use crate::args::resolve::embedding_file;
 use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 
@@ -35,7 +35,7 @@ pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
     if word == Model::BASE {
         return Ok(Model::base()?);
     }
-    let model = Model::load(model_file(runs, word)?)?;
+    let model = Model::load(embedding_file(runs, word)?)?;
     match model.found_out() {
         Some(about) => eprintln!("{}: {about}", model.path().display()),
         None => warn_unchecked(model.checked(), model.path()),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anchorhood::files::read_text_at_most;
 use anchorhood::search::{KnownModel, fetched_model, models_folder};
 use anchorhood::train::{
-    DeviceChoice, MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, model_path,
+    DeviceChoice, MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, embedding_path,
+    model_path,
 };
 
 use crate::args::{StartArgs, TrainArgs, pretrained};
@@ -211,12 +212,21 @@ fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Res
 
 /// The file that is meant by a model: itself, or the checkpoint that is a run's model.
 pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
+    file_of(runs, model, model_path)
+}
+
+/// The file that is meant by a model to embed pictures with: of a run the one for another size than it learnt with, where it has one.
+pub fn embedding_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
+    file_of(runs, model, embedding_path)
+}
+
+fn file_of(runs: &Path, model: &str, of_run: fn(&Path) -> PathBuf) -> Result<PathBuf, Failure> {
     let file = PathBuf::from(model);
     if file.is_file() {
         return Ok(file);
     }
     match find_run(runs, model) {
-        Ok(run) => model_of(&run),
+        Ok(run) => saved(&run, of_run(&run)),
         Err(no_run) => fetched(model)?.ok_or(no_run),
     }
 }
@@ -234,7 +244,10 @@ fn fetched(name: &str) -> Result<Option<PathBuf>, Failure> {
 
 /// The checkpoint that is a run's model.
 pub fn model_of(run: &Path) -> Result<PathBuf, Failure> {
-    let model = model_path(run);
+    saved(run, model_path(run))
+}
+
+fn saved(run: &Path, model: PathBuf) -> Result<PathBuf, Failure> {
     match model.is_file() {
         true => Ok(model),
         false => Err(Failure::usage(format!(

@@ -7,11 +7,12 @@ use anchorhood::discover::Whitening;
 use anchorhood::export::{Exported, OPSET, timm_config};
 use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
-use anchorhood::search::{Model, embed_paths};
+use anchorhood::search::Model;
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output, check_outputs, io};
+use crate::commands::refit::features_of_files;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -125,10 +126,8 @@ fn refitted(args: &ExportArgs, model: Model) -> Result<Model, Failure> {
     let files = Whitening::sample(found.files.len()).map(|i| found.files[i].path.clone());
     let machine = args.machine.machine()?;
     let device = device::open(&machine)?;
-    let mut embedder = model.embedder(&device, 64, Some(Model::WHITENED))?;
     let (files, threads) = (files.collect(), machine.thread_count());
-    let rows = embed_paths(&mut embedder, files, threads, &mut |_| {}, &false.into())?;
-    let features: Vec<f32> = rows.into_iter().flatten().flatten().collect();
+    let features = features_of_files(&model, files, &device, threads)?;
     Ok(model.whitened(&features, args.whiten)?)
 }
 

@@ -22,6 +22,7 @@ pub mod model;
 pub mod neighbours;
 pub mod outliers;
 pub mod plan;
+pub mod refit;
 pub mod report;
 pub mod reproduce;
 pub mod select;

@@ -10,7 +10,7 @@ use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::train::{
     Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
-    check_data, check_room_to_train, check_together, fellow_readers, measure, model_path,
+    check_data, check_room_to_train, check_together, embedding_path, fellow_readers, measure,
     train_with,
 };
 
@@ -19,6 +19,7 @@ use crate::args::device;
 use crate::args::ranks::Ranks;
 use crate::args::resolve::{Plan, plan};
 use crate::args::run_data;
+use crate::commands::refit;
 use crate::commands::tensorboard::Follower;
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
@@ -227,6 +228,7 @@ impl Training<'_> {
             Plan::Resume(path, config) if !first => RunDir::follow(path, config),
             Plan::Resume(path, config) => {
                 let mut dir = RunDir::open(path)?;
+                refit::forget(path)?;
                 dir.set_machine(config.machine.clone());
                 dir
             }
@@ -245,7 +247,7 @@ impl Training<'_> {
         let budget = TimeBudget {
             seconds: 60.0 * minutes,
             since: self.began,
-            afterwards: A_REPORT,
+            afterwards: A_REPORT + refit::seconds(config, self.data),
         };
         let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
         let scratch = runs.unwrap_or(Path::new("."));
@@ -292,8 +294,12 @@ fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
         1 => "it stays as it is for 1 epoch while the heads settle".into(),
         epochs => format!("it stays as it is for {epochs} epochs while the heads settle"),
     };
+    let given = match config.data.embed_size {
+        Some(embed) => format!(" (what it has learnt is then given {embed}×{embed})"),
+        None => String::new(),
+    };
     format!(
-        "begins from {}: {} width {}, pictures of {size}×{size}; {frozen}, and learns at {} × the learning rate then",
+        "begins from {}: {} width {}, pictures of {size}×{size}{given}; {frozen}, and learns at {} × the learning rate then",
         model.name, network.architecture, network.width, t.from_rate
     )
 }
@@ -366,6 +372,7 @@ impl Trained {
     pub fn draw(&self, tensorboard: bool) -> Result<Summary, Failure> {
         let summary = Summary::of(&read_metrics(&self.run.join("metrics.jsonl"))?.events);
         write_curve(&summary, &self.run.join("curve.svg"))?;
+        refit::after_training(&self.run, &self.data.train);
         crate::commands::report::after_training(&self.run, &self.data, tensorboard);
         Ok(summary)
     }
@@ -412,7 +419,7 @@ fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
     };
     format!(
         "The model is {}, the report {}.\n{next} {}",
-        model_path(run).display(),
+        embedding_path(run).display(),
         run.join("report.html").display(),
         run_and_place(&args.runs, run)
     )

@@ -19,9 +19,9 @@ use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Lim
 use super::archive;
 use super::heif;
 use super::jpeg::{self, Frame, Shrink};
+use super::over_white::over_white;
 use super::semaphore::{Permit, Semaphore};
 use crate::memory;
-use super::over_white::over_white;
 use crate::resize::{Extent, to_rectangle};
 
 /// Larger pictures are skipped: 100 megapixels.

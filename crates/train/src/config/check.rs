@@ -17,6 +17,21 @@ impl RunConfig {
         self.check_together()
     }
 
+    /// Says why a network that learns from pictures of `size` pixels a side cannot be given those that the finished model is to be
+    /// given.
+    pub(crate) fn check_embed_size(&self, size: usize) -> Result<(), ConfigError> {
+        let network = &self.network;
+        match self.data.embed_size {
+            Some(other) if network.form(size) != network.form(other) => Err(setting(
+                "data.embed_size",
+                format!(
+                    "a network that learns from pictures of {size}×{size} has other first layers than one for {other}×{other}; give a size closer to {size}, or none"
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// What is asked of several settings at once.
     fn check_together(&self) -> Result<(), ConfigError> {
         let t = &self.training;
