@@ -12,6 +12,7 @@
 //! | [`train`] | rounds and epochs, schedule, checkpoints, resume, events |
 //! | [`evaluate`] | how good are the features? |
 //! | [`report`] | how does a person see it? |
+//! | [`curate`] | what do the vectors and pixels of many pictures say about them? |
 //! | [`search`] | which pictures are alike? |
 //! | [`serve`] | how does one walk through pictures in a browser? |
 //! | [`export`] | which other programs can go on with it? |
@@ -108,6 +109,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use anchorhood_curate as curate;
 pub use anchorhood_data as data;
 pub use anchorhood_discover as discover;
 pub use anchorhood_engine as engine;
@@ -121,6 +123,11 @@ pub use anchorhood_random as random;
 pub use anchorhood_ranks as ranks;
 pub use anchorhood_report as report;
 pub use anchorhood_reproduce as reproduce;
-pub use anchorhood_search as search;
 pub use anchorhood_serve as serve;
 pub use anchorhood_train as train;
+
+/// Which pictures are alike? Models and indices, and all of [`curate`].
+pub mod search {
+    pub use anchorhood_curate::*;
+    pub use anchorhood_search::*;
+}

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anchorhood::curate::{
+    self, Chosen, Cluster, Compared, DuplicateOptions, Duplicates, GraphOptions, Hit, Look,
+    find_duplicates, graph_clusters, kmeans_clusters,
+};
 use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::files::Disk;
 use anchorhood::search::{
-    self, Chosen, Cluster, Compared, DuplicateOptions, Duplicates, FolderEvent, FolderJob,
-    FolderOutcome, GraphOptions, Hit, Journal, Look, PictureIndex, Sheet, Shown, Tile,
-    cached_index, find_duplicates, graph_clusters, kmeans_clusters,
+    FolderEvent, FolderJob, FolderOutcome, Journal, PictureIndex, SearchError, Sheet, Shown, Tile,
+    cached_index,
 };
 use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -276,7 +279,7 @@ impl Index {
                 false => index.nearest(query, k),
             };
             let search = || queries.chunks_exact(dim).map(find).collect();
-            let found: Result<Vec<Vec<Hit>>, search::SearchError> = match &pool {
+            let found: Result<Vec<Vec<Hit>>, SearchError> = match &pool {
                 Some(loaded) => loaded.device.within(search),
                 None => search(),
             };
@@ -304,9 +307,9 @@ impl Index {
         let found = compute(py, move |_| {
             duplicates(&loaded, &index, against.as_deref(), &options)
         })?;
-        let group = |group: &search::DuplicateGroup| {
+        let group = |group: &curate::DuplicateGroup| {
             let why = group.why.iter().map(|why| why.to_string()).collect();
-            let other = |d: &search::Duplicate| (d.picture, d.of, d.kind.to_string(), d.score);
+            let other = |d: &curate::Duplicate| (d.picture, d.of, d.kind.to_string(), d.score);
             (group.keep, why, group.others.iter().map(other).collect())
         };
         Ok(found.groups.iter().map(group).collect())
@@ -354,7 +357,7 @@ impl Index {
         let (index, loaded) = (self.index.clone(), self.needs_model()?);
         compute(py, move |_| {
             let (vectors, dim) = (index.vectors()?, index.parts().dim);
-            let choose = || search::select(vectors, dim, count, &already, &mut |_| {});
+            let choose = || curate::select(vectors, dim, count, &already, &mut |_| {});
             let pair = |chosen: Chosen| (chosen.index, chosen.similarity);
             let chosen = loaded.device.within(choose);
             Ok(chosen.into_iter().map(pair).collect())

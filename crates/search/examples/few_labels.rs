@@ -5,12 +5,12 @@
 
 use std::time::Instant;
 
+use anchorhood_curate::{
+    CurateError, Guess, LogisticOptions, VoteOptions, classify, classify_logistic, wrong_labels,
+};
 use anchorhood_engine::Device;
 use anchorhood_random::{Draws, Stream};
-use anchorhood_search::{
-    Guess, LogisticOptions, PictureIndex, SearchError, VoteOptions, classify, classify_logistic,
-    wrong_labels,
-};
+use anchorhood_search::PictureIndex;
 
 /// Draws of labelled pictures for each line and index.
 const DRAWS: u64 = 5;
@@ -85,7 +85,7 @@ impl Pictures {
         })
     }
 
-    fn guessed(&self, each: usize, draw: u64, columns: &mut [Column]) -> Result<(), SearchError> {
+    fn guessed(&self, each: usize, draw: u64, columns: &mut [Column]) -> Result<(), CurateError> {
         let labels = self.drawn(each, draw);
         let right = |guesses: &[Guess]| {
             let open: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_none()).collect();
@@ -126,7 +126,7 @@ impl Pictures {
     }
 
     /// Labels of some pictures made wrong: which of them are among the first that are named?
-    fn swapped(&self) -> Result<(), SearchError> {
+    fn swapped(&self) -> Result<(), CurateError> {
         println!("| k | swapped among the first 50 | 100 | 200 | all contradicted |");
         for k in [10, 20, 50, 100] {
             let mut sums = [0; 4];

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anchorhood_curate::extend_unit;
 use anchorhood_data::{Picture, Pictures, normalise};
 use anchorhood_engine::{Device, Network, NodeId};
 use anchorhood_onnx::{Encoder, OnnxError};
 use anchorhood_train::InputForm;
 use rayon::prelude::*;
 
-use crate::index::extend_unit;
 use crate::{SearchError, Vectors};
 
 /// A model on a device.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood_curate::CurateError;
 use anchorhood_data::DataError;
 use anchorhood_discover::KmeansError;
 use anchorhood_files::FileError;
@@ -205,6 +206,16 @@ pub enum SearchError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+/// So that a function may open an index and ask what its vectors say.
+impl From<CurateError> for SearchError {
+    fn from(error: CurateError) -> Self {
+        match error {
+            CurateError::Engine(error) => SearchError::Engine(error),
+            CurateError::Impossible(reason) => SearchError::Impossible(reason),
+        }
+    }
 }
 
 impl From<KmeansError> for SearchError {

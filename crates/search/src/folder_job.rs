@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anchorhood_curate::each;
 use anchorhood_data::{FolderReport, LabelChoice, PictureFile};
 use anchorhood_engine::Device;
 use anchorhood_files::FileSystem;
 use anchorhood_random::{Draws, Stream};
 
-use crate::each::each;
 use crate::folders::{FoundPictures, find};
 use crate::stream::{embed_runs, embed_todo, is_done, stamp};
 use crate::together::{Todo, check_files, of_first};

@@ -8,14 +8,15 @@ mod update;
 
 use std::path::{Path, PathBuf};
 
+use anchorhood_curate::{
+    Hit, Recall, extend_unit, measure_recall, nearest, nearest_in_lists, nearest_where,
+};
 use anchorhood_engine::Device;
 use anchorhood_files::{Checked, Disk, FileSystem};
 use anchorhood_train::InputForm;
 
-use crate::exact::nearest_where;
 use crate::folders::place;
-use crate::ivf::{measure_recall, nearest_in_lists};
-use crate::{Hit, IndexedFolder, Lists, Model, Recall, SearchError, nearest};
+use crate::{IndexedFolder, Lists, Model, SearchError};
 
 pub use stored::StoredVectors;
 pub use thumbnails::Thumbnails;
@@ -273,11 +274,4 @@ impl IndexParts {
         found.ok_or(unknown)?.path = path;
         Ok(())
     }
-}
-
-/// Appends a vector at unit length; zeros stay zeros.
-pub(crate) fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
-    let square: f64 = vector.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
-    let scale = (1.0 / square.sqrt().max(1e-12)) as f32;
-    to.extend(vector.iter().map(|v| v * scale));
 }

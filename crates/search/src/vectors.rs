@@ -1,6 +1,8 @@
 //! The vectors of some pictures, side by side in memory.
 
-use crate::{Hit, SearchError, nearest};
+use anchorhood_curate::{Hit, nearest};
+
+use crate::SearchError;
 
 /// A vector for each of some pictures, all of one length.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,10 @@ use std::io::{self, Read, Take};
 use std::sync::Arc;
 use std::time::Instant;
 
+use anchorhood_curate::Hit;
 use anchorhood_evaluate::{Layout, layout};
 use anchorhood_report::{Summary, chart_figures, read_metrics};
-use anchorhood_search::{Hit, SearchError};
+use anchorhood_search::SearchError;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anchorhood_engine::Device;
-use anchorhood_search::{
+use anchorhood_curate::{
     Compared, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, find_duplicates,
 };
+use anchorhood_engine::Device;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -2,8 +2,9 @@
 //!
 //! All are compared with all, up to a number of products that takes seconds; of more pictures some are taken, evenly.
 
+use anchorhood_curate::outlier_scores;
 use anchorhood_engine::Device;
-use anchorhood_search::{PictureIndex, outlier_scores};
+use anchorhood_search::PictureIndex;
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};

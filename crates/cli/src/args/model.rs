@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::curate::CurateError;
 use anchorhood::export::ExportError;
 use anchorhood::files::Checked;
 use anchorhood::search::{Model, SearchError};
@@ -153,6 +154,15 @@ impl From<SearchError> for Failure {
             SearchError::Checkpoint(e) => e.into(),
             error if error.is_usage() => Failure::usage(sentence(&error)),
             error => Failure::failed(sentence(&error)),
+        }
+    }
+}
+
+impl From<CurateError> for Failure {
+    fn from(error: CurateError) -> Self {
+        match error.is_usage() {
+            true => Failure::usage(sentence(&error)),
+            false => Failure::failed(sentence(&error)),
         }
     }
 }

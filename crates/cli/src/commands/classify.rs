@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anchorhood::curate::{
+    Guess, LogisticOptions, VoteOptions, WrongLabel, classify, classify_logistic, label_next,
+    leave_one_out, wrong_labels,
+};
 use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
-use anchorhood::search::{
-    GivenLabels, Guess, LogisticOptions, PictureIndex, Shown, VoteOptions, WrongLabel, classify,
-    classify_logistic, label_next, leave_one_out, wrong_labels,
-};
+use anchorhood::search::{GivenLabels, PictureIndex, Shown};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

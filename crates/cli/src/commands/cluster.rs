@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::curate::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 use anchorhood::engine::Device;
 use anchorhood::files::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
-use anchorhood::search::{
-    Cluster, GraphOptions, PictureIndex, Sheet, graph_clusters, kmeans_clusters,
-};
+use anchorhood::search::{PictureIndex, Sheet};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

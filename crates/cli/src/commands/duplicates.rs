@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use anchorhood::curate::{
+    Compared, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, Pair,
+    find_duplicates, groups, similar_pairs,
+};
 use anchorhood::engine::Device;
 use anchorhood::files::Disk;
-use anchorhood::search::{
-    Compared, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, Pair,
-    PictureIndex, Sheet, Shown, UNDO_FILE, find_duplicates, groups, set_aside, similar_pairs, undo,
-};
+use anchorhood::search::{PictureIndex, Sheet, Shown, UNDO_FILE, set_aside, undo};
 use clap::Parser;
 use serde_json::json;
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::curate::Hit;
 use anchorhood::data::about_picture;
-use anchorhood::search::{Embedder, Hit, PictureIndex, Sheet};
+use anchorhood::search::{Embedder, PictureIndex, Sheet};
 use clap::Parser;
 use serde_json::json;
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use anchorhood::search::{Appearance, PictureIndex, Shown, outlier_scores};
+use anchorhood::curate::{Appearance, outlier_scores};
+use anchorhood::search::{PictureIndex, Shown};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 

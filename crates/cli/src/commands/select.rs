@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use anchorhood::curate::{Chosen, select};
 use anchorhood::files::read_text_at_most;
-use anchorhood::search::{Chosen, PictureIndex, Shown, select};
+use anchorhood::search::{PictureIndex, Shown};
 use clap::Parser;
 use serde_json::json;
 

@@ -4,6 +4,7 @@
 use std::error::Error as StdError;
 use std::io::ErrorKind;
 
+use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
 use anchorhood::engine::{Error, Fits};
 use anchorhood::export::ExportError;
@@ -30,6 +31,7 @@ pub fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
         .or_else(|| error.downcast_ref().and_then(data))
         .or_else(|| error.downcast_ref().and_then(checkpoint))
         .or_else(|| error.downcast_ref().and_then(train))
+        .or_else(|| error.downcast_ref().and_then(curate))
         .or_else(|| error.downcast_ref().and_then(search))
         .or_else(|| error.downcast_ref().and_then(report))
         .or_else(|| error.downcast_ref().and_then(serve))
@@ -166,6 +168,13 @@ fn train(error: &TrainError) -> Option<String> {
         | TrainError::Io { .. }
         | TrainError::Weights { .. } => return None,
     })
+}
+
+fn curate(error: &CurateError) -> Option<String> {
+    match error {
+        CurateError::Engine(error) => engine(error),
+        CurateError::Impossible(_) => None,
+    }
 }
 
 fn search(error: &SearchError) -> Option<String> {
@@ -320,7 +329,8 @@ mod tests {
     #[test]
     fn advice_is_found_through_what_wraps_it() {
         let error = || too_large(None);
-        let wrapped: [Box<dyn StdError>; 4] = [
+        let wrapped: [Box<dyn StdError>; 5] = [
+            Box::new(CurateError::from(error())),
             Box::new(SearchError::from(CheckpointError::from(error()))),
             Box::new(ServeError::from(SearchError::from(error()))),
             Box::new(ReproduceError::from(TrainError::from(error()))),

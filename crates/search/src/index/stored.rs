@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anchorhood_curate::first_not_unit;
 use anchorhood_files::{BLOCK, Dtype, OpenContainer};
 use rayon::prelude::*;
 
@@ -14,8 +15,6 @@ use crate::SearchError;
 pub(super) const VECTORS: &str = "vectors";
 /// Bytes of vectors whose lengths are looked at together.
 const GROUP: usize = BLOCK / 16;
-/// How far the square of a vector's length may be from 1; that of zeros stays 0.
-const TOLERANCE: f32 = 1e-3;
 
 /// Vectors one after the other. Those in a file are mapped: nothing is read before it is asked for, and nothing damaged, or
 /// that is no vector of unit length, is ever handed out.
@@ -137,36 +136,16 @@ impl Mapped {
 
 /// Refuses a vector that is not of unit length, the first of which is that of picture `first`.
 fn check_lengths(values: &[f32], dim: usize, first: usize, path: &Path) -> Result<(), SearchError> {
-    let mut vectors = values.chunks_exact(dim.max(1));
-    // Also where it is no number.
-    let wrong = |v: &[f32]| !(is_unit(square(v)) || v.iter().all(|x| *x == 0.0));
-    let Some(i) = vectors.clone().position(wrong) else {
-        return Ok(());
-    };
-    let vector = vectors.nth(i).unwrap_or_default();
-    let squares = vector.iter().map(|v| f64::from(*v) * f64::from(*v));
-    let length = squares.sum::<f64>().sqrt() as f32;
-    Err(SearchError::DamagedIndex {
-        path: path.into(),
-        reason: format!(
-            "the vector of its picture {} has the length {length:?}, not 1",
-            first + i
-        ),
-    })
-}
-
-fn is_unit(square: f32) -> bool {
-    (square - 1.0).abs() <= TOLERANCE
-}
-
-/// The sum of squares, in lanes that the processor adds at once.
-fn square(vector: &[f32]) -> f32 {
-    let (lanes, rest) = vector.as_chunks::<8>();
-    let mut sums = [0.0_f32; 8];
-    for lane in lanes {
-        sums.iter_mut().zip(lane).for_each(|(s, v)| *s += v * v);
+    match first_not_unit(values, dim) {
+        None => Ok(()),
+        Some((i, length)) => Err(SearchError::DamagedIndex {
+            path: path.into(),
+            reason: format!(
+                "the vector of its picture {} has the length {length:?}, not 1",
+                first + i
+            ),
+        }),
     }
-    sums.iter().sum::<f32>() + rest.iter().map(|v| v * v).sum::<f32>()
 }
 
 impl Default for StoredVectors {

@@ -4,7 +4,7 @@
 use anchorhood_discover::kmeans;
 use anchorhood_engine::Device;
 
-use crate::{SearchError, components};
+use crate::{CurateError, components};
 
 /// A group of pictures, the most typical first, each with its similarity to the group's centre.
 pub type Cluster = Vec<(usize, f32)>;
@@ -27,7 +27,7 @@ pub fn kmeans_clusters(
     dim: usize,
     k: usize,
     seed: u64,
-) -> Result<Vec<Cluster>, SearchError> {
+) -> Result<Vec<Cluster>, CurateError> {
     let found = kmeans(device, vectors, dim, k, seed, &mut |_| {})?;
     let members = found.members().into_iter().filter(|g| !g.is_empty());
     let with_similarity =
@@ -45,7 +45,7 @@ pub fn graph_clusters(
     dim: usize,
     options: &GraphOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Cluster>, SearchError> {
+) -> Result<Vec<Cluster>, CurateError> {
     let GraphOptions { above, least, .. } = *options;
     let others = (vectors.len() / dim).saturating_sub(1);
     let k = options.neighbours.min(others);

@@ -7,7 +7,7 @@
 
 use anchorhood_engine::Device;
 
-use crate::SearchError;
+use crate::CurateError;
 use crate::classify::{VoteOptions, votes_on};
 
 /// A label that is likely wrong.
@@ -35,7 +35,7 @@ pub fn wrong_labels(
     labels: &[Option<u32>],
     options: &VoteOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<WrongLabel>, SearchError> {
+) -> Result<Vec<WrongLabel>, CurateError> {
     let labelled: Vec<(usize, u32)> = (0..labels.len())
         .filter_map(|i| Some((i, labels[i]?)))
         .collect();

@@ -26,7 +26,7 @@ pub fn nearest(vectors: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<Hit>
 }
 
 /// The same among the rows that are wanted alone.
-pub(crate) fn nearest_where(
+pub fn nearest_where(
     vectors: &[f32],
     dim: usize,
     query: &[f32],

@@ -1,6 +1,6 @@
 //! How long does one search take, and what does searching by clusters gain and miss?
 //!
-//! `cargo run --release -p anchorhood-search --example search_speed -- [VECTORS] [THREADS]`: vectors of unit length and 128
+//! `cargo run --release -p anchorhood-curate --example search_speed -- [VECTORS] [THREADS]`: vectors of unit length and 128
 //! values around 1,000 centres, queries drawn alike; the same vectors as in `tools/approximate`, which measures other crates.
 
 #[path = "../../../tools/approximate/src/drawn.rs"]
@@ -8,8 +8,9 @@ mod drawn;
 
 use std::time::Instant;
 
+use anchorhood_curate::{nearest, nearest_in_lists};
+use anchorhood_discover::Lists;
 use anchorhood_engine::{Device, Scan};
-use anchorhood_search::{Lists, nearest, nearest_in_lists};
 use drawn::DIM;
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -68,7 +69,7 @@ fn main() {
         for query in queries.chunks_exact(DIM) {
             let truth = nearest(&keys, DIM, query, 10);
             let found = nearest_in_lists(&lists, &keys, DIM, query, 10, probes);
-            let has = |t: &&anchorhood_search::Hit| found.iter().any(|f| f.index == t.index);
+            let has = |t: &&anchorhood_curate::Hit| found.iter().any(|f| f.index == t.index);
             hits += truth.iter().filter(has).count();
         }
         let recall = hits as f64 / 2000.0;

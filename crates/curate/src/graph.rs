@@ -2,7 +2,7 @@
 
 use anchorhood_engine::{Device, Scan};
 
-use crate::SearchError;
+use crate::CurateError;
 
 /// Divides vectors of unit length into the connected components of a graph: two are joined where each is among the other's
 /// `k` nearest and their similarity is at least `above`. Groups of at least `least`, largest first; members by index.
@@ -14,7 +14,7 @@ pub fn components(
     above: f32,
     least: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Vec<usize>>, SearchError> {
+) -> Result<Vec<Vec<usize>>, CurateError> {
     let n = vectors.len() / dim;
     let scan = Scan {
         dim,

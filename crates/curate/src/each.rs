@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 /// What `make` makes of 0, 1, … `count` - 1, in this order. `progress` is told how many are done.
-pub(crate) fn each<T: Send>(
+pub fn each<T: Send>(
     count: usize,
     progress: &(dyn Fn(usize) + Sync),
     make: impl Fn(usize) -> T + Sync,

@@ -8,7 +8,7 @@ use anchorhood_discover::dot_products;
 use anchorhood_engine::{Device, Scan};
 use rayon::prelude::*;
 
-use crate::SearchError;
+use crate::CurateError;
 
 /// Of the pictures to choose the next label from, so many for each that is wanted are looked at.
 const CONSIDERED: usize = 20;
@@ -54,7 +54,7 @@ pub fn classify(
     labels: &[Option<u32>],
     options: &VoteOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Guess>, SearchError> {
+) -> Result<Vec<Guess>, CurateError> {
     let everybody: Vec<usize> = (0..labels.len()).collect();
     let guess = |_: usize, votes: &[f64], nearest: f32| guess(votes, nearest);
     votes_on(
@@ -73,18 +73,18 @@ pub(crate) fn votes_on<T: Send>(
     options: &VoteOptions,
     progress: &(dyn Fn(usize) + Sync),
     make: &(dyn Fn(usize, &[f64], f32) -> T + Sync),
-) -> Result<Vec<T>, SearchError> {
+) -> Result<Vec<T>, CurateError> {
     let labelled: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_some()).collect();
     let classes = labels.iter().flatten().max().map_or(0, |c| *c as usize + 1);
     if labelled.len() < 2 {
-        return Err(SearchError::Impossible(format!(
+        return Err(CurateError::Impossible(format!(
             "{} labelled picture{}: a vote takes at least 2",
             labelled.len(),
             if labelled.len() == 1 { "" } else { "s" }
         )));
     }
     if options.k == 0 || !(options.temperature > 0.0 && options.temperature.is_finite()) {
-        return Err(SearchError::Impossible(format!(
+        return Err(CurateError::Impossible(format!(
             "a vote of k = {} with temperature {} cannot be; both must be above 0",
             options.k, options.temperature
         )));

@@ -2,7 +2,7 @@
 
 use anchorhood_engine::{Device, Scan};
 
-use crate::SearchError;
+use crate::CurateError;
 
 /// For each vector of unit length (rows of `dim` values) how unlike the others it is: 1 less its mean similarity to the `k` nearest of
 /// them; 0 for copies of one picture, about 1 for what has nothing in common with anything. `progress` is told how many are done.
@@ -12,7 +12,7 @@ pub fn outlier_scores(
     dim: usize,
     k: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<f32>, SearchError> {
+) -> Result<Vec<f32>, CurateError> {
     let n = vectors.len() / dim;
     let scan = Scan {
         dim,
@@ -21,7 +21,7 @@ pub fn outlier_scores(
         same: true,
     };
     if scan.k == 0 {
-        return Err(SearchError::Impossible(format!(
+        return Err(CurateError::Impossible(format!(
             "{n} pictures and {k} neighbours: an outlier takes at least 2 and 1"
         )));
     }

@@ -5,7 +5,7 @@
 
 use anchorhood_engine::{Device, Scan};
 
-use crate::SearchError;
+use crate::CurateError;
 use crate::graph::Sets;
 
 /// Neighbours asked for at first: few pictures have more copies.
@@ -30,7 +30,7 @@ pub fn similar_pairs(
     dim: usize,
     above: f32,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Pair>, SearchError> {
+) -> Result<Vec<Pair>, CurateError> {
     let n = vectors.len() / dim;
     let keys = device.upload(vectors)?;
     let mut pairs = vec![];

@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use crate::{Guess, SearchError};
+use crate::{CurateError, Guess};
 
 /// Mean squared length of a vector as the regression sees it.
 const SQUARE: f64 = 10.0;
@@ -46,9 +46,9 @@ pub fn classify_logistic(
     labels: &[Option<u32>],
     options: &LogisticOptions,
     votes: &[Guess],
-) -> Result<Vec<Guess>, SearchError> {
+) -> Result<Vec<Guess>, CurateError> {
     if !(options.c > 0.0 && options.c.is_finite()) {
-        return Err(SearchError::Impossible(format!(
+        return Err(CurateError::Impossible(format!(
             "a logistic regression with C = {} cannot be; it must be above 0",
             options.c
         )));

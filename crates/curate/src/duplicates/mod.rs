@@ -21,7 +21,7 @@ use anchorhood_engine::{Device, Scan};
 use anchorhood_files::{Checksum, checksum};
 use rayon::prelude::*;
 
-use crate::SearchError;
+use crate::CurateError;
 use crate::each::each;
 use crate::graph::Sets;
 use aligned::{Aligned, Lies, Ready};
@@ -158,7 +158,7 @@ pub fn find_duplicates(
     compared: &Compared,
     options: &DuplicateOptions,
     progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
-) -> Result<Duplicates, SearchError> {
+) -> Result<Duplicates, CurateError> {
     let n = compared.vectors.len() / compared.dim.max(1);
     let reading = |done| progress(DuplicateStage::Reading, done, n);
     let looks = each(n, &reading, compared.look);
@@ -266,7 +266,7 @@ fn propose(
     equal: &Equal,
     options: &DuplicateOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<(u32, u32)>, SearchError> {
+) -> Result<Vec<(u32, u32)>, CurateError> {
     let from = compared.against_from;
     // Of those with the same pixels one speaks for all of them; where two sides are compared, one of each side.
     let mut spoken = HashSet::new();
@@ -344,7 +344,7 @@ fn nearest<'a>(
     keys: &[usize],
     options: &DuplicateOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<(u32, u32)>, SearchError> {
+) -> Result<Vec<(u32, u32)>, CurateError> {
     let rows = |of: &[usize]| -> Vec<f32> { of.iter().flat_map(|i| row(*i)).copied().collect() };
     // One more, where each finds itself.
     let k = (options.nearest + 1).min(keys.len());
