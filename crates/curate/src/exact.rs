@@ -22,7 +22,7 @@ pub struct Hit {
 /// The `k` rows of `vectors` (rows of `dim` values) most similar to `query`, most similar first; of equal ones the lower
 /// index first. Fewer where there are fewer.
 pub fn nearest(vectors: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<Hit> {
-    nearest_where(vectors, dim, query, k, |_| true)
+    nearest_where(vectors, dim, query, k, &|_| true)
 }
 
 /// The same among the rows that are wanted alone.
@@ -31,7 +31,7 @@ pub fn nearest_where(
     dim: usize,
     query: &[f32],
     k: usize,
-    wanted: impl Fn(usize) -> bool + Sync,
+    wanted: &(dyn Fn(usize) -> bool + Sync),
 ) -> Vec<Hit> {
     assert_eq!(query.len(), dim, "values of the query");
     let blocks = vectors.par_chunks(BLOCK * dim).enumerate();
@@ -141,7 +141,7 @@ mod tests {
         let indices: Vec<usize> = hits.iter().map(|h| h.index).collect();
         assert_eq!(indices, [0, 2, 4, 1]);
         assert!(nearest(&vectors, 1, &[1.0], 0).is_empty());
-        let odd = nearest_where(&vectors, 1, &[1.0], 4, |i| i != 0);
+        let odd = nearest_where(&vectors, 1, &[1.0], 4, &|i| i != 0);
         let indices: Vec<usize> = odd.iter().map(|h| h.index).collect();
         assert_eq!(indices, [2, 4, 1]);
     }

@@ -224,7 +224,7 @@ impl PictureIndex {
         &self,
         vector: &[f32],
         k: usize,
-        wanted: impl Fn(usize) -> bool + Sync,
+        wanted: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Vec<Hit>, SearchError> {
         let mut query = vec![];
         extend_unit(&mut query, vector);

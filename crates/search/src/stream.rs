@@ -193,8 +193,8 @@ fn vectors_of(
     decoded: &Chunk,
 ) -> Result<Vec<Result<Vec<f32>, String>>, SearchError> {
     let one = embedder.size() * embedder.size() * 3;
-    let good = decoded.iter().flatten();
-    let squares: Vec<u8> = good.flat_map(|d| d.square.iter().copied()).collect();
+    let squares: Vec<&[u8]> = decoded.iter().flatten().map(|d| &d.square[..]).collect();
+    let squares = squares.concat();
     let mut vectors = vec![];
     for batch in squares.chunks(one * embedder.batch()) {
         embedder.embed(batch, &mut vectors)?;

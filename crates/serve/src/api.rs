@@ -332,7 +332,7 @@ pub(crate) fn nearest(
     let index = &now.shelf.index;
     match filter.is_open() {
         true => index.nearest(vector, k),
-        false => index.nearest_where(vector, k, |i| filter.passes(index, i)),
+        false => index.nearest_where(vector, k, &|i| filter.passes(index, i)),
     }
 }
 

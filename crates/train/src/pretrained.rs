@@ -166,6 +166,7 @@ mod tests {
                 mean,
                 std,
             },
+            embed_size: 40,
             weights: vec![],
             graph: judged_graph(&graph, &layer).unwrap(),
             fingerprint: "0".repeat(32),
@@ -177,6 +178,7 @@ mod tests {
         let scratch = Preset::Quick.config_for("photos", MethodChoice::Byol);
         let config = model(8).begin(scratch.clone());
         assert_eq!((config.network.width, config.data.size), (8, Some(32)));
+        assert_eq!(config.data.embed_size, Some(40));
         assert_eq!(config.data.normalisation(), Some(IMAGENET));
         assert_eq!(config.training.freeze_epochs, 1);
         assert_eq!(config.training.from_rate, RATE);

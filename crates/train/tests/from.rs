@@ -57,6 +57,7 @@ fn model() -> Pretrained {
         name: "a model".into(),
         network: config.network.clone(),
         input,
+        embed_size: input.size,
         graph: checkpoint.graph(input.size).unwrap(),
         weights: checkpoint.weights,
         fingerprint: "1234".into(),
