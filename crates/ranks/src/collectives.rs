@@ -48,12 +48,10 @@ pub trait Collectives: Send + Sync {
 pub enum RanksError {
     /// There is no MPI to be opened.
     #[error(
-        "{ranks} processes are to work together, and no MPI was found ({looked}); install it (Debian: openmpi-bin or mpich; \
+        "processes work together by MPI, and none was found ({looked}); install it (Debian: openmpi-bin or mpich; \
          Fedora: openmpi; macOS: brew install open-mpi), or name its library by {variable}"
     )]
     NoMpi {
-        /// How many processes there are.
-        ranks: usize,
         /// What was tried.
         looked: String,
         /// The environment variable that names it.

@@ -150,7 +150,6 @@ fn search(launch: Option<&Launch>) -> Result<FoundMpi, RanksError> {
         .filter_map(|name| open(name).ok())
         .next()
         .ok_or_else(|| RanksError::NoMpi {
-            ranks: launch.map_or(1, |l| l.ranks),
             looked: names.copied().collect::<Vec<_>>().join(", "),
             variable: VARIABLE,
         })
@@ -198,7 +197,6 @@ mod tests {
             "{said}"
         );
         let missing = RanksError::NoMpi {
-            ranks: 2,
             looked: "libmpi.so.40".into(),
             variable: VARIABLE,
         };
