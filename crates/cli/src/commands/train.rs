@@ -8,10 +8,11 @@ use std::time::Instant;
 use anchorhood::data::{self, Dataset, LoadOptions};
 use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
+use anchorhood::search::Model;
 use anchorhood::train::{
     Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
     check_data, check_room_to_train, check_together, embedding_path, fellow_readers, measure,
-    train_with,
+    refitted_path, train_with,
 };
 
 use crate::args::TrainArgs;
@@ -425,14 +426,24 @@ fn whereabouts(args: &TrainArgs, run: &Path, judged: bool) -> String {
     )
 }
 
-/// How to see whether photographs that were learnt from nothing are told apart better than by the model that was there already.
+/// How to see whether photographs are told apart better than by the model that was there already.
 fn beside_base(run: &Path, judged: bool) -> Option<String> {
     let config = RunDir::config_of(run).ok()?;
-    let beside = judged && config.training.from.is_none() && Path::new(&config.data.set).is_dir();
-    beside.then(|| {
-        let pictures = quoted(&config.data.set);
-        format!("and the model inside this program, on the same pictures, with\n  anchorhood evaluate base --data {pictures}")
-    })
+    if !judged || !Path::new(&config.data.set).is_dir() {
+        return None;
+    }
+    let pictures = quoted(&config.data.set);
+    let base = format!("anchorhood evaluate base --data {pictures}");
+    match (config.training.from.as_deref(), config.data.embed_size) {
+        (None, _) => Some(format!(
+            "and the model inside this program, on the same pictures, with\n  {base}"
+        )),
+        (Some(Model::BASE), Some(size)) if refitted_path(run).is_file() => Some(format!(
+            "and before and after with pictures of {size}×{size}, as both are used, with\n  {base}\n  anchorhood evaluate {} --data {pictures}",
+            quoted(&refitted_path(run).display().to_string())
+        )),
+        (Some(_), _) => None,
+    }
 }
 
 /// What to type to go on with a run.
