@@ -40,6 +40,18 @@ pub fn open(machine: &MachineConfig) -> Result<Device, Failure> {
     })
 }
 
+/// The device for what a run has left: a GPU need not be the one it was trained on, which may not be here.
+pub fn open_again(machine: &MachineConfig) -> Result<Device, Failure> {
+    let device = match machine.device {
+        DeviceChoice::Cpu => DeviceChoice::Cpu,
+        _ => DeviceChoice::Auto,
+    };
+    open(&MachineConfig {
+        device,
+        ..machine.clone()
+    })
+}
+
 /// The GPUs that are to be used by a process each; none where a choice is of one device.
 pub fn several(choice: DeviceChoice) -> Result<Vec<usize>, Failure> {
     Ok(match choice {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::data::find_pictures;
 use anchorhood::files::OpenContainer;
 use anchorhood::search::{Model, PictureIndex};
-use anchorhood::train::{LabelsChoice, embedding_path, model_path};
+use anchorhood::train::{LabelsChoice, model_path, refitted_path};
 use clap::Args;
 
 use crate::args::model::load_model;
@@ -145,8 +145,7 @@ fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
     let named = || index.parts().model_path.as_ref().map(PathBuf::from);
     let runs = || {
         let folders = std::fs::read_dir(runs).into_iter().flatten().flatten();
-        // One that goes on learning loses the one for another size until it ends.
-        folders.flat_map(|folder| [embedding_path, model_path].map(|of| of(&folder.path())))
+        folders.flat_map(|folder| [refitted_path, model_path].map(|of| of(&folder.path())))
     };
     let base = Model::base().ok().filter(fits);
     base.or_else(|| named().and_then(load))

@@ -7,7 +7,7 @@ use anchorhood::discover::Whitening;
 use anchorhood::engine::Device;
 use anchorhood::files::{Disk, FileSystem};
 use anchorhood::search::{Model, embed_paths};
-use anchorhood::train::{DeviceChoice, RunConfig, RunDir, model_path, refitted_path};
+use anchorhood::train::{RunConfig, RunDir, model_path, refitted_path};
 
 use crate::args::device;
 use crate::args::model::io;
@@ -56,17 +56,13 @@ fn refit(run: &Path, train: &Split) -> Result<(), Failure> {
     let Some(size) = wanted(&config) else {
         return Ok(());
     };
-    let mut machine = config.machine.clone();
-    // The GPU that it was trained on need not be here.
-    if machine.device != DeviceChoice::Cpu {
-        machine.device = DeviceChoice::Auto;
-    }
     let model = Model::load(model_path(run))?.at_size(size)?;
     let power = config.method.whiten;
     let model = match power > 0.0 && config.method.name.compares_views() {
         true => {
             let sample: Vec<usize> = Whitening::sample(train.pictures.len()).collect();
-            let (device, threads) = (device::open(&machine)?, machine.thread_count());
+            let machine = &config.machine;
+            let (device, threads) = (device::open_again(machine)?, machine.thread_count());
             let features = match train.pictures.folder() {
                 // From the files, which may have more to show than was kept to learn from.
                 Some(folder) if train.names.len() == train.pictures.len() => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::data::{Dataset, Split};
 use anchorhood::report::{Embedding, ReportError, RunRecord, write_report};
 use anchorhood::search::Model;
-use anchorhood::train::{DeviceChoice, RunDir, checkpoint_path, model_path};
+use anchorhood::train::{RunDir, checkpoint_path, model_path};
 use clap::Parser;
 
 use crate::args::resolve::find_run;
@@ -105,13 +105,9 @@ fn write(
 
 /// What a run's model makes of its pictures now, where its method remembers none.
 fn embedded(run: &Path, train: &Split) -> Result<Embedding, Failure> {
-    let mut machine = RunDir::config_of(run)?.machine;
-    // The GPU that it was trained on need not be here.
-    if machine.device != DeviceChoice::Cpu {
-        machine.device = DeviceChoice::Auto;
-    }
+    let machine = RunDir::config_of(run)?.machine;
     let model = Model::load(model_path(run))?;
-    let vectors = model.embed(&device::open(&machine)?, &train.pictures)?;
+    let vectors = model.embed(&device::open_again(&machine)?, &train.pictures)?;
     Ok(Embedding {
         dim: vectors.dim(),
         vectors: vectors.values().to_vec(),
