@@ -43,10 +43,15 @@ impl Items {
         let context = cuda.stream().context();
         let buffer = |_| PageLocked::new(cuda, each);
         let copies = context.new_stream();
+        let copies = copies.map_err(|e| failed("making a stream", e))?;
+        let places = cuda.zeros(RING * each, "batches of items")?;
+        // The zeros are not written yet: nothing may pass them by.
+        let waiting = copies.join(cuda.stream());
+        waiting.map_err(|e| failed("sending a batch", e))?;
         Ok(Items::Ring(Ring {
-            places: cuda.zeros(RING * each, "batches of items")?,
+            places,
             buffers: (0..RING).map(buffer).collect::<Result<_>>()?,
-            copies: copies.map_err(|e| failed("making a stream", e))?,
+            copies,
         }))
     }
 
@@ -113,5 +118,81 @@ impl Items {
         };
         ring.buffers[step % RING].keep_for(cuda.stream())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::testing;
+    use crate::{BatchForm, BatchKernel, Error, HostBatches};
+
+    /// Items that are told by their bytes, and none of which is on the device.
+    struct Numbered;
+
+    impl BatchMaker for Numbered {
+        fn batch(&self) -> usize {
+            4
+        }
+
+        fn views(&self) -> usize {
+            1
+        }
+
+        fn items(&self) -> usize {
+            64
+        }
+
+        fn item_bytes(&self) -> usize {
+            1000
+        }
+
+        fn fetch(&self, items: &[u32], bytes: &mut [u8]) {
+            for (bytes, item) in bytes.chunks_exact_mut(1000).zip(items) {
+                bytes.fill(*item as u8);
+            }
+        }
+
+        fn kernel(&self) -> BatchKernel {
+            BatchKernel {
+                source: "",
+                name: "",
+                threads: 1,
+            }
+        }
+
+        fn words(&self, _: BatchForm) -> Vec<u32> {
+            vec![]
+        }
+
+        fn load(&self, _: u64, _: usize) -> Result<Box<dyn HostBatches>> {
+            Err(Error::Plan("nothing is prepared here".into()))
+        }
+
+        fn most_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn the_first_batches_arrive_on_a_device_that_has_work_to_do() {
+        let cuda = testing::open();
+        let mut work = cuda.zeros::<u8>(1 << 30, "work").unwrap();
+        for _ in 0..400 {
+            cuda.stream().memset_zeros(&mut work).unwrap();
+        }
+        let mut items = Items::new(&cuda, &Numbered).unwrap();
+        for step in 0..RING {
+            let which: Vec<u32> = (1..5).map(|i| (4 * step + i) as u32).collect();
+            items.bring(&cuda, step, &which, &Numbered).unwrap();
+        }
+        cuda.synchronise().unwrap();
+        let Items::Ring(ring) = &items else {
+            panic!("all items are on the device");
+        };
+        let there: Vec<u8> = cuda.stream().clone_dtoh(&ring.places).unwrap();
+        let numbers: Vec<u8> = there.chunks(1000).map(|item| item[999]).collect();
+        assert_eq!(numbers, (1..=16).collect::<Vec<u8>>());
     }
 }
