@@ -101,7 +101,7 @@ fn it_goes_on_without_its_model_but_never_begins_from_another() {
     begin_anew();
     sandbox
         .run(&["train", "--resume", "b"])
-        .failed(2, &["last.safetensors"]);
+        .failed(2, &["model.safetensors"]);
     let args = [
         "--name", "a", "--quiet", "--method", "simclr", "--seed", "9",
     ];
@@ -196,8 +196,19 @@ fn the_finished_model_may_be_given_larger_pictures() {
     let refitted = fs::read(sandbox.path("runs/a/model.safetensors")).unwrap();
     let shown = sandbox.run(&["model", "show", "a"]).succeeded();
     assert!(shown.stdout.contains("size         24"), "{shown:?}");
-    // Its figures are those of what it learnt from, and the run can go on.
-    sandbox.run(&["evaluate", "a"]).succeeded();
+    // Both are judged, by the run and again.
+    let used = "as its model is used, given pictures of 24×24";
+    assert!(ran.stdout.contains(used), "{ran:?}");
+    assert!(ran.stdout.contains("\nmodel 24×24"), "{ran:?}");
+    let judged = sandbox.run(&["evaluate", "a"]).succeeded();
+    let figure = |text: &str, before: &str| -> String {
+        let line = text.lines().find(|line| line.starts_with(before));
+        let share = line.and_then(|l| l.split_whitespace().find(|word| word.contains('%')));
+        share.unwrap_or_default().trim_end_matches(',').into()
+    };
+    let again = figure(&judged.stdout, "given 24×24");
+    assert!(again.ends_with('%'), "{judged:?}");
+    assert_eq!(figure(&ran.stdout, "model 24×24"), again);
     sandbox.run(&["train", "--resume", "a"]).succeeded();
     let again = fs::read(sandbox.path("runs/a/model.safetensors")).unwrap();
     assert!(refitted == again, "the same weights are fitted alike");

@@ -8,7 +8,7 @@ mod folders;
 use std::path::Path;
 
 use anchorhood::report::read_metrics;
-use anchorhood::train::{Checkpoint, Event, RunConfig};
+use anchorhood::train::{Checkpoint, Event, RunConfig, Subject};
 use common::{Sandbox, TINY, names};
 use folders::fill;
 
@@ -40,11 +40,18 @@ fn runs_everywhere(method: &str) {
     let judged: serde_json::Value =
         serde_json::from_str(&said(&["evaluate", "a", "--json"])).unwrap();
     let told = read_metrics(&sandbox.path("runs/a/metrics.jsonl")).unwrap();
-    let last = told.events.iter().rev().find_map(|event| match event {
-        Event::Evaluated(e) => Some(e.accuracy.top1),
-        _ => None,
-    });
-    assert_eq!(judged["trained"]["top1"].as_f64(), last);
+    let last = |of: fn(Subject) -> bool| {
+        told.events.iter().rev().find_map(|event| match event {
+            Event::Evaluated(e) if of(e.subject) => Some(e.accuracy.top1),
+            _ => None,
+        })
+    };
+    let trained = last(|of| matches!(of, Subject::Trained { .. }));
+    assert_eq!(judged["trained"]["top1"].as_f64(), trained);
+    // And the model's as it is used is, with larger pictures.
+    assert_eq!(judged["model"]["size"], 20);
+    let used = last(|of| of == Subject::Model { size: 20 });
+    assert_eq!(judged["model"]["accuracy"]["top1"].as_f64(), used);
     let layer: serde_json::Value =
         serde_json::from_str(&said(&["evaluate", "a", "--layer", "avgpool", "--json"])).unwrap();
     assert_eq!(layer["layers"][0]["values"], 16);

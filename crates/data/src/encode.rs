@@ -1,33 +1,40 @@
 //! RGB pixels to the bytes of a file. The one place where encoders are compiled: theirs is generic code.
 
-use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
+use jpeg_encoder::{ColorType, Encoder};
 
 /// A PNG file of `rgb`, `height` rows of `width`×3 bytes. The error says what is wrong with the picture.
 pub fn encode_png(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, String> {
+    check(width, height, rgb)?;
     let mut bytes = vec![];
-    encoded(PngEncoder::new(&mut bytes), width, height, rgb)?;
+    let written =
+        PngEncoder::new(&mut bytes).write_image(rgb, width, height, ExtendedColorType::Rgb8);
+    written.map_err(|e| e.to_string())?;
     Ok(bytes)
 }
 
-/// The same as a JPEG file; `quality` is 1 to 100.
+/// The same as a JPEG file; `quality` is 1 to 100. Below 90 colours have half of the resolution.
 pub fn encode_jpeg(width: u32, height: u32, rgb: &[u8], quality: u8) -> Result<Vec<u8>, String> {
+    check(width, height, rgb)?;
+    let side = |pixels: u32| {
+        u16::try_from(pixels).map_err(|_| format!("a JPEG has no side of {pixels} pixels"))
+    };
     let mut bytes = vec![];
-    let encoder = JpegEncoder::new_with_quality(&mut bytes, quality);
-    encoded(encoder, width, height, rgb)?;
+    let encoder = Encoder::new(&mut bytes, quality);
+    let written = encoder.encode(rgb, side(width)?, side(height)?, ColorType::Rgb);
+    written.map_err(|e| e.to_string())?;
     Ok(bytes)
 }
 
-fn encoded(encoder: impl ImageEncoder, width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
+fn check(width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
     let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
-    if bytes != whole {
-        return Err(format!(
+    match bytes == whole {
+        true => Ok(()),
+        false => Err(format!(
             "{bytes} bytes do not make a picture of {width}×{height}×3"
-        ));
+        )),
     }
-    let written = encoder.write_image(rgb, width, height, ExtendedColorType::Rgb8);
-    written.map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -53,5 +60,13 @@ mod tests {
     fn pixels_that_are_missing_are_an_error() {
         assert!(encode_png(8, 6, &gradient()[3..]).is_err());
         assert!(encode_jpeg(9, 6, &gradient(), 90).is_err());
+    }
+
+    #[test]
+    fn a_side_that_no_jpeg_has_is_an_error() {
+        let long = vec![0; 3 * 70_000];
+        let error = encode_jpeg(70_000, 1, &long, 90).unwrap_err();
+        assert!(error.contains("70000"), "{error}");
+        assert!(encode_jpeg(0, 0, &[], 90).is_err());
     }
 }

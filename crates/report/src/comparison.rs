@@ -43,7 +43,7 @@ pub fn accuracy_over_seconds<'a>(events: impl IntoIterator<Item = &'a Event>) ->
     for event in events {
         now += seconds(event);
         if let Event::Evaluated(e) = event
-            && e.subject != Subject::RawPixels
+            && !matches!(e.subject, Subject::RawPixels | Subject::Model { .. })
         {
             points.push((now, e.accuracy.top1));
         }

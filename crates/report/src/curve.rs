@@ -166,7 +166,7 @@ where
         Subject::Trained { round, epoch } => {
             Some((epoch_number(summary, round, epoch), 100.0 * share))
         }
-        Subject::RawPixels | Subject::Untrained | Subject::Before => None,
+        Subject::RawPixels | Subject::Untrained | Subject::Before | Subject::Model { .. } => None,
     };
     let points: Vec<(f64, f64)> = judged.iter().filter_map(point).collect();
     let all = points.iter().map(|p| p.1).chain(floors.iter().map(|f| f.1));

@@ -187,7 +187,9 @@ fn numbers(event: &Event) -> Vec<usize> {
         Event::EpochEnded(e) => vec![e.round, e.epoch, e.epochs],
         Event::Evaluated(Evaluated { subject, .. })
         | Event::LabelFree(LabelFreeEvaluated { subject, .. }) => match *subject {
-            Subject::RawPixels | Subject::Untrained | Subject::Before => vec![],
+            Subject::RawPixels | Subject::Untrained | Subject::Before | Subject::Model { .. } => {
+                vec![]
+            }
             Subject::Trained { round, epoch } => vec![round, epoch],
         },
         Event::Pretext(p) => vec![p.round, p.epoch],

@@ -48,6 +48,8 @@ pub struct Summary {
     pub evaluations: Vec<Evaluated>,
     /// All evaluations without labels, the floors' too.
     pub label_free: Vec<LabelFreeEvaluated>,
+    /// The model as it is used: pixels a side of the pictures it is given, and how good it is then.
+    pub as_used: Option<(usize, Accuracy)>,
     /// Where training stopped, if that was before its last epoch.
     pub stopped_early: Option<StoppedEarly>,
     /// The end, once reached.
@@ -104,6 +106,9 @@ impl Summary {
             round.seconds += e.seconds;
             self.evaluations.push(*e);
         }
+        if let Subject::Model { size } = e.subject {
+            self.as_used = Some((size, e.accuracy));
+        }
     }
 
     fn add_label_free(&mut self, e: &LabelFreeEvaluated) {
@@ -147,7 +152,7 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
         Subject::RawPixels => Some("raw pixels"),
         Subject::Untrained => Some("untrained"),
         Subject::Before => Some("before"),
-        Subject::Trained { .. } => None,
+        Subject::Trained { .. } | Subject::Model { .. } => None,
     }
 }
 

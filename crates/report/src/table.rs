@@ -9,12 +9,14 @@ impl Summary {
     pub fn table(&self) -> String {
         let accuracy = self.has_accuracy();
         let mut rows = vec![header(accuracy)];
-        for floor in &self.floors {
-            let mut row = vec![floor.name.to_string()];
-            row.extend(accuracy_cells(Some(&floor.accuracy)));
-            row.resize(rows[0].len(), "–".into());
-            rows.push(row);
-        }
+        let judged_only = |name: String, of: &Accuracy| {
+            let mut row = vec![name];
+            row.extend(accuracy_cells(Some(of)));
+            row.resize(header(true).len(), "–".into());
+            row
+        };
+        let floors = self.floors.iter();
+        rows.extend(floors.map(|floor| judged_only(floor.name.into(), &floor.accuracy)));
         for r in &self.rounds {
             let mut row = vec![format!("round {}", r.round)];
             if accuracy {
@@ -28,6 +30,9 @@ impl Summary {
             row.push(or_dash(r.loss.map(|l| format!("{l:.4}"))));
             row.push(format!("{:.1}", r.seconds));
             rows.push(row);
+        }
+        if let Some((size, of)) = &self.as_used {
+            rows.push(judged_only(format!("model {size}×{size}"), of));
         }
         aligned(&rows)
     }

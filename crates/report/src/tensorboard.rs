@@ -193,6 +193,7 @@ impl Steps {
                     Subject::Untrained => ("knn/untrained", 0),
                     Subject::Before => ("knn/before", 0),
                     Subject::Trained { round, epoch } => ("knn/top1", self.step(round, epoch + 1)),
+                    Subject::Model { .. } => return None,
                 };
                 (step, vec![(tag, e.accuracy.top1)])
             }
@@ -208,6 +209,7 @@ impl Steps {
                     figures.push(("label_free/uniformity", e.uniformity));
                     (self.step(round, epoch + 1), figures)
                 }
+                Subject::Model { .. } => return None,
             },
             _ => return None,
         };

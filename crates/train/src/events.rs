@@ -247,6 +247,11 @@ pub enum Subject {
         /// Which epoch of the round, from 0.
         epoch: usize,
     },
+    /// The run's model as it is used: given pictures of another size than it learnt with.
+    Model {
+        /// Pixels a side.
+        size: usize,
+    },
 }
 
 /// Accuracy of the weighted kNN classifier on the test pictures, or on those a run is validated on.

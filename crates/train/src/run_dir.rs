@@ -208,6 +208,12 @@ impl RunDir {
         }
     }
 
+    /// Keeps what is told of a run when its training is over.
+    pub fn add(&mut self, event: &Event) -> Result<(), TrainError> {
+        self.keep(event)?;
+        self.sync_metrics().map(|_| ())
+    }
+
     /// Keeps an event.
     pub(crate) fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
         match &mut self.writing {

@@ -114,7 +114,7 @@ fn trained(events: &[Event]) -> Vec<LabelFreeEvaluated> {
 fn round(e: &LabelFreeEvaluated) -> usize {
     match e.subject {
         Subject::Trained { round, .. } => round,
-        Subject::RawPixels | Subject::Untrained | Subject::Before => panic!("of a floor"),
+        other => panic!("of {other:?}"),
     }
 }
 

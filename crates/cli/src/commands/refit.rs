@@ -1,13 +1,18 @@
 //! What was learnt, for pictures of another size, and whitened by some: of a run when it ends, and for `export`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use anchorhood::data::{Dataset, Split, picture_named};
+use anchorhood::data::{Dataset, Pictures, picture_named};
 use anchorhood::discover::Whitening;
 use anchorhood::engine::Device;
+use anchorhood::evaluate::Rows;
 use anchorhood::files::{Disk, FileSystem};
 use anchorhood::search::{Model, embed_paths};
-use anchorhood::train::{RunConfig, RunDir, model_path, refitted_path};
+use anchorhood::train::{
+    Accuracy, Costs, Evaluated, EvaluationConfig, Event, Labelled, RunConfig, RunDir, Subject,
+    model_path, refitted_path,
+};
 
 use crate::args::device;
 use crate::args::model::io;
@@ -15,13 +20,13 @@ use crate::terminal::failure::Failure;
 
 /// Pictures at a time.
 const BATCH: usize = 64;
-/// Pictures of 96×96 that two cores embed in a second with `base`, and somewhat less.
-const A_SECOND: f64 = 300.0;
+/// What an evaluation that is foreseen may take longer.
+const A_BIT_MORE: f64 = 1.2;
 
-/// The model that a run which has just ended is used by, where it is given pictures of another size than it learnt with. The run is
-/// whole without it, so what goes wrong is a warning.
-pub fn after_training(run: &Path, train: &Split) {
-    if let Err(Failure { message, .. }) = refit(run, train) {
+/// The model that a run which has just ended is used by, where it is given pictures of another size than it learnt with, judged where there
+/// are labels. The run is whole without it, so what goes wrong is a warning.
+pub fn after_training(run: &Path, data: &Dataset) {
+    if let Err(Failure { message, .. }) = refit(run, data) {
         let why = message.unwrap_or_default();
         eprintln!("warning: the model is that for the pictures it learnt from alone: {why}");
     }
@@ -36,33 +41,32 @@ pub fn forget(run: &Path) -> Result<(), Failure> {
     }
 }
 
-/// How long that takes at most where it is done on a CPU.
-pub fn seconds(config: &RunConfig, data: &Dataset) -> f64 {
-    let pictures = Whitening::sample(data.train.pictures.len()).count();
-    match wanted(config) {
-        Some(_) => pictures as f64 / A_SECOND,
-        None => 0.0,
+/// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a network that must be built.
+pub fn seconds(config: &RunConfig, data: &Dataset, costs: &Costs) -> f64 {
+    let learnt = data.train.pictures.height();
+    match config.data.embed_size {
+        Some(size) if size != learnt => {
+            let larger = (size as f64 / learnt as f64).powi(2);
+            costs.building + A_BIT_MORE * larger * costs.evaluation
+        }
+        Some(_) | None => 0.0,
     }
 }
 
-/// The size that is not the one a run learns with.
-fn wanted(config: &RunConfig) -> Option<usize> {
-    let size = config.data.embed_size;
-    size.filter(|_| size != config.data.size)
-}
-
-fn refit(run: &Path, train: &Split) -> Result<(), Failure> {
+fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
     let config = RunDir::config_of(run)?;
-    let Some(size) = wanted(&config) else {
-        return Ok(());
+    let size = match config.data.embed_size {
+        Some(size) if size != data.train.pictures.height() => size,
+        Some(_) | None => return Ok(()),
     };
+    let machine = &config.machine;
+    let (device, threads) = (device::open_again(machine)?, machine.thread_count());
     let model = Model::load(model_path(run))?.at_size(size)?;
     let power = config.method.whiten;
     let model = match power > 0.0 && config.method.name.compares_views() {
         true => {
+            let train = &data.train;
             let sample: Vec<usize> = Whitening::sample(train.pictures.len()).collect();
-            let machine = &config.machine;
-            let (device, threads) = (device::open_again(machine)?, machine.thread_count());
             let features = match train.pictures.folder() {
                 // From the files, which may have more to show than was kept to learn from.
                 Some(folder) if train.names.len() == train.pictures.len() => {
@@ -80,7 +84,40 @@ fn refit(run: &Path, train: &Split) -> Result<(), Failure> {
         }
         false => model,
     };
-    Ok(model.save(&refitted_path(run))?)
+    model.save(&refitted_path(run))?;
+    let clock = Instant::now();
+    if let Some((accuracy, _)) = vote(&device, &model, &config.evaluation, data)? {
+        let judged = Evaluated {
+            subject: Subject::Model { size },
+            accuracy,
+            seconds: clock.elapsed().as_secs_f64(),
+        };
+        RunDir::open(run)?.add(&Event::Evaluated(judged))?;
+    }
+    Ok(())
+}
+
+/// How good a model's vectors are, of pictures that it is given in its own size, and how long they are; nothing without labels.
+pub fn vote(
+    device: &Device,
+    model: &Model,
+    how: &EvaluationConfig,
+    data: &Dataset,
+) -> Result<Option<(Accuracy, usize)>, Failure> {
+    let (Some(examiner), Some(test)) = (Labelled::of(data, how, device), &data.test) else {
+        return Ok(None);
+    };
+    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
+        let vectors = model.embed(device, pictures)?;
+        Ok(Rows {
+            dim: vectors.dim(),
+            channels: vectors.dim(),
+            values: vectors.values().to_vec(),
+        })
+    };
+    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
+    let values = train.dim;
+    Ok(Some((examiner.vectors(train, test)?, values)))
 }
 
 /// What the layer that is whitened makes of files, a row each; those that cannot be read are left out.

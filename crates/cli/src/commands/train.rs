@@ -118,6 +118,9 @@ pub fn learn(
     if let Plan::New(config) = &mut plan {
         let open = config.data.size.is_none();
         **config = config.fitted(&data)?;
+        if config.data.embed_size.is_none() {
+            config.data.embed_size = config.embed_size_for(&data);
+        }
         if let (true, Some(size)) = (open, config.data.size) {
             viewer.note(&format!(
                 "pictures of {size}×{size} (--size for another), learnt from nothing (--from base: from the model inside this program)"
@@ -245,15 +248,16 @@ impl Training<'_> {
         config: &RunConfig,
         device: &Device,
     ) -> Result<(RunConfig, Beginning), Failure> {
-        let budget = TimeBudget {
+        let mut budget = TimeBudget {
             seconds: 60.0 * minutes,
             since: self.began,
-            afterwards: A_REPORT + refit::seconds(config, self.data),
+            afterwards: A_REPORT,
         };
         let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
         let scratch = runs.unwrap_or(Path::new("."));
         let model = self.model.as_ref();
         let measured = measure(device, config, self.data, model, scratch, &budget)?;
+        budget.afterwards += refit::seconds(config, self.data, &measured.costs);
         let with = |epochs| config.with_epochs(epochs);
         let fitted = measured.fitted_together(device.communicator(), &budget, with)?;
         (self.observer)(&measured.event(&budget, config, &fitted));
@@ -371,9 +375,9 @@ fn open(
 impl Trained {
     /// Draws the curve and the report of a run that came to its end.
     pub fn draw(&self, tensorboard: bool) -> Result<Summary, Failure> {
+        refit::after_training(&self.run, &self.data);
         let summary = Summary::of(&read_metrics(&self.run.join("metrics.jsonl"))?.events);
         write_curve(&summary, &self.run.join("curve.svg"))?;
-        refit::after_training(&self.run, &self.data.train);
         crate::commands::report::after_training(&self.run, &self.data, tensorboard);
         Ok(summary)
     }
@@ -399,10 +403,15 @@ fn finished(args: &TrainArgs, trained: &Trained, ended: &RunEnded) -> Result<(),
 
 fn headline(ended: &RunEnded, summary: &Summary) -> String {
     let took = output::duration(ended.seconds);
+    let as_used = summary.as_used.as_ref().map(|(size, of)| {
+        let top1 = of.top1 * 100.0;
+        format!(", {top1:.1}% as its model is used, given pictures of {size}×{size}")
+    });
     match (ended.last, ended.best) {
         (Some(last), Some(best)) => format!(
-            "kNN after the last epoch {:.1}%; best of any epoch {:.1}% (chosen by {} accuracy). {took}.",
+            "kNN after the last epoch {:.1}%{}; best of any epoch {:.1}% (chosen by {} accuracy). {took}.",
             last.top1 * 100.0,
+            as_used.unwrap_or_default(),
             best.top1 * 100.0,
             summary.judged_on()
         ),

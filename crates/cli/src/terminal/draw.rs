@@ -208,6 +208,7 @@ fn subject(of: Subject) -> String {
         Subject::Untrained => "untrained network".into(),
         Subject::Before => "the model before".into(),
         Subject::Trained { round, epoch } => format!("round {round} epoch {}", epoch + 1),
+        Subject::Model { size } => format!("the model, given {size}×{size}"),
     }
 }
 

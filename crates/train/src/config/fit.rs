@@ -36,4 +36,19 @@ impl RunConfig {
         }
         Ok(config)
     }
+
+    /// Pixels a side of what a model for use is given, where nobody says it: views show parts of pictures enlarged, so that a whole picture must
+    /// be larger to show things as large as they were learnt. Nothing where a network for that has other layers.
+    pub fn embed_size_for(&self, data: &Dataset) -> Option<usize> {
+        let size = data.train.pictures.height();
+        let larger = size + size / 4;
+        let for_use = self.method.whiten > 0.0 && self.method.name.compares_views();
+        let own = self.training.from.is_some(); // the model knows what it is given
+        let parameters = |size| embedding_graph(self, size).map(|g| g.parameters().to_vec());
+        let alike = || match (parameters(size), parameters(larger)) {
+            (Ok(a), Ok(b)) => self.network.form(size) == self.network.form(larger) && a == b,
+            _ => false,
+        };
+        (for_use && !own && alike()).then_some(larger)
+    }
 }

@@ -83,7 +83,8 @@ settings! {
         /// Resize pictures to so many pixels a side.
         size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size");
         /// Pixels a side of the pictures that the finished model is given, whitened by those it learnt from: larger ones than it learnt
-        /// with are often better, and take longer [default: the size it learnt with; with --from, the model's own].
+        /// with are often better, and take longer [default: five quarters of the size it learnt with where features are whitened; with
+        /// --from, the model's own].
         embed_size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("embed-size").value("SIZE");
         /// Mean of each channel that pictures are normalised by; their own where there is none. That of a model a run begins from.
         mean: Vec<f64> = vec![]; [Share], unwritten vec![];

@@ -120,6 +120,7 @@ fn steps(args: &BenchLossArgs, device: &Device) -> Result<(Vec<f64>, f64), Failu
             )?,
         }
         bank.update(&mut stream, &items, &features, 0.5)?;
+        device.download(&losses)?; // a GPU is done only then
         together.barrier()?;
         seconds.push(clock.elapsed().as_secs_f64());
     }

@@ -3,17 +3,20 @@
 pub mod layers;
 mod vectors;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anchorhood::onnx::is_onnx;
 use anchorhood::search::Model;
-use anchorhood::train::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
+use anchorhood::train::{
+    EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge, model_path, refitted_path,
+};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::encoder;
 use crate::args::run_data;
+use crate::commands::refit::vote;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -42,6 +45,14 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     }
     let device = device::open(&config.machine)?;
     let found = judge(&device, checkpoint, path, config, &data)?;
+    let as_used = match model_of(path) {
+        Some(file) => {
+            let model = Model::load(file)?;
+            let voted = vote(&device, &model, &config.evaluation, &data)?;
+            voted.map(|(accuracy, _)| (model.input().size, accuracy))
+        }
+        None => None,
+    };
     if args.json {
         let object = json!({
             "checkpoint": path.display().to_string(),
@@ -52,6 +63,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
             "raw_pixels": found.raw_pixels,
             "untrained": found.untrained,
             "trained": found.trained,
+            "model": as_used.map(|(size, accuracy)| json!({ "size": size, "accuracy": accuracy })),
             "seed": config.seed,
             "version": anchorhood::train::VERSION,
         });
@@ -80,5 +92,20 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     output::line(&format!(
         "this checkpoint    {}",
         draw::accuracy(&found.trained)
-    ))
+    ))?;
+    match as_used {
+        Some((size, accuracy)) => output::line(&format!(
+            "{:<18} {}",
+            format!("given {size}×{size}"),
+            draw::accuracy(&accuracy)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What a run's checkpoint is used by where that is another file, for pictures of another size.
+fn model_of(checkpoint: &Path) -> Option<PathBuf> {
+    let run = checkpoint.parent()?.parent()?;
+    let refitted = refitted_path(run);
+    (model_path(run) == checkpoint && refitted.is_file()).then_some(refitted)
 }

@@ -1,8 +1,7 @@
 //! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors vote, with raw pixels beside them.
 
-use anchorhood::data::{Dataset, Pictures};
+use anchorhood::data::Dataset;
 use anchorhood::engine::Device;
-use anchorhood::evaluate::Rows;
 use anchorhood::search::Model;
 use anchorhood::train::{Accuracy, Examiner, FeatureSource, Labelled, RunConfig, TrainError};
 use serde_json::json;
@@ -12,6 +11,7 @@ use crate::args::device;
 use crate::args::encoder;
 use crate::args::model::load_model;
 use crate::args::run_data;
+use crate::commands::refit::vote;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -95,20 +95,13 @@ fn judge(
     let none = || TrainError::NoLabels {
         data: data.name.clone(),
     };
-    let mut examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
-    let test = data.test.as_ref().ok_or_else(none)?;
-    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
-        let vectors = model.embed(device, pictures)?;
-        Ok(Rows {
-            dim: vectors.dim(),
-            channels: vectors.dim(),
-            values: vectors.values().to_vec(),
-        })
-    };
-    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
+    let how = &config.evaluation;
+    let mut examiner = Labelled::of(data, how, device).ok_or_else(none)?;
+    let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
+    let (model, values) = vote(device, model, how, data)?.ok_or_else(none)?;
     Ok(Judged {
-        raw_pixels: examiner.raw_pixels()?.ok_or_else(none)?,
-        values: train.dim,
-        model: examiner.vectors(train, test)?,
+        raw_pixels,
+        model,
+        values,
     })
 }
