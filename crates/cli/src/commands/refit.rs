@@ -22,6 +22,8 @@ use crate::terminal::failure::Failure;
 const BATCH: usize = 64;
 /// What an evaluation that is foreseen may take longer.
 const A_BIT_MORE: f64 = 1.2;
+/// Seconds until a GPU that is opened anew has tried out what is quickest for pictures of another size: four to five on an H200.
+const A_GPU: f64 = 5.0;
 
 /// The model that a run which has just ended is used by, where it is given pictures of another size than it learnt with, judged where there
 /// are labels. The run is whole without it, so what goes wrong is a warning.
@@ -42,12 +44,13 @@ pub fn forget(run: &Path) -> Result<(), Failure> {
 }
 
 /// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a network that must be built.
-pub fn seconds(config: &RunConfig, data: &Dataset, costs: &Costs) -> f64 {
+pub fn seconds(config: &RunConfig, data: &Dataset, device: &Device, costs: &Costs) -> f64 {
     let learnt = data.train.pictures.height();
+    let opening = if device.is_host() { 0.0 } else { A_GPU };
     match config.data.embed_size {
         Some(size) if size != learnt => {
             let larger = (size as f64 / learnt as f64).powi(2);
-            costs.building + A_BIT_MORE * larger * costs.evaluation
+            opening + costs.building + A_BIT_MORE * larger * costs.evaluation
         }
         Some(_) | None => 0.0,
     }

@@ -170,6 +170,8 @@ const A_RUN: usize = 330_000 * 32 * 32;
 
 /// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on one core (an AMD EPYC).
 const A_REPORT: f64 = 2.0;
+/// The same where a GPU is opened anew for it: seven to eight beside an H200.
+const A_REPORT_ON_GPU: f64 = 8.0;
 
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
 fn epochs_are_open(args: &TrainArgs) -> bool {
@@ -251,13 +253,16 @@ impl Training<'_> {
         let mut budget = TimeBudget {
             seconds: 60.0 * minutes,
             since: self.began,
-            afterwards: A_REPORT,
+            afterwards: match device.is_host() {
+                true => A_REPORT,
+                false => A_REPORT_ON_GPU,
+            },
         };
         let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
         let scratch = runs.unwrap_or(Path::new("."));
         let model = self.model.as_ref();
         let measured = measure(device, config, self.data, model, scratch, &budget)?;
-        budget.afterwards += refit::seconds(config, self.data, &measured.costs);
+        budget.afterwards += refit::seconds(config, self.data, device, &measured.costs);
         let with = |epochs| config.with_epochs(epochs);
         let fitted = measured.fitted_together(device.communicator(), &budget, with)?;
         (self.observer)(&measured.event(&budget, config, &fitted));
