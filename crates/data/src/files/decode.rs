@@ -300,12 +300,36 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
             {
                 return Ok(held);
             }
-            let source: &mut dyn Source = &mut Cursor::new(bytes);
-            let reader = ImageReader::with_format(source, ImageFormat::Jpeg);
-            decoded(reader, ImageFormat::Jpeg)
+            read_whole(&bytes)
         }
         Some(format) => decoded(reader, format),
     }
+}
+
+/// All pixels of a JPEG.
+fn read_whole(bytes: &[u8]) -> Result<Held, String> {
+    let jpeg = jpeg::Whole::open(bytes)?;
+    let colour = match jpeg.grey {
+        true => ColorType::L8,
+        false => ColorType::Rgb8,
+    };
+    let permit = admitted([jpeg.width, jpeg.height], ImageFormat::Jpeg, colour)?;
+    let orientation = jpeg::orientation(bytes);
+    let picture = over_white(jpeg.decoded()?);
+    Ok((Picture::whole(picture, orientation), permit))
+}
+
+/// Waits until there is memory for a picture, if one of its size is read at all.
+fn admitted(
+    size: [u32; 2],
+    format: ImageFormat,
+    colour: ColorType,
+) -> Result<Permit<'static>, String> {
+    check_size(size)?;
+    let needed = u64::from(size[0]) * u64::from(size[1]) * bytes_of_pixel(format, colour);
+    let permit = semaphore().acquire(needed);
+    check_room(needed)?;
+    Ok(permit)
 }
 
 /// A large JPEG in fewer pixels, enough for squares of `side`; none where the whole has to be decoded for them.
@@ -348,11 +372,7 @@ fn decoded(mut reader: ImageReader<&mut dyn Source>, format: ImageFormat) -> Res
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (width, height) = decoder.dimensions();
-    check_size([width, height])?;
-    let pixels = u64::from(width) * u64::from(height);
-    let needed = pixels * bytes_of_pixel(format, decoder.color_type());
-    let permit = semaphore().acquire(needed);
-    check_room(needed)?;
+    let permit = admitted([width, height], format, decoder.color_type())?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
     Ok((Picture::whole(over_white(picture), orientation), permit))

@@ -1,7 +1,8 @@
-//! What is done with JPEG files beside decoding them whole: is a file all there ([`whole`]), and how is a large one read that
-//! is to become small ([`shrunk`])?
+//! What is done with JPEG files: is a file all there ([`whole`]), what does it show ([`decoded`]), and how is a large one read that is to
+//! become small ([`shrunk`])?
 
 mod blocks;
+mod decoded;
 mod huffman;
 mod markers;
 mod means;
@@ -9,6 +10,7 @@ mod plane;
 mod shrunk;
 mod whole;
 
+pub(super) use decoded::Whole;
 pub(super) use markers::Frame;
 pub(super) use shrunk::{Shrink, shrunk};
 pub(super) use whole::check_whole;
