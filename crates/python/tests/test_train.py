@@ -23,6 +23,15 @@ def test_a_run_has_metrics_a_plot_a_report_and_a_model(run):
     assert "short" in repr(run) and "kNN" in str(run)
 
 
+def test_a_model_may_be_given_larger_pictures_than_it_learnt_with(run, pictures, tmp_path):
+    assert run.model_accuracy == run.accuracy
+    array, labels = pictures
+    larger = anchorhood.train(array, "simclr", labels=labels, runs=tmp_path, held_out=0.25, size=16, **SHORT)
+    assert larger.model().size == 20 and 0 <= larger.model_accuracy <= 1
+    (judged,) = [event for event in larger.events if event.get("of") == "model"]
+    assert judged["size"] == 20 and judged["top1"] == larger.model_accuracy
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", None])
 def test_metrics_are_a_data_frame_of_what_is_installed(run, library, monkeypatch):
     if library:

@@ -215,7 +215,16 @@ class Run:
     @property
     def accuracy(self) -> float | None:
         """kNN accuracy after the last epoch that was judged; None without labels."""
-        judged = [e["top1"] for e in self.events if e["event"] == "evaluated" and e["of"] == "trained"]
+        return self._judged("trained")
+
+    @property
+    def model_accuracy(self) -> float | None:
+        """The same of its model as it is used, which may be given larger pictures than it learnt with."""
+        used = self._judged("model")
+        return self.accuracy if used is None else used
+
+    def _judged(self, subject: str) -> float | None:
+        judged = [e["top1"] for e in self.events if e["event"] == "evaluated" and e["of"] == subject]
         return judged[-1] if judged else None
 
     @property
