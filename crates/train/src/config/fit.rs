@@ -1,6 +1,7 @@
 //! What a configuration leaves to the data and the method.
 
 use anchorhood_data::Dataset;
+use anchorhood_discover::Whitening;
 
 use super::{FeatureSource, MethodKind, RunConfig};
 use crate::TrainError;
@@ -38,17 +39,64 @@ impl RunConfig {
     }
 
     /// Pixels a side of what a model for use is given, where nobody says it: views show parts of pictures enlarged, so that a whole picture must
-    /// be larger to show things as large as they were learnt. Nothing where a network for that has other layers.
+    /// be larger to show things as large as they were learnt. Nothing where features are not whitened, where a network for that has other
+    /// layers, and where a model that the run begins from knows better.
     pub fn embed_size_for(&self, data: &Dataset) -> Option<usize> {
+        let whitened = self.method.whiten > 0.0
+            && self.method.name.compares_views()
+            && self.network.features <= Whitening::MOST;
+        if !whitened || self.training.from.is_some() {
+            return None;
+        }
         let size = data.train.pictures.height();
         let larger = size + size / 4;
-        let for_use = self.method.whiten > 0.0 && self.method.name.compares_views();
-        let own = self.training.from.is_some(); // the model knows what it is given
         let parameters = |size| embedding_graph(self, size).map(|g| g.parameters().to_vec());
-        let alike = || match (parameters(size), parameters(larger)) {
+        let alike = match (parameters(size), parameters(larger)) {
             (Ok(a), Ok(b)) => self.network.form(size) == self.network.form(larger) && a == b,
             _ => false,
         };
-        (for_use && !own && alike()).then_some(larger)
+        alike.then_some(larger)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anchorhood_data::Pictures;
+    use anchorhood_models::Architecture;
+
+    use super::*;
+    use crate::{MethodChoice, Preset};
+
+    fn pictures(size: usize) -> Dataset {
+        let bytes = (0..2 * size * size * 3).map(|i| (i % 251) as u8);
+        Dataset::new("some", Pictures::new(size, size, bytes.collect()).unwrap())
+    }
+
+    fn embed_size(preset: Preset, size: usize, change: impl Fn(&mut RunConfig)) -> Option<usize> {
+        let mut config = preset.config_for("some", MethodChoice::Anchorhood);
+        change(&mut config);
+        let data = pictures(size);
+        config.fitted(&data).unwrap().embed_size_for(&data)
+    }
+
+    #[test]
+    fn models_for_use_are_given_larger_pictures() {
+        for preset in [Preset::Quick, Preset::Strong] {
+            assert_eq!(embed_size(preset, 32, |_| {}), Some(40));
+            assert_eq!(embed_size(preset, 64, |_| {}), Some(80));
+        }
+    }
+
+    #[test]
+    fn others_are_given_what_they_learnt_from() {
+        assert_eq!(embed_size(Preset::Paper, 32, |_| {}), None);
+        let strong = |size, change: fn(&mut RunConfig)| embed_size(Preset::Strong, size, change);
+        // From 48 pixels on the first layer is another one.
+        assert_eq!(strong(40, |_| {}), None);
+        assert_eq!(strong(32, |c| c.method.whiten = 0.0), None);
+        assert_eq!(strong(32, |c| c.training.from = Some("base".into())), None);
+        // Of 2,048 values none are whitened.
+        let deep: fn(&mut RunConfig) = |c| c.network.architecture = Architecture::ResNet50;
+        assert_eq!(strong(32, deep), None);
     }
 }
