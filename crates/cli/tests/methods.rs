@@ -10,7 +10,8 @@ use std::path::Path;
 use anchorhood::report::read_metrics;
 use anchorhood::train::{Checkpoint, Event, RunConfig, Subject};
 use common::{Sandbox, TINY, names};
-use folders::fill;
+use folders::picture;
+use image::imageops;
 
 /// A sandbox with a tiny run called `a`, of a method that has features of its own.
 fn trained(method: &str, more: &[&str]) -> Sandbox {
@@ -27,7 +28,13 @@ fn trained(method: &str, more: &[&str]) -> Sandbox {
 
 fn runs_everywhere(method: &str) {
     let sandbox = trained(method, &[]);
-    fill(&sandbox.path("pictures"), 12);
+    // As large as the finished model is given them, for others who cut no squares.
+    std::fs::create_dir(sandbox.path("pictures")).unwrap();
+    for number in 0..12 {
+        let drawn = imageops::resize(&picture(number), 20, 20, imageops::FilterType::Nearest);
+        let file = sandbox.path("pictures").join(format!("{number}.png"));
+        drawn.save(file).unwrap();
+    }
     let said = |args: &[&str]| sandbox.run(args).succeeded().stdout;
     let cpu = ["--device", "cpu"];
     let embed = ["embed", "a", "pictures", "-o", "v.jsonl"];
