@@ -142,7 +142,8 @@ impl Summary {
 
     /// Whether there is any accuracy to show.
     pub fn has_accuracy(&self) -> bool {
-        !self.floors.is_empty() || self.rounds.iter().any(|r| r.accuracy.is_some())
+        let rounds = self.rounds.iter().any(|r| r.accuracy.is_some());
+        !self.floors.is_empty() || rounds || self.as_used.is_some()
     }
 }
 

@@ -9,10 +9,11 @@ impl Summary {
     pub fn table(&self) -> String {
         let accuracy = self.has_accuracy();
         let mut rows = vec![header(accuracy)];
+        let columns = rows[0].len();
         let judged_only = |name: String, of: &Accuracy| {
             let mut row = vec![name];
             row.extend(accuracy_cells(Some(of)));
-            row.resize(header(true).len(), "–".into());
+            row.resize(columns, "–".into());
             row
         };
         let floors = self.floors.iter();

@@ -3,19 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anchorhood::data::{Dataset, Pictures, picture_named};
+use anchorhood::data::{Dataset, picture_named};
 use anchorhood::discover::Whitening;
 use anchorhood::engine::Device;
-use anchorhood::evaluate::Rows;
 use anchorhood::files::{Disk, FileSystem};
 use anchorhood::search::{Model, embed_paths};
 use anchorhood::train::{
-    Accuracy, Costs, Evaluated, EvaluationConfig, Event, Labelled, RunConfig, RunDir, Subject,
-    model_path, refitted_path,
+    Costs, Evaluated, Event, RunConfig, RunDir, Subject, model_path, refitted_path,
 };
 
 use crate::args::device;
 use crate::args::model::io;
+use crate::commands::evaluate::vote;
 use crate::terminal::failure::Failure;
 
 /// Pictures at a time.
@@ -45,22 +44,24 @@ pub fn forget(run: &Path) -> Result<(), Failure> {
 
 /// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a network that must be built.
 pub fn seconds(config: &RunConfig, data: &Dataset, device: &Device, costs: &Costs) -> f64 {
-    let learnt = data.train.pictures.height();
+    let Some(size) = wanted(config, data) else {
+        return 0.0;
+    };
+    let larger = (size as f64 / data.train.pictures.height() as f64).powi(2);
     let opening = if device.is_host() { 0.0 } else { A_GPU };
-    match config.data.embed_size {
-        Some(size) if size != learnt => {
-            let larger = (size as f64 / learnt as f64).powi(2);
-            opening + costs.building + A_BIT_MORE * larger * costs.evaluation
-        }
-        Some(_) | None => 0.0,
-    }
+    opening + costs.building + A_BIT_MORE * larger * costs.evaluation
+}
+
+/// The size that is not the one a run learns with.
+fn wanted(config: &RunConfig, data: &Dataset) -> Option<usize> {
+    let learnt = data.train.pictures.height();
+    config.data.embed_size.filter(|size| *size != learnt)
 }
 
 fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
     let config = RunDir::config_of(run)?;
-    let size = match config.data.embed_size {
-        Some(size) if size != data.train.pictures.height() => size,
-        Some(_) | None => return Ok(()),
+    let Some(size) = wanted(&config, data) else {
+        return Ok(());
     };
     let machine = &config.machine;
     let (device, threads) = (device::open_again(machine)?, machine.thread_count());
@@ -98,29 +99,6 @@ fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
         RunDir::open(run)?.add(&Event::Evaluated(judged))?;
     }
     Ok(())
-}
-
-/// How good a model's vectors are, of pictures that it is given in its own size, and how long they are; nothing without labels.
-pub fn vote(
-    device: &Device,
-    model: &Model,
-    how: &EvaluationConfig,
-    data: &Dataset,
-) -> Result<Option<(Accuracy, usize)>, Failure> {
-    let (Some(examiner), Some(test)) = (Labelled::of(data, how, device), &data.test) else {
-        return Ok(None);
-    };
-    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
-        let vectors = model.embed(device, pictures)?;
-        Ok(Rows {
-            dim: vectors.dim(),
-            channels: vectors.dim(),
-            values: vectors.values().to_vec(),
-        })
-    };
-    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
-    let values = train.dim;
-    Ok(Some((examiner.vectors(train, test)?, values)))
 }
 
 /// What the layer that is whitened makes of files, a row each; those that cannot be read are left out.

@@ -263,11 +263,7 @@ const BYTES_OF_HEIF: u64 = 12;
 
 fn read_heif(bytes: &[u8]) -> Result<Held, String> {
     let (picture, permit) = heif::decode(bytes, |width, height| {
-        check_size([width, height])?;
-        let needed = u64::from(width) * u64::from(height) * BYTES_OF_HEIF;
-        let permit = semaphore().acquire(needed);
-        check_room(needed)?;
-        Ok(permit)
+        admitted([width, height], BYTES_OF_HEIF)
     })?;
     let orientation = Orientation::NoTransforms;
     Ok((Picture::whole(over_white(picture), orientation), permit))
@@ -308,25 +304,22 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
 
 /// All pixels of a JPEG.
 fn read_whole(bytes: &[u8]) -> Result<Held, String> {
-    let jpeg = jpeg::Whole::open(bytes)?;
+    let mut jpeg = jpeg::Whole::open(bytes)?;
     let colour = match jpeg.grey {
         true => ColorType::L8,
         false => ColorType::Rgb8,
     };
-    let permit = admitted([jpeg.width, jpeg.height], ImageFormat::Jpeg, colour)?;
+    let bytes_of_pixel = bytes_of_pixel(ImageFormat::Jpeg, colour);
+    let permit = admitted([jpeg.width, jpeg.height], bytes_of_pixel)?;
     let orientation = jpeg::orientation(bytes);
     let picture = over_white(jpeg.decoded()?);
     Ok((Picture::whole(picture, orientation), permit))
 }
 
 /// Waits until there is memory for a picture, if one of its size is read at all.
-fn admitted(
-    size: [u32; 2],
-    format: ImageFormat,
-    colour: ColorType,
-) -> Result<Permit<'static>, String> {
+fn admitted(size: [u32; 2], bytes_of_pixel: u64) -> Result<Permit<'static>, String> {
     check_size(size)?;
-    let needed = u64::from(size[0]) * u64::from(size[1]) * bytes_of_pixel(format, colour);
+    let needed = u64::from(size[0]) * u64::from(size[1]) * bytes_of_pixel;
     let permit = semaphore().acquire(needed);
     check_room(needed)?;
     Ok(permit)
@@ -372,7 +365,8 @@ fn decoded(mut reader: ImageReader<&mut dyn Source>, format: ImageFormat) -> Res
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (width, height) = decoder.dimensions();
-    let permit = admitted([width, height], format, decoder.color_type())?;
+    let bytes_of_pixel = bytes_of_pixel(format, decoder.color_type());
+    let permit = admitted([width, height], bytes_of_pixel)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
     Ok((Picture::whole(over_white(picture), orientation), permit))

@@ -3,12 +3,14 @@
 pub mod layers;
 mod vectors;
 
+pub use vectors::vote;
+
 use std::path::{Path, PathBuf};
 
 use anchorhood::onnx::is_onnx;
 use anchorhood::search::Model;
 use anchorhood::train::{
-    EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge, model_path, refitted_path,
+    EncoderSource, FeatureSource, TrainingSet, ValidateOn, embedding_path, judge, model_path,
 };
 use serde_json::json;
 
@@ -16,7 +18,6 @@ use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::encoder;
 use crate::args::run_data;
-use crate::commands::refit::vote;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -106,6 +107,6 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
 /// What a run's checkpoint is used by where that is another file, for pictures of another size.
 fn model_of(checkpoint: &Path) -> Option<PathBuf> {
     let run = checkpoint.parent()?.parent()?;
-    let refitted = refitted_path(run);
-    (model_path(run) == checkpoint && refitted.is_file()).then_some(refitted)
+    let used = embedding_path(run);
+    (model_path(run) == checkpoint && used != checkpoint).then_some(used)
 }

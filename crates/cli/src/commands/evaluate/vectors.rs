@@ -1,9 +1,12 @@
 //! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors vote, with raw pixels beside them.
 
-use anchorhood::data::Dataset;
+use anchorhood::data::{Dataset, Pictures};
 use anchorhood::engine::Device;
+use anchorhood::evaluate::Rows;
 use anchorhood::search::Model;
-use anchorhood::train::{Accuracy, Examiner, FeatureSource, Labelled, RunConfig, TrainError};
+use anchorhood::train::{
+    Accuracy, EvaluationConfig, Examiner, FeatureSource, Labelled, RunConfig, TrainError,
+};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -11,7 +14,6 @@ use crate::args::device;
 use crate::args::encoder;
 use crate::args::model::load_model;
 use crate::args::run_data;
-use crate::commands::refit::vote;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -104,4 +106,27 @@ fn judge(
         model,
         values,
     })
+}
+
+/// How good a model's vectors are, of pictures that it is given in its own size, and how long they are; nothing without labels.
+pub fn vote(
+    device: &Device,
+    model: &Model,
+    how: &EvaluationConfig,
+    data: &Dataset,
+) -> Result<Option<(Accuracy, usize)>, Failure> {
+    let (Some(examiner), Some(test)) = (Labelled::of(data, how, device), &data.test) else {
+        return Ok(None);
+    };
+    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
+        let vectors = model.embed(device, pictures)?;
+        Ok(Rows {
+            dim: vectors.dim(),
+            channels: vectors.dim(),
+            values: vectors.values().to_vec(),
+        })
+    };
+    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
+    let values = train.dim;
+    Ok(Some((examiner.vectors(train, test)?, values)))
 }

@@ -9,7 +9,7 @@ use zune_jpeg::JpegDecoder;
 
 /// A file whose headers were read.
 pub(in crate::files) struct Whole<'a> {
-    bytes: &'a [u8],
+    decoder: JpegDecoder<ZCursor<&'a [u8]>>,
     pub(in crate::files) width: u32,
     pub(in crate::files) height: u32,
     /// Whether it has no colours.
@@ -18,31 +18,38 @@ pub(in crate::files) struct Whole<'a> {
 
 impl<'a> Whole<'a> {
     pub(in crate::files) fn open(bytes: &'a [u8]) -> Result<Self, String> {
-        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
+        // As lenient as other programs are; how large a picture may be is checked by who asks for it.
+        let options = DecoderOptions::default()
+            .set_strict_mode(false)
+            .set_max_width(usize::MAX)
+            .set_max_height(usize::MAX);
+        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
         decoder.decode_headers().map_err(|e| e.to_string())?;
         let (Some((width, height)), Some(colours)) =
             (decoder.dimensions(), decoder.input_colorspace())
         else {
             return Err("it has no frame".into());
         };
+        let grey = colours == ColorSpace::Luma;
+        let becomes = if grey {
+            ColorSpace::Luma
+        } else {
+            ColorSpace::RGB
+        };
+        decoder.set_options(options.jpeg_set_out_colorspace(becomes));
         Ok(Whole {
-            bytes,
+            decoder,
             width: width as u32, // a JPEG has at most 65,535
             height: height as u32,
-            grey: colours == ColorSpace::Luma,
+            grey,
         })
     }
 
-    pub(in crate::files) fn decoded(&self) -> Result<DynamicImage, String> {
-        let (colours, channels) = match self.grey {
-            true => (ColorSpace::Luma, 1),
-            false => (ColorSpace::RGB, 3),
-        };
-        let options = options().jpeg_set_out_colorspace(colours);
-        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(self.bytes), options);
+    pub(in crate::files) fn decoded(&mut self) -> Result<DynamicImage, String> {
         let (width, height) = (self.width, self.height);
+        let channels = if self.grey { 1 } else { 3 };
         let mut pixels = vec![0; width as usize * height as usize * channels];
-        let decoded = decoder.decode_into(&mut pixels);
+        let decoded = self.decoder.decode_into(&mut pixels);
         decoded.map_err(|e| e.to_string())?;
         let picture = match self.grey {
             true => GrayImage::from_raw(width, height, pixels).map(DynamicImage::ImageLuma8),
@@ -50,14 +57,6 @@ impl<'a> Whole<'a> {
         };
         Ok(picture.expect("so many pixels"))
     }
-}
-
-/// As lenient as other programs are; how large a picture may be is checked by who asks for it.
-fn options() -> DecoderOptions {
-    DecoderOptions::default()
-        .set_strict_mode(false)
-        .set_max_width(usize::MAX)
-        .set_max_height(usize::MAX)
 }
 
 #[cfg(test)]
@@ -77,7 +76,7 @@ mod tests {
             let mut bytes = vec![];
             let mut file = Cursor::new(&mut bytes);
             picture.write_to(&mut file, ImageFormat::Jpeg).unwrap();
-            let whole = Whole::open(&bytes).unwrap();
+            let mut whole = Whole::open(&bytes).unwrap();
             assert_eq!(whole.grey, picture.as_luma8().is_some());
             let expected = image::load_from_memory(&bytes).unwrap();
             assert!(whole.decoded().unwrap() == expected);
