@@ -3,10 +3,12 @@
 mod common;
 
 use anchorhood_engine::naive::{
-    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters, tiles,
-    uniform as drawn, widen,
+    contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters,
+    similarity::softmax_loss, tiles, uniform as drawn, widen,
 };
-use anchorhood_engine::{Buffer, Counting, Device, Loss, Result, Stream, Tiles};
+use anchorhood_engine::{
+    Buffer, Counting, Device, Loss, Positives, Result, SoftmaxLoss, Stream, Tiles,
+};
 use common::{assert_close, every_device, uniform};
 
 every_device!(
@@ -16,6 +18,7 @@ every_device!(
     parts_of_pictures,
     quarters_of_pictures,
     great_logits,
+    softmax_between_views,
     contrastive_between_views,
     great_similarities,
     one_picture_in_two_views,
@@ -248,6 +251,78 @@ fn great_logits(device: &Device, _: f64) {
     assert_eq!(losses, [2e4, 3e38]);
     let half = f64::from(WEIGHT) / 2.0;
     assert_close("gradient", &gradient, &[half, -half, half, -half], 1e-6);
+}
+
+/// The queries of each view over the keys of the next one, each picture's own key being the positive.
+fn softmax_between_views(device: &Device, _: f64) {
+    for (views, batch, dim) in [
+        (1, 5, 8),
+        (2, 1, 4),
+        (2, 30, 16),
+        (3, 17, 33),
+        (2, 300, 128),
+    ] {
+        let len = views * batch * dim;
+        let (queries, keys) = (uniform(1, len), uniform(2, len));
+        let mut itself = Positives::default();
+        (0..batch as u32).for_each(|picture| itself.push([picture]));
+        let positives = device.positives(&itself, batch).unwrap();
+        let run = |stream: &mut Stream, loss: Loss| {
+            let of = SoftmaxLoss {
+                queries: &up(device, &queries),
+                keys: &up(device, &keys),
+                dim,
+                temperature: 0.2,
+                positives: &positives,
+                items: None,
+            };
+            stream.softmax_between_views(&of, views, loss)
+        };
+        let what = format!("softmax between {views} views");
+        let shape = (views * batch, len);
+        check(device, &what, shape, run, |losses, gradient| {
+            for view in 0..views {
+                let of = |values: &[f32], view: usize| {
+                    values[view * batch * dim..][..batch * dim].to_vec()
+                };
+                let (queries, keys) = (of(&queries, view), of(&keys, (view + 1) % views));
+                let (mut l, mut g) = (vec![0.0; batch], vec![0.0; batch * dim]);
+                softmax_loss(&queries, &keys, dim, 0.2, &itself, &mut l, &mut g);
+                for (i, l) in l.iter().enumerate() {
+                    losses[view * batch + i] = f64::from(*l);
+                }
+                let share = f64::from(WEIGHT) / views as f64;
+                for (i, g) in g.iter().enumerate() {
+                    gradient[view * batch * dim + i] = share * f64::from(*g);
+                }
+            }
+        });
+    }
+    let (four, mut stream) = (up(device, &[0.0; 4]), device.stream().unwrap());
+    let mut itself = Positives::default();
+    itself.push([0]);
+    let positives = device.positives(&itself, 1).unwrap();
+    let mut refused = |keys: &Buffer, views| {
+        let of = SoftmaxLoss {
+            queries: &four,
+            keys,
+            dim: 2,
+            temperature: 0.2,
+            positives: &positives,
+            items: None,
+        };
+        let loss = Loss {
+            rows: &mut up(device, &[0.0; 2]),
+            gradient: &mut up(device, &[0.0; 4]),
+            weight: 1.0,
+        };
+        let result = stream.softmax_between_views(&of, views, loss);
+        result.unwrap_err().to_string()
+    };
+    let fewer = refused(&up(device, &[0.0; 2]), 2);
+    assert!(fewer.contains("as many as queries"), "{fewer}");
+    let more = refused(&four, 3);
+    assert!(more.contains("queries of all views"), "{more}");
 }
 
 fn check_contrastive(

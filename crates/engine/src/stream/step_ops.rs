@@ -141,6 +141,31 @@ impl Stream {
         self.backend.sampled_softmax_loss(of, sample, loss)
     }
 
+    /// The softmax between views: queries and keys are those of so many views of the same pictures, view after view, and the queries of a view see the keys
+    /// of the next one alone, those of the last the first one's. Each picture has its positives among the keys of a view.
+    pub fn softmax_between_views(
+        &mut self,
+        of: &SoftmaxLoss,
+        views: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        check_temperature(of.temperature)?;
+        let count = rows("queries", of.queries.len(), of.dim)?;
+        loss.check(count, of.queries)?;
+        Error::check_length("keys, as many as queries", of.queries.len(), of.keys.len())?;
+        let positives = of.positives;
+        for pictures in [positives.len(), positives.keys()] {
+            Error::check_length("queries of all views", views * pictures, count)?;
+        }
+        let whole = of.keys.shard().is_none() && positives.here() == (0..positives.len());
+        if of.items.is_some() || !whole {
+            let why = "views are stacked as the pictures of one process's batch are";
+            return Err(Error::Plan(why.into()));
+        }
+        let loss = self.shared(loss);
+        self.backend.softmax_between_views(of, views, loss)
+    }
+
     fn check_softmax(&self, of: &SoftmaxLoss, loss: &Loss) -> Result<()> {
         check_temperature(of.temperature)?;
         let keys = match of.keys.shard() {
@@ -513,6 +538,7 @@ pub trait StepOps {
         sample: RowSample,
         loss: Loss,
     ) -> Result<()>;
+    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()>;
     fn cross_entropy(
         &mut self,
         logits: &Buffer,

@@ -93,6 +93,30 @@ impl StepOps for CpuStream {
         self.softmax_shards(of, shard, Some(sample), loss)
     }
 
+    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
+        let (queries, keys) = (values(of.queries)?, values(of.keys)?);
+        let positives: &Positives = of.positives.memory()?;
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
+        let (count, len) = (rows.len() / views, queries.len() / views);
+        let outputs = rows.chunks_mut(count).zip(gradient.chunks_mut(len));
+        let nexts = keys.chunks(len).cycle().skip(1);
+        for ((queries, keys), (rows, gradient)) in queries.chunks(len).zip(nexts).zip(outputs) {
+            let call = similarity::SoftmaxCall {
+                queries,
+                keys,
+                dim: of.dim,
+                temperature: of.temperature,
+                positives,
+                items: None,
+                weight: loss.weight / views as f32,
+            };
+            self.cpu
+                .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
+        }
+        self.lose(values(loss.rows)?, loss.weight)
+    }
+
     fn cross_entropy(
         &mut self,
         logits: &Buffer,

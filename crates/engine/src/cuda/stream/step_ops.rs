@@ -99,8 +99,8 @@ impl GpuStream {
         })
     }
 
-    /// The softmax of a step, over a sample of the keys where one is asked for.
-    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+    /// What is asked of a softmax over all keys.
+    fn softmax_call(&self, of: &SoftmaxLoss, loss: &Loss) -> Result<SoftmaxCall> {
         let cuda = self.cuda.clone();
         let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
         let n = similarity::rows("keys", of.keys.len(), of.dim)?;
@@ -119,7 +119,7 @@ impl GpuStream {
         };
         let [queries, keys] = [slice(&cuda, of.queries)?, slice(&cuda, of.keys)?];
         let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let call = SoftmaxCall {
+        Ok(SoftmaxCall {
             batch,
             n,
             dim: of.dim,
@@ -127,7 +127,12 @@ impl GpuStream {
             numbers: [of.temperature, loss.weight],
             positives,
             outputs,
-        };
+        })
+    }
+
+    /// The softmax of a step, over a sample of the keys where one is asked for.
+    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+        let call = self.softmax_call(of, &loss)?;
         match of.keys.shard().is_some() || sample.is_some() {
             false => self.softmax_whole(&call)?,
             true => self.softmax_shards(&call, of, sample)?,
@@ -148,6 +153,30 @@ impl StepOps for GpuStream {
         loss: Loss,
     ) -> Result<()> {
         self.softmax(of, Some(sample), loss)
+    }
+
+    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
+        let all = self.softmax_call(of, &loss)?;
+        let [queries, keys] = all.places;
+        let [rows, gradient] = all.outputs;
+        let batch = all.batch / views;
+        // Where a view's values begin, of so many for each picture.
+        let of_view = |at: Pointer, view: usize, values: usize| {
+            at + (view * batch * values * size_of::<f32>()) as Pointer
+        };
+        for view in 0..views {
+            let keys = of_view(keys, (view + 1) % views, of.dim);
+            let gradient = of_view(gradient, view, of.dim);
+            self.softmax_whole(&SoftmaxCall {
+                batch,
+                n: batch,
+                places: [of_view(queries, view, of.dim), keys],
+                numbers: [of.temperature, loss.weight / views as f32],
+                outputs: [of_view(rows, view, 1), gradient],
+                ..all
+            })?;
+        }
+        self.lose(loss.rows, loss.weight)
     }
 
     fn cross_entropy(
