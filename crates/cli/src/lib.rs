@@ -28,7 +28,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anchorhood::data::Dataset;
-use anchorhood::train::Outcome;
 use clap::Parser;
 
 use args::{Args, Bench, Command};
@@ -83,9 +82,7 @@ pub fn train(
         viewer,
         stop,
     )?;
-    if let Outcome::Finished(_) = trained.outcome {
-        trained.draw(args.tensorboard)?;
-    }
+    trained.draw(args.tensorboard, viewer)?;
     Ok(trained)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_train::{Checkpoint, Event, checkpoint_path, model_path};
+use anchorhood_train::{Checkpoint, CheckpointError, Event, checkpoint_path, model_path};
 
 use crate::{EventLog, LeftOut, ReportError, read_metrics};
 
@@ -90,7 +90,11 @@ impl RunRecord {
         for round in 0.. {
             let path = checkpoint_path(folder, &format!("round-{round}"));
             match path.is_file() {
-                true => record.rounds.extend(findings(round, &load(&path)?)),
+                true => {
+                    let found = Checkpoint::load_neighbourhoods(&path).map_err(checkpoint_error)?;
+                    let found = found.map(|found| RoundNeighbourhoods { round, found });
+                    record.rounds.extend(found);
+                }
                 false => break,
             }
         }
@@ -114,7 +118,11 @@ impl RunRecord {
 }
 
 fn load(path: &Path) -> Result<Checkpoint, ReportError> {
-    Checkpoint::load(path).map_err(|e| ReportError::Checkpoint(Box::new(e)))
+    Checkpoint::load(path).map_err(checkpoint_error)
+}
+
+fn checkpoint_error(error: CheckpointError) -> ReportError {
+    ReportError::Checkpoint(Box::new(error))
 }
 
 fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {

@@ -216,8 +216,7 @@ impl<'a> Lab<'a> {
                 Start::Instance => after_instance(&from, dir.config())?,
                 Start::Random => after_nothing(self.device, dir.config(), data)?,
             };
-            first.save(&dir.checkpoint("round-0"))?;
-            first.save(&dir.checkpoint("last"))?;
+            dir.begin_after_round_0(&first, &data.train)?;
         }
         match train(self.device, &mut dir, data, &mut tell, self.stop)? {
             Outcome::Finished(ended) => Ok(ended),

@@ -40,6 +40,10 @@ fn carry_out_rows(
             epochs += 1;
             stop.store(stop_after.is_some_and(|n| epochs >= n), Ordering::Relaxed);
         }
+        // A run that begins after another's round 0 is on pictures that are known.
+        if let Told::Event(Event::Warning { message }) = told {
+            panic!("{message}");
+        }
     };
     let (place, machine) = (place(folder), machine());
     let device = Device::cpu(2);

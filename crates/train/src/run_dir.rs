@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anchorhood_data::Split;
 use anchorhood_engine::Communicator;
 use anchorhood_files::{
     AtomicFile, AtomicFolder, Disk, FileSystem, Hold, folder_of, read_text_at_most_on,
@@ -11,7 +12,7 @@ use anchorhood_files::{
 
 use crate::metrics::Metrics;
 use crate::together::of_first;
-use crate::{Checkpoint, Event, Position, RunConfig, TrainError};
+use crate::{Checkpoint, Event, Position, RunConfig, TrainError, seen_pictures};
 
 /// The name of the checkpoint that verdicts without labels prefer.
 pub(crate) const CHOSEN: &str = "chosen";
@@ -147,6 +148,19 @@ impl RunDir {
     /// Where a checkpoint lies: `last`, `chosen` or `round-3`.
     pub fn checkpoint(&self, name: &str) -> PathBuf {
         checkpoint_path(&self.path, name)
+    }
+
+    /// Begins a run where round 0 has ended elsewhere, on these pictures: training goes on from there.
+    pub fn begin_after_round_0(
+        &self,
+        checkpoint: &Checkpoint,
+        train: &Split,
+    ) -> Result<(), TrainError> {
+        seen_pictures::keep(self.disk(), &self.path, train)?;
+        for name in ["round-0", "last"] {
+            self.save(checkpoint, name, &Communicator::single())?;
+        }
+        Ok(())
     }
 
     /// Saves a checkpoint under its name. A folder of checkpoints that somebody removed is made again; that of the run is not,

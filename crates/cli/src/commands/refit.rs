@@ -12,22 +12,22 @@ use anchorhood::train::{
     Costs, Evaluated, Event, RunConfig, RunDir, Subject, model_path, refitted_path,
 };
 
-use crate::args::device;
 use crate::args::model::io;
 use crate::commands::evaluate::vote;
+use crate::commands::train::Viewer;
 use crate::terminal::failure::Failure;
 
 /// Pictures at a time.
 const BATCH: usize = 64;
 /// What an evaluation that is foreseen may take longer.
 const A_BIT_MORE: f64 = 1.2;
-/// Seconds until a GPU that is opened anew has tried out what is quickest for pictures of another size: four to five on an H200.
+/// Seconds until a GPU has tried out what is quickest for pictures of another size: four to five on an H200.
 const A_GPU: f64 = 5.0;
 
 /// The model that a run which has just ended is used by, where it is given pictures of another size than it learnt with, judged where there
 /// are labels. The run is whole without it, so what goes wrong is a warning.
-pub fn after_training(run: &Path, data: &Dataset) {
-    if let Err(Failure { message, .. }) = refit(run, data) {
+pub fn after_training(run: &Path, data: &Dataset, device: &Device, viewer: &mut dyn Viewer) {
+    if let Err(Failure { message, .. }) = refit(run, data, device, viewer) {
         let why = message.unwrap_or_default();
         eprintln!("warning: the model is that for the pictures it learnt from alone: {why}");
     }
@@ -58,13 +58,17 @@ fn wanted(config: &RunConfig, data: &Dataset) -> Option<usize> {
     config.data.embed_size.filter(|size| *size != learnt)
 }
 
-fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
+fn refit(
+    run: &Path,
+    data: &Dataset,
+    device: &Device,
+    viewer: &mut dyn Viewer,
+) -> Result<(), Failure> {
     let config = RunDir::config_of(run)?;
     let Some(size) = wanted(&config, data) else {
         return Ok(());
     };
-    let machine = &config.machine;
-    let (device, threads) = (device::open_again(machine)?, machine.thread_count());
+    viewer.note(&format!("the model, given pictures of {size}×{size} …"));
     let model = Model::load(model_path(run))?.at_size(size)?;
     let power = config.method.whiten;
     let model = match power > 0.0 && config.method.name.compares_views() {
@@ -76,10 +80,10 @@ fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
                 Some(folder) if train.names.len() == train.pictures.len() => {
                     let path = |i: &usize| picture_named(folder, &train.names[*i]);
                     let files = sample.iter().map(path).collect();
-                    features_of_files(&model, files, &device, threads)?
+                    features_of_files(&model, files, device, config.machine.thread_count())?
                 }
                 Some(_) | None => {
-                    let mut embedder = model.embedder(&device, BATCH, Some(Model::WHITENED))?;
+                    let mut embedder = model.embedder(device, BATCH, Some(Model::WHITENED))?;
                     let rows = embedder.embed_all(&train.pictures.subset(&sample))?;
                     rows.values().to_vec()
                 }
@@ -90,7 +94,7 @@ fn refit(run: &Path, data: &Dataset) -> Result<(), Failure> {
     };
     model.save(&refitted_path(run))?;
     let clock = Instant::now();
-    if let Some((accuracy, _)) = vote(&device, &model, &config.evaluation, data)? {
+    if let Some((accuracy, _)) = vote(device, &model, &config.evaluation, data)? {
         let judged = Evaluated {
             subject: Subject::Model { size },
             accuracy,

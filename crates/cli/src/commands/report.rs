@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::{Dataset, Split};
+use anchorhood::engine::Device;
 use anchorhood::report::{Embedding, ReportError, RunRecord, write_report};
 use anchorhood::search::Model;
 use anchorhood::train::{RunDir, checkpoint_path, model_path};
@@ -56,7 +57,8 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if let Err(why) = &opened {
         eprintln!("warning: no pictures can be shown, because {why}");
     }
-    let path = write(&run, &opened, args.overwrite)?;
+    let open = || device::open_again(&config.machine);
+    let path = write(&run, &opened, &open, args.overwrite)?;
     if args.tensorboard {
         let events = tensorboard::complete(&run)?;
         output::line(&events.display().to_string())?;
@@ -65,8 +67,8 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
 }
 
 /// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
-pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
-    if let Err(why) = write(run, &Ok(data), false) {
+pub fn after_training(run: &Path, data: &Dataset, device: &Device, for_tensorboard: bool) {
+    if let Err(why) = write(run, &Ok(data), &|| Ok(device.clone()), false) {
         eprintln!("warning: no report was written: {why}");
     }
     if for_tensorboard && let Err(Failure { message, .. }) = tensorboard::complete(run) {
@@ -75,9 +77,11 @@ pub fn after_training(run: &Path, data: &Dataset, for_tensorboard: bool) {
     }
 }
 
+/// Writes the page; a device is opened where something has to be computed for it.
 fn write(
     run: &Path,
     data: &Result<impl std::borrow::Borrow<Dataset>, String>,
+    open: &dyn Fn() -> Result<Device, Failure>,
     overwrite: bool,
 ) -> Result<PathBuf, ReportError> {
     let mut record = RunRecord::read(run)?;
@@ -92,7 +96,7 @@ fn write(
         && checkpoint_path(run, "last").is_file()
         && train.pictures.len() <= MOST_EMBEDDED
     {
-        match embedded(run, train) {
+        match open().and_then(|device| embedded(run, train, &device)) {
             Ok(vectors) => record.embedding = Some(vectors),
             Err(Failure { message, .. }) => eprintln!(
                 "warning: pictures are not shown beside those most like them: {}",
@@ -104,10 +108,9 @@ fn write(
 }
 
 /// What a run's model makes of its pictures now, where its method remembers none.
-fn embedded(run: &Path, train: &Split) -> Result<Embedding, Failure> {
-    let machine = RunDir::config_of(run)?.machine;
+fn embedded(run: &Path, train: &Split, device: &Device) -> Result<Embedding, Failure> {
     let model = Model::load(model_path(run))?;
-    let vectors = model.embed(&device::open_again(&machine)?, &train.pictures)?;
+    let vectors = model.embed(device, &train.pictures)?;
     Ok(Embedding {
         dim: vectors.dim(),
         vectors: vectors.values().to_vec(),

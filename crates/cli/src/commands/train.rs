@@ -58,6 +58,7 @@ pub struct Trained {
     /// How it ended.
     pub outcome: Outcome,
     data: Dataset,
+    device: Device,
 }
 
 /// Runs the command, as one process or as one of several.
@@ -79,12 +80,16 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
     let stop = stop_when_interrupted(first)?;
     let mut drawer = Drawer::new(style, stop.clone());
     let trained = learn(args, (began, ranks), None, &mut drawer, &stop);
+    let drawn = match &trained {
+        Ok(trained) if first => trained.draw(args.tensorboard, &mut drawer),
+        Ok(_) | Err(_) => Ok(None),
+    };
     drawer.finish();
-    let trained = trained?;
+    let (trained, summary) = (trained?, drawn?.unwrap_or_default());
     match &trained.outcome {
         Outcome::Finished(_) if !first => Ok(()),
         Outcome::Stopped(_) if !first => Err(Failure::interrupted()),
-        Outcome::Finished(ended) => finished(args, &trained, ended),
+        Outcome::Finished(ended) => finished(args, &trained, ended, &summary),
         Outcome::Stopped(position) => {
             eprintln!(
                 "stopped at {position}, saved in {}; go on with\n  {}",
@@ -155,7 +160,12 @@ pub fn learn(
     let device = device?;
     let (run, outcome) = work.on(&device)?;
     device.leave();
-    Ok(Trained { run, outcome, data })
+    Ok(Trained {
+        run,
+        outcome,
+        data,
+        device: device.alone(),
+    })
 }
 
 /// Pictures that are in memory already, as the settings want them.
@@ -170,7 +180,7 @@ const A_RUN: usize = 330_000 * 32 * 32;
 
 /// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on one core (an AMD EPYC).
 const A_REPORT: f64 = 2.0;
-/// The same where a GPU is opened anew for it: seven to eight beside an H200.
+/// The same of a GPU's large networks and memories: seven to eight beside an H200, while every checkpoint was read whole.
 const A_REPORT_ON_GPU: f64 = 8.0;
 
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
@@ -378,21 +388,32 @@ fn open(
 }
 
 impl Trained {
-    /// Draws the curve and the report of a run that came to its end.
-    pub fn draw(&self, tensorboard: bool) -> Result<Summary, Failure> {
-        refit::after_training(&self.run, &self.data);
+    /// Makes what a run that came to its end is used by and looked at: its model, curve and report.
+    pub fn draw(
+        &self,
+        tensorboard: bool,
+        viewer: &mut dyn Viewer,
+    ) -> Result<Option<Summary>, Failure> {
+        if let Outcome::Stopped(_) = self.outcome {
+            return Ok(None);
+        }
+        refit::after_training(&self.run, &self.data, &self.device, viewer);
         let summary = Summary::of(&read_metrics(&self.run.join("metrics.jsonl"))?.events);
         write_curve(&summary, &self.run.join("curve.svg"))?;
-        crate::commands::report::after_training(&self.run, &self.data, tensorboard);
-        Ok(summary)
+        crate::commands::report::after_training(&self.run, &self.data, &self.device, tensorboard);
+        Ok(Some(summary))
     }
 }
 
-fn finished(args: &TrainArgs, trained: &Trained, ended: &RunEnded) -> Result<(), Failure> {
-    let summary = trained.draw(args.tensorboard)?;
+fn finished(
+    args: &TrainArgs,
+    trained: &Trained,
+    ended: &RunEnded,
+    summary: &Summary,
+) -> Result<(), Failure> {
     let verdict = summary.verdict().map(|verdict| verdict.to_string());
     let mut said: Vec<String> = verdict.into_iter().chain(summary.choice()).collect();
-    said.push(headline(ended, &summary));
+    said.push(headline(ended, summary));
     said.push(whereabouts(args, &trained.run, ended.last.is_some()));
     said.extend(beside_base(&trained.run, ended.last.is_some()));
     let mut parts = vec![summary.table()];

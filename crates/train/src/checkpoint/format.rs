@@ -22,6 +22,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use anchorhood_discover::Neighbourhoods;
 use anchorhood_files::{Checked, Container, Dtype, NamedTensor, OpenContainer};
 use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
 use serde::de::DeserializeOwned;
@@ -35,6 +36,7 @@ pub(super) const FORMAT: &str = "anchorhood-checkpoint";
 const DTYPE: &str = "F32";
 const OPTIMISER: &str = "optimiser.";
 const MEMORY: &str = anchorhood_methods::BY_PICTURE;
+const BANK: &str = "memory.bank";
 const METHOD: &str = "method.";
 
 /// Names of a network's tensors and of its optimiser's slots, in the network's own order.
@@ -222,10 +224,7 @@ pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Che
             &|pictures| 0..pictures
         }
     };
-    let fields = Fields(file.metadata());
-    if fields.text("format")? != FORMAT {
-        return Err("it is of another program".into());
-    }
+    let fields = fields_of(file)?;
     let checkpoint = match file.checked() {
         Checked::Verified => version_2(file, &fields, wanted)?,
         Checked::CannotBeChecked => {
@@ -237,6 +236,39 @@ pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Che
     };
     check(&checkpoint)?;
     Ok(checkpoint)
+}
+
+/// The fields of a file that is a checkpoint.
+fn fields_of(file: &OpenContainer) -> Result<Fields<'_>, String> {
+    let fields = Fields(file.metadata());
+    match fields.text("format")? == FORMAT {
+        true => Ok(fields),
+        false => Err("it is of another program".into()),
+    }
+}
+
+/// The neighbourhoods alone, of all pictures.
+pub(super) fn neighbourhoods(file: &OpenContainer) -> Result<Option<Neighbourhoods>, String> {
+    if file.checked() == Checked::CannotBeChecked {
+        return Ok(decode(file, None)?.neighbourhoods()); // a file of 0.1, with names of its own
+    }
+    let [_, pictures]: [u64; 2] = fields_of(file)?.need("rows")?;
+    let mut state = StateDict::default();
+    for name in file.names().filter(|n| n.starts_with(MEMORY) && *n != BANK) {
+        let (shape, values) = any(file, name)?;
+        state.push(name, shape, values);
+    }
+    let found = neighbourhoods_of(&state, [0, pictures as usize]).map_err(|e| e.to_string())?;
+    match &found {
+        Some(found) if found.len() as u64 != pictures => Err(format!(
+            "its neighbourhoods are of {} pictures, and there are {pictures}",
+            found.len()
+        )),
+        Some(found) if found.entropy().iter().any(|e| !e.is_finite()) => {
+            Err("its entropies are not all finite numbers".into())
+        }
+        _ => Ok(found),
+    }
 }
 
 fn version_2(file: &OpenContainer, fields: &Fields, wanted: RowsOf) -> Result<Checkpoint, String> {
@@ -374,7 +406,7 @@ fn check(checkpoint: &Checkpoint) -> Result<(), String> {
 
 fn check_memory(checkpoint: &Checkpoint) -> Result<(), String> {
     let (state, features) = (&checkpoint.state, checkpoint.config.network.features);
-    let memory = state.get("memory.bank");
+    let memory = state.get(BANK);
     if let Some(StateTensor { shape, .. }) = memory
         && !matches!(shape[..], [_, dim] if dim == features)
     {

@@ -215,25 +215,19 @@ impl Checkpoint {
         Checkpoint::open(disk, path, Some(wanted))
     }
 
+    /// The neighbourhoods of a file, if it has any, and nothing else: what is not read is not checked, and costs no time.
+    pub fn load_neighbourhoods(path: &Path) -> Result<Option<Neighbourhoods>, CheckpointError> {
+        let file = open_file(&Disk, path)?;
+        format::neighbourhoods(&file).map_err(damaged(path))
+    }
+
     fn open(
         disk: &dyn FileSystem,
         path: &Path,
         wanted: Option<&dyn Fn(usize) -> Range<usize>>,
     ) -> Result<Checkpoint, CheckpointError> {
-        let damaged = |reason| CheckpointError::Damaged {
-            path: path.into(),
-            reason,
-        };
-        let file = OpenContainer::open(path, disk).map_err(|error| match error {
-            FileError::Io { path, source } => CheckpointError::Read { path, source },
-            // Whole, and of a later program.
-            other @ FileError::Version { .. } => CheckpointError::Mismatch {
-                path: path.into(),
-                reason: reason_of(other),
-            },
-            other => damaged(reason_of(other)),
-        })?;
-        let checkpoint = format::decode(&file, wanted).map_err(damaged)?;
+        let file = open_file(disk, path)?;
+        let checkpoint = format::decode(&file, wanted).map_err(damaged(path))?;
         match checkpoint.not_finite() {
             Some((what, value)) => Err(CheckpointError::NotFinite {
                 path: path.into(),
@@ -386,6 +380,25 @@ impl Checkpoint {
 }
 
 /// What is wrong with a file, without its name: a clause.
+fn damaged(path: &Path) -> impl Fn(String) -> CheckpointError {
+    move |reason| CheckpointError::Damaged {
+        path: path.into(),
+        reason,
+    }
+}
+
+fn open_file(disk: &dyn FileSystem, path: &Path) -> Result<OpenContainer, CheckpointError> {
+    OpenContainer::open(path, disk).map_err(|error| match error {
+        FileError::Io { path, source } => CheckpointError::Read { path, source },
+        // Whole, and of a later program.
+        other @ FileError::Version { .. } => CheckpointError::Mismatch {
+            path: path.into(),
+            reason: reason_of(other),
+        },
+        other => damaged(path)(reason_of(other)),
+    })
+}
+
 fn reason_of(error: FileError) -> String {
     match error {
         FileError::Damaged { place, .. } => format!("it is damaged: {place}"),

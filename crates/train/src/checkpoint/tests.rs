@@ -53,6 +53,39 @@ fn what_was_saved_is_loaded_to_the_bit() {
     assert_eq!(Checkpoint::load(&folder.path()).unwrap().input, None);
 }
 
+/// They are what the whole file has, or the reason why not; a run of which nothing was discovered has none.
+#[test]
+fn neighbourhoods_are_read_alone_and_checked() {
+    let (folder, whole) = (Folder::new(), small());
+    let good = folder.encode(&whole);
+    let alone = || Checkpoint::load_neighbourhoods(&folder.path());
+    assert!(whole.neighbourhoods().is_some());
+    assert_eq!(alone().unwrap(), whole.neighbourhoods());
+    for bit in 0..8 * good.len() {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(folder.path(), &bytes).unwrap();
+        // What is damaged elsewhere changes nothing.
+        if let Ok(found) = alone() {
+            assert_eq!(found, whole.neighbourhoods(), "bit {bit}");
+        }
+    }
+    let mut none = small();
+    none.state = StateDict::default();
+    none.save(&folder.path()).unwrap();
+    assert_eq!(alone().unwrap(), None);
+    let mut not_finite = small();
+    for tensor in &mut not_finite.state.tensors {
+        if let ("memory.entropy", Values::F32(values)) = (tensor.name.as_str(), &mut tensor.values)
+        {
+            values[0] = f32::NAN;
+        }
+    }
+    not_finite.save(&folder.path()).unwrap();
+    let said = alone().unwrap_err().to_string();
+    assert!(said.contains("entropies"), "{said}");
+}
+
 /// Other programs load the embedding network as it is; the rest is out of their way.
 #[test]
 fn the_embedding_network_is_at_top_level() {
