@@ -43,6 +43,7 @@ fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, Repr
         .map(config)
         .into(),
         evaluations: Some(2),
+        rounds_asked_for: true,
         largest: None,
     };
     comparison.carry_out(&Device::cpu(2), &mut tell, &stop)
@@ -109,6 +110,7 @@ fn photographs_are_of_one_size() {
             allowance: Allowance::ViewEpochs(1),
             configs: methods.iter().map(of).collect(),
             evaluations: Some(1),
+            rounds_asked_for: true,
             largest: Some(largest),
         };
         let never = AtomicBool::new(false);

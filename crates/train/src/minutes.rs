@@ -2,6 +2,7 @@
 //! away, and the epochs follow from them. They become a setting like any other: a run of so many minutes is repeated and resumed
 //! as a run of so many epochs, whatever the machine does that day.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const FIRST_STEPS: usize = 3;
 const TIMED_STEPS: usize = 2;
 /// How much longer steps are timed than warmed up.
 const TIMED: f64 = 4.0;
+/// The share of the epochs that rounds may cost which a shorter run could do without.
+const FOR_ROUNDS: f64 = 0.05;
 /// The share of the time that is left to what nobody can foresee.
 const RESERVE: f64 = 0.015;
 
@@ -249,46 +252,66 @@ impl Costs {
 }
 
 impl Measured {
-    /// The configuration with as many epochs in each round as the budget has time for; `with` makes one of any number.
+    /// The configuration with as many epochs as the budget has time for: of the rounds it may have, as many as cost no more than a few of
+    /// them. `with` makes one of any number of rounds after round 0, and of epochs in each.
     pub fn fitted(
         &self,
         budget: &TimeBudget,
-        with: impl Fn(usize) -> RunConfig,
+        rounds: RangeInclusive<usize>,
+        with: impl Fn(usize, usize) -> RunConfig,
     ) -> Result<RunConfig, TrainError> {
         let left = budget.left();
-        let (least, one) = (with(1), self.costs.of(&with(1)));
-        if one > left {
-            return Err(TrainError::TooLittleTime {
-                rounds: least.training.rounds,
+        let fewest = *rounds.start();
+        let fits = |rounds| Some((rounds, self.most_epochs(left, |n| with(rounds, n))?));
+        let fits: Vec<(usize, usize)> = rounds.rev().filter_map(fits).collect();
+        let all = |(rounds, epochs): &(usize, usize)| (rounds + 1) * epochs;
+        let most = fits.iter().map(all).max().unwrap_or(0);
+        let enough = |fit: &&(usize, usize)| all(fit) as f64 >= (1.0 - FOR_ROUNDS) * most as f64;
+        match fits.iter().find(enough) {
+            Some((rounds, epochs)) => Ok(with(*rounds, *epochs)),
+            None => Err(TrainError::TooLittleTime {
+                rounds: fewest,
                 seconds: budget.seconds,
-                needed: budget.seconds + (one - left) / (1.0 - RESERVE),
-            });
+                needed: budget.seconds + (self.costs.of(&with(fewest, 1)) - left) / (1.0 - RESERVE),
+            }),
         }
-        let most = RunConfig::MOST_EPOCHS / (least.training.rounds + 1);
+    }
+
+    /// Epochs in each round that so many seconds are enough for, if one is.
+    fn most_epochs(&self, seconds: f64, with: impl Fn(usize) -> RunConfig) -> Option<usize> {
+        let fit = |epochs| self.costs.of(&with(epochs)) <= seconds;
+        let most = RunConfig::MOST_EPOCHS / (with(1).training.rounds + 1);
         // More epochs never take less: the first number that is too many is found by halving.
-        let (mut fits, mut too_many) = (1, most + 1);
+        let (mut fits, mut too_many) = (0, most + 1);
         while fits + 1 < too_many {
             let epochs = fits.midpoint(too_many);
-            match self.costs.of(&with(epochs)) <= left {
+            match fit(epochs) {
                 true => fits = epochs,
                 false => too_many = epochs,
             }
         }
-        Ok(with(fits))
+        (fits > 0).then_some(fits)
     }
 
-    /// The same where several processes train together: as many epochs as the first one finds.
+    /// The same where several processes train together: as many rounds and epochs as the first one finds.
     pub fn fitted_together(
         &self,
         together: &Communicator,
         budget: &TimeBudget,
-        with: impl Fn(usize) -> RunConfig,
+        rounds: RangeInclusive<usize>,
+        with: impl Fn(usize, usize) -> RunConfig,
     ) -> Result<RunConfig, TrainError> {
-        let epochs = match together.is_first() {
-            true => self.fitted(budget, &with)?.training.epochs,
-            false => 0,
+        let (rounds, epochs) = match together.is_first() {
+            true => {
+                let training = self.fitted(budget, rounds, &with)?.training;
+                (training.rounds, training.epochs)
+            }
+            false => (0, 0),
         };
-        Ok(with(of_first(together, epochs)?))
+        Ok(with(
+            of_first(together, rounds)?,
+            of_first(together, epochs)?,
+        ))
     }
 
     /// What came of it, to be told: `asked` is the configuration before, `fitted` the one after.
@@ -306,6 +329,23 @@ impl Measured {
 }
 
 impl RunConfig {
+    /// The rounds after round 0 that a run of so many minutes may have: its own; and where one schedule spans them all, and nobody asked for so
+    /// many, down to half, for each has one epoch at least, and as many as the others.
+    pub fn rounds_to_fit(&self, asked_for: bool) -> RangeInclusive<usize> {
+        let own = self.training.rounds;
+        match self.training.one_schedule && !asked_for {
+            true => own.div_ceil(2)..=own,
+            false => own..=own,
+        }
+    }
+
+    /// The same with so many rounds after round 0, and epochs in each.
+    pub fn with_rounds(&self, rounds: usize, epochs: usize) -> RunConfig {
+        let mut config = self.clone();
+        config.training.rounds = rounds;
+        config.with_epochs(epochs)
+    }
+
     /// The same with so many epochs in each round, and a warm-up that is in proportion.
     pub fn with_epochs(&self, epochs: usize) -> RunConfig {
         let mut config = self.clone();
@@ -346,7 +386,8 @@ mod tests {
     }
 
     fn fitted(config: &RunConfig, seconds: f64) -> Result<RunConfig, TrainError> {
-        measured().fitted(&budget(seconds), |epochs| config.with_epochs(epochs))
+        let rounds = config.rounds_to_fit(false);
+        measured().fitted(&budget(seconds), rounds, |r, n| config.with_rounds(r, n))
     }
 
     #[test]
@@ -360,6 +401,37 @@ mod tests {
             took(epochs) <= 300.0 && took(epochs + 1) > 290.0,
             "{epochs}"
         );
+    }
+
+    /// Rounds of a few epochs each leave much of a short time unused, where one schedule spans them and there may be fewer.
+    #[test]
+    fn short_runs_have_fewer_rounds_rather_than_fewer_epochs() {
+        let config = Preset::Strong.config_for("folder", MethodChoice::Anchorhood);
+        assert!(config.training.one_schedule);
+        let own = config.training.rounds;
+        let epochs = |c: &RunConfig| (c.training.rounds + 1) * c.training.epochs;
+        let mut fewer = 0;
+        for seconds in 100..600 {
+            let seconds = f64::from(seconds);
+            let Ok(found) = fitted(&config, seconds) else {
+                continue;
+            };
+            let cost = measured().costs.of(&found);
+            assert!(cost <= seconds, "{seconds} s");
+            let rounds = own..=own;
+            let budget = budget(seconds);
+            let typed = measured().fitted(&budget, rounds, |r, n| config.with_rounds(r, n));
+            let typed = typed.map_or(0, |c| epochs(&c));
+            assert!(epochs(&found) >= typed, "{seconds} s");
+            assert!((own.div_ceil(2)..=own).contains(&found.training.rounds));
+            fewer += usize::from(found.training.rounds < own);
+        }
+        assert!((50..450).contains(&fewer), "{fewer}");
+        // Long ones have their own; and so have those whose rounds are somebody's wish, or have a schedule each.
+        assert_eq!(fitted(&config, 1e5).unwrap().training.rounds, own);
+        assert_eq!(config.rounds_to_fit(true), own..=own);
+        let and = Preset::Quick.config_for("folder", MethodChoice::And);
+        assert_eq!(and.rounds_to_fit(false), 2..=2);
     }
 
     #[test]

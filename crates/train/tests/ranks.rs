@@ -289,11 +289,12 @@ fn a_time_budget_is_that_of_the_first() {
             afterwards: 0.0,
         };
         let measured = measure(&device, &config, &data, None, folder.path(), &budget).unwrap();
-        let with = |epochs| config.with_epochs(epochs);
-        let fitted = measured.fitted_together(&communicator, &budget, with);
-        fitted.unwrap().training.epochs
+        let with = |rounds, epochs| config.with_rounds(rounds, epochs);
+        let fitted = measured.fitted_together(&communicator, &budget, 0..=2, with);
+        let training = fitted.unwrap().training;
+        (training.rounds, training.epochs)
     });
-    assert!(epochs[0] > 1 && epochs[0] == epochs[1], "{epochs:?}");
+    assert!(epochs[0].1 > 1 && epochs[0] == epochs[1], "{epochs:?}");
 }
 
 /// One bank, whatever the number of processes: the same neighbourhoods and the same vote.

@@ -167,6 +167,11 @@ impl StartArgs {
         let list = self.files.as_ref().map(|list| format!("files:{list}"));
         list.or_else(|| self.data.clone())
     }
+
+    /// Whether the number of rounds is the user's wish, or may be.
+    pub fn rounds_are_asked_for(&self) -> bool {
+        self.settings.has("training.rounds") || self.config.is_some()
+    }
 }
 
 #[derive(Debug, Parser)]

@@ -133,6 +133,7 @@ fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
         largest: Some(device::largest_pictures(&configs[0].machine)),
         configs,
         evaluations: (!typed).then_some(EVALUATIONS),
+        rounds_asked_for: args.start.rounds_are_asked_for(),
     })
 }
 

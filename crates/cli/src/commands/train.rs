@@ -273,8 +273,11 @@ impl Training<'_> {
         let model = self.model.as_ref();
         let measured = measure(device, config, self.data, model, scratch, &budget)?;
         budget.afterwards += refit::seconds(config, self.data, device, &measured.costs);
-        let with = |epochs| config.with_epochs(epochs);
-        let fitted = measured.fitted_together(device.communicator(), &budget, with)?;
+        let start = &self.args.start;
+        let rounds = config.rounds_to_fit(start.rounds_are_asked_for());
+        let with = |rounds, epochs| config.with_rounds(rounds, epochs);
+        let together = device.communicator();
+        let fitted = measured.fitted_together(together, &budget, rounds, with)?;
         (self.observer)(&measured.event(&budget, config, &fitted));
         let beginning = Beginning {
             floors: measured.floors,

@@ -6,6 +6,7 @@
 mod page;
 mod standings;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +46,8 @@ pub struct Comparison {
     pub configs: Vec<RunConfig>,
     /// About how often each run is judged; as configured, if nothing is said.
     pub evaluations: Option<usize>,
+    /// Whether rounds are somebody's wish; otherwise a short run may have fewer ([`RunConfig::rounds_to_fit`]).
+    pub rounds_asked_for: bool,
     /// Pixels a side that a folder's photographs may have where nobody says how many; see [`LoadOptions::largest`].
     pub largest: Option<usize>,
 }
@@ -145,16 +148,27 @@ impl Comparison {
 
     /// What is asked for, with the epochs that were found out when the run began.
     fn as_begun(&self, config: &RunConfig, theirs: &RunConfig) -> RunConfig {
-        let mut config = self.with_epochs(config, theirs.training.epochs);
+        let rounds = match self.rounds_to_fit(config).contains(&theirs.training.rounds) {
+            true => theirs.training.rounds,
+            false => config.training.rounds,
+        };
+        let mut config = self.with_rounds(config, rounds, theirs.training.epochs);
         // What the pictures decided: supervision's classes, the width of a layer below heads.
         config.network.features = theirs.network.features;
         config.data.size = config.data.size.or(theirs.data.size);
         config
     }
 
-    fn with_epochs(&self, config: &RunConfig, epochs: usize) -> RunConfig {
-        let mut config = config.clone();
-        config.training.set_epochs(epochs);
+    /// How many rounds a run may have.
+    fn rounds_to_fit(&self, config: &RunConfig) -> RangeInclusive<usize> {
+        match self.allowance {
+            Allowance::Minutes(_) => config.rounds_to_fit(self.rounds_asked_for),
+            Allowance::ViewEpochs(_) => config.training.rounds..=config.training.rounds,
+        }
+    }
+
+    fn with_rounds(&self, config: &RunConfig, rounds: usize, epochs: usize) -> RunConfig {
+        let mut config = config.with_rounds(rounds, epochs);
         config.evaluation.patience = 0; // none is cut short
         if let Some(evaluations) = self.evaluations {
             let all = (config.training.rounds + 1) * epochs;
@@ -205,12 +219,13 @@ impl Comparison {
         data: &Dataset,
         tell: &mut (dyn FnMut(Told) + Send),
     ) -> Result<(RunConfig, Vec<Evaluated>), ReproduceError> {
-        let with = |epochs| self.with_epochs(config, epochs);
+        let with = |rounds, epochs| self.with_rounds(config, rounds, epochs);
         match self.allowance {
             Allowance::ViewEpochs(views) => {
                 let once = config.with_epochs(1).view_epochs();
                 // As near as whole epochs in each round come to it.
-                Ok((with(((views + once / 2) / once).max(1)), vec![]))
+                let epochs = ((views + once / 2) / once).max(1);
+                Ok((with(config.training.rounds, epochs), vec![]))
             }
             Allowance::Minutes(minutes) => {
                 let budget = TimeBudget {
@@ -219,7 +234,7 @@ impl Comparison {
                     afterwards: 0.0,
                 };
                 let measured = measure(device, config, data, None, &self.folder, &budget)?;
-                let fitted = measured.fitted(&budget, with)?;
+                let fitted = measured.fitted(&budget, self.rounds_to_fit(config), with)?;
                 tell(Told::Event(&measured.event(&budget, config, &fitted)));
                 Ok((fitted, measured.floors))
             }
