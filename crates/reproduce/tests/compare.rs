@@ -124,3 +124,34 @@ fn photographs_are_of_one_size() {
     assert_eq!(size_of(&[first], 64), Some(64));
     assert_eq!(size_of(&[first, second], 96), Some(64));
 }
+
+/// Minutes may have left a run fewer rounds than its method begins with: it is the same run when it is read again, unless somebody asks
+/// for the others.
+#[test]
+fn fewer_rounds_are_those_of_the_minutes() {
+    let folder = tempfile::tempdir().unwrap();
+    let began = config(MethodChoice::Anchorhood);
+    let go = |rounds_asked_for| {
+        let comparison = Comparison {
+            folder: folder.path().into(),
+            allowance: Allowance::Minutes(0.05),
+            configs: vec![began.clone()],
+            evaluations: Some(1),
+            rounds_asked_for,
+            largest: None,
+        };
+        let never = AtomicBool::new(false);
+        comparison.carry_out(&Device::cpu(1), &mut |_| {}, &never)
+    };
+    let first = go(false).unwrap();
+    let file = folder.path().join("anchorhood/config.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let found = RunDir::config_of(&folder.path().join("anchorhood")).unwrap();
+    let now = |rounds: usize| format!("rounds = {rounds}\n");
+    let other = text.replace(&now(found.training.rounds), &now(3));
+    std::fs::write(&file, other).unwrap();
+    assert_eq!(began.training.rounds, 4);
+    assert_eq!(go(false).unwrap().runs[0].last, first.runs[0].last);
+    let refused = go(true).unwrap_err().to_string();
+    assert!(refused.contains("training.rounds (3 ≠ 4)"), "{refused}");
+}
