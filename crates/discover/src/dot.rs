@@ -1,6 +1,9 @@
 //! Dot products of many vectors with one, by whatever vector instructions the machine has; and vectors of unit length, whose dot
 //! products are cosines.
 
+use std::iter::Sum;
+use std::ops::{AddAssign, Mul};
+
 use pulp::Arch;
 use rayon::prelude::*;
 
@@ -18,17 +21,18 @@ pub fn dot_products(rows: &[f32], dim: usize, query: &[f32], out: &mut [f32]) {
 
 /// The dot product of two vectors. Inlined into whatever instructions the caller was dispatched for.
 #[inline(always)]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot<T: Copy + Default + Mul<Output = T> + AddAssign + Sum>(a: &[T], b: &[T]) -> T {
     let (a, rest_a) = a.as_chunks::<LANES>();
     let (b, rest_b) = b.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
+    let mut sums = [T::default(); LANES];
     for (a, b) in a.iter().zip(b) {
         for lane in 0..LANES {
             sums[lane] += a[lane] * b[lane];
         }
     }
-    let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
+    let mut sum: T = sums.into_iter().sum();
+    sum += rest_a.iter().zip(rest_b).map(|(a, b)| *a * *b).sum();
+    sum
 }
 
 /// Scales each row of `dim` values to unit length, so that inner products are cosines; a row of zeros stays.

@@ -1,8 +1,13 @@
 //! Eigenvalues and eigenvectors of a symmetric matrix: Householder's reflections to a tridiagonal one, then the implicit QL
 //! method (Golub & Van Loan, *Matrix Computations*, 8.3).
 
+use pulp::Arch;
 use rayon::prelude::*;
 
+use crate::dot::dot;
+
+/// Rows that are worth a thread's while.
+const ROWS: usize = 64;
 /// Steps that an eigenvalue is given, at most; two are usual.
 const MOST_STEPS: usize = 60;
 
@@ -27,7 +32,8 @@ impl Eigen {
             .enumerate()
             .for_each(|(i, row)| {
                 row[i] = 1.0;
-                reflections.iter().rev().for_each(|v| reflect(row, v));
+                let all = || reflections.iter().rev().for_each(|v| reflect(row, v));
+                Arch::new().dispatch(all);
             });
         let finite = values.iter().chain(&beside).all(|v| v.is_finite());
         (finite && implicit_ql(&mut values, &mut beside, &mut vectors))
@@ -57,25 +63,29 @@ fn to_tridiagonal(matrix: &mut [f64], n: usize) -> Vec<Vec<f64>> {
 
 /// M ← H M H with H = I − 2vvᵀ, which is M − 2(vwᵀ + wvᵀ) with p = Mv and w = p − (v·p)v.
 fn reflect_both_sides(matrix: &mut [f64], n: usize, v: &[f64]) {
-    let mut w: Vec<f64> = matrix.par_chunks_exact(n).map(|row| dot(row, v)).collect();
+    let arch = Arch::new();
+    let rows = matrix.par_chunks_exact(n).with_min_len(ROWS);
+    let mut w: Vec<f64> = rows.map(|row| arch.dispatch(|| dot(row, v))).collect();
     let along = dot(v, &w);
     w.iter_mut().zip(v).for_each(|(w, v)| *w -= along * v);
-    let rows = matrix.par_chunks_exact_mut(n).enumerate();
+    let rows = matrix
+        .par_chunks_exact_mut(n)
+        .with_min_len(ROWS)
+        .enumerate();
     rows.for_each(|(i, row)| {
         let (vi, wi) = (2.0 * v[i], 2.0 * w[i]);
-        for ((m, v), w) in row.iter_mut().zip(v).zip(&w) {
-            *m -= vi * w + wi * v;
-        }
+        arch.dispatch(|| {
+            for ((m, v), w) in row.iter_mut().zip(v).zip(&w) {
+                *m -= vi * w + wi * v;
+            }
+        });
     });
 }
 
+#[inline(always)]
 fn reflect(row: &mut [f64], v: &[f64]) {
     let twice = 2.0 * dot(row, v);
     row.iter_mut().zip(v).for_each(|(r, v)| *r -= twice * v);
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Makes a tridiagonal matrix diagonal: `values` on it, `beside` it; rows of `vectors` are turned with it. Whether it ended.
@@ -115,6 +125,7 @@ fn ql_step(
     let root = shift.hypot(1.0).copysign(shift);
     let mut g = values[m] - values[l] + beside[l] / (shift + root);
     let (mut sine, mut cosine, mut moved) = (1.0, 1.0, 0.0);
+    let arch = Arch::new();
     for i in range.rev() {
         let (f, b) = (sine * beside[i], cosine * beside[i]);
         let r = f.hypot(g);
@@ -131,9 +142,11 @@ fn ql_step(
         values[i + 1] = g + moved;
         g = cosine * turned - b;
         let (one, other) = vectors[i * n..(i + 2) * n].split_at_mut(n);
-        for (a, b) in one.iter_mut().zip(other) {
-            (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
-        }
+        arch.dispatch(|| {
+            for (a, b) in one.iter_mut().zip(other) {
+                (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
+            }
+        });
     }
     values[l] -= moved;
     beside[l] = g;
