@@ -1,26 +1,27 @@
 //! A run from where it is to its end: rounds of epochs of steps, told as events, saved between epochs.
 
+mod judging;
+mod telling;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anchorhood_data::{Dataset, Split};
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_engine::{Communicator, Device, Network, Role};
-use anchorhood_evaluate::{Copies, LabelFree};
-use anchorhood_methods::{Method, PretextFigure};
+use anchorhood_engine::{Communicator, Device};
+use anchorhood_evaluate::Copies;
+use anchorhood_methods::Method;
 
 use crate::progress::{Pace, Report};
 use crate::resume::Resumed;
 use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
 use crate::together::{any, check_together, of_first, sums};
-use crate::verdict::{evaluations_between, may_stop};
 use crate::{
-    Checkpoint, Chosen, Discovered, EpochEnded, Evaluated, Event, Examiner, LabelFreeEvaluated,
-    Labelled, Position, PretextMeasured, PretextShare, Pretrained, RunConfig, RunDir, RunEnded,
-    RunStarted, Standing, StoppedEarly, Subject, TrainError, Trainer, TrainingSet, Unlabelled,
-    VERSION, build_method, floors, seen_pictures,
+    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position, Pretrained,
+    RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet, Unlabelled,
+    build_method, seen_pictures,
 };
 
 /// How training ended.
@@ -276,41 +277,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn judge_the_floors(&mut self, device: &Device) -> Result<(), TrainError> {
-        let mut model = match self.beginning.model.take() {
-            Some(model) => Some(model.network(device, self.trainer.batch())?),
-            None => None,
-        };
-        self.judge_the_floors_by_labels(model.as_mut())?;
-        let clock = Instant::now();
-        let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
-        self.tell_label_free(Subject::RawPixels, raw, clock)?;
-        let clock = Instant::now();
-        let (subject, figures) = match &mut model {
-            Some(model) => (
-                Subject::Before,
-                self.trainer.judge_other(model, &self.copies)?,
-            ),
-            None => (
-                Subject::Untrained,
-                self.trainer.judge_label_free(&self.copies)?,
-            ),
-        };
-        self.tell_label_free(subject, figures, clock)
-    }
-
-    fn judge_the_floors_by_labels(
-        &mut self,
-        model: Option<&mut Network>,
-    ) -> Result<(), TrainError> {
-        let mut floors = std::mem::take(&mut self.beginning.floors);
-        if floors.is_empty() {
-            floors = floors::all(&mut self.trainer, model, self.examiner)?;
-        }
-        let mut floors = floors.into_iter().map(Event::Evaluated);
-        floors.try_for_each(|e| self.tell(e))
-    }
-
     fn begin_round(&mut self) -> Result<(), TrainError> {
         let round = self.standing.position.round;
         let rounds = self.dir.config().training.rounds;
@@ -435,79 +401,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn tell_pretext(&mut self, at: Position) -> Result<(), TrainError> {
-        let share = |figure: PretextFigure| PretextShare {
-            name: figure.name.into(),
-            share: figure.share,
-            chance: figure.chance,
-        };
-        let figures: Vec<_> = self.trainer.pretext()?.into_iter().map(share).collect();
-        if figures.is_empty() {
-            return Ok(());
-        }
-        self.tell(Event::Pretext(PretextMeasured {
-            round: at.round,
-            epoch: at.epoch,
-            figures,
-        }))
-    }
-
-    fn judge(&mut self, at: Position) -> Result<(), TrainError> {
-        let judged = floors::timed(trained(at), || {
-            self.trainer.whiten()?;
-            self.trainer.judge(self.examiner)
-        })?;
-        let Some(Evaluated { accuracy, .. }) = judged else {
-            return Ok(());
-        };
-        self.standing.last = Some(accuracy);
-        if self.standing.best.is_none_or(|b| accuracy.top1 > b.top1) {
-            self.standing.best = Some(accuracy);
-        }
-        judged.map_or(Ok(()), |judged| self.tell(Event::Evaluated(judged)))
-    }
-
-    /// Evaluations from one verdict without labels to the next.
-    fn evaluations_between(&mut self) -> usize {
-        let views = self.trainer.method().views().len();
-        let epoch = self.trainer.batches() * self.trainer.batch() * views;
-        let every = self.dir.config().evaluation.every;
-        evaluations_between(self.copies.seen(), every * epoch)
-    }
-
-    /// Takes a verdict after an epoch, and draws its consequences where it is to have any.
-    fn judge_without_labels(&mut self, at: Position) -> Result<(), TrainError> {
-        let clock = Instant::now();
-        let figures = self.trainer.judge_label_free(&self.copies)?;
-        let patience = self.dir.config().evaluation.patience;
-        if patience == 0 {
-            return self.tell_label_free(trained(at), figures, clock);
-        }
-        let preferred = Chosen::hear(&mut self.standing.chosen, at, figures.score());
-        self.tell(Event::LabelFree(LabelFreeEvaluated {
-            chosen: Some(preferred),
-            ..label_free(trained(at), figures, clock)
-        }))?;
-        if preferred {
-            self.standing.seconds = self.seconds();
-            let checkpoint = self.trainer.checkpoint(self.standing)?;
-            let batch = self.trainer.batches();
-            self.dir
-                .check_finite(&checkpoint, Position { batch, ..at })?;
-            self.chosen = Some(checkpoint);
-        }
-        let worse = self.standing.chosen.map_or(0, |c| c.worse);
-        if worse < patience || !may_stop(&self.dir.config().training, at) {
-            return Ok(());
-        }
-        self.standing.stopped_early = true;
-        self.tell(Event::StoppedEarly(StoppedEarly {
-            round: at.round,
-            epoch: at.epoch,
-            worse,
-        }))
-    }
-
     /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
     fn checkpoint(&mut self, reached: Position) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
@@ -547,88 +440,6 @@ impl<'a> Run<'a> {
         }
         Ok(Outcome::Stopped(self.standing.position))
     }
-
-    fn started(&mut self, device: String) -> RunStarted {
-        let config = self.dir.config().clone();
-        let graph = self.trainer.network().graph();
-        let trained = graph.parameters().iter().filter(|p| p.role == Role::Weight);
-        let weights = trained.map(|p| p.len()).sum();
-        let set = self.trainer.set();
-        RunStarted {
-            version: VERSION.into(),
-            device,
-            data: set.name.clone(),
-            pictures: set.pictures.len(),
-            size: set.pictures.width(),
-            test_pictures: self.examiner.test_pictures(),
-            validation: config.data.validate_on.held_out().is_some(),
-            network: format!(
-                "{} width {}",
-                config.network.architecture, config.network.width
-            ),
-            weights,
-            batch: self.trainer.batch(),
-            rounds: config.training.rounds,
-            epochs: config.training.epochs,
-            seed: config.seed,
-            from: config.training.from,
-            resumed: self.resumed.then_some(self.standing.position),
-        }
-    }
-
-    fn warn_of_small_data(&mut self) -> Result<(), TrainError> {
-        let (asked, batch) = (self.dir.config().training.batch, self.trainer.batch());
-        if batch == asked {
-            return Ok(());
-        }
-        self.tell(Event::Warning {
-            message: format!(
-                "a batch of {asked} is more than the {batch} pictures there are; training with batches of {batch}"
-            ),
-        })
-    }
-
-    /// Pictures that are decoded when they are needed may be gone by then, and are trained on as plain grey.
-    fn warn_of_lost_pictures(&mut self) -> Result<(), TrainError> {
-        let lost = self.trainer.set().pictures.failures();
-        let new: Vec<_> = lost.into_iter().skip(self.warned).collect();
-        self.warned += new.len();
-        for (name, why) in new {
-            let message = format!("{name}: {why}; it is seen as plain grey");
-            self.tell(Event::Warning { message })?;
-        }
-        Ok(())
-    }
-
-    fn ended(&self) -> RunEnded {
-        RunEnded {
-            seconds: self.seconds(),
-            loss: self.standing.last_loss.unwrap_or(f64::NAN),
-            last: self.standing.last,
-            best: self.standing.best,
-        }
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds_before + self.clock.elapsed().as_secs_f64()
-    }
-
-    fn tell(&mut self, event: Event) -> Result<(), TrainError> {
-        if event.is_kept() {
-            self.dir.keep(&event)?;
-        }
-        (self.observer)(&event);
-        Ok(())
-    }
-
-    fn tell_label_free(
-        &mut self,
-        subject: Subject,
-        figures: LabelFree,
-        clock: Instant,
-    ) -> Result<(), TrainError> {
-        self.tell(Event::LabelFree(label_free(subject, figures, clock)))
-    }
 }
 
 /// Gives a trainer what the model has learnt that its run is to begin from, if there is one: no other than that.
@@ -666,27 +477,6 @@ fn check_position(together: &Communicator, at: Position) -> Result<(), TrainErro
             other: of(all[rank]),
             first: of(all[0]),
         }),
-    }
-}
-
-fn trained(at: Position) -> Subject {
-    Subject::Trained {
-        round: at.round,
-        epoch: at.epoch,
-    }
-}
-
-fn label_free(subject: Subject, figures: LabelFree, clock: Instant) -> LabelFreeEvaluated {
-    LabelFreeEvaluated {
-        subject,
-        pictures: figures.pictures,
-        found: figures.found,
-        agreement: figures.agreement,
-        score: figures.score(),
-        effective_rank: figures.effective_rank,
-        uniformity: figures.uniformity,
-        chosen: None,
-        seconds: clock.elapsed().as_secs_f64(),
     }
 }
 
