@@ -339,18 +339,17 @@ impl RunConfig {
         }
     }
 
-    /// The same with so many rounds after round 0, and epochs in each.
+    /// The same with so many rounds after round 0, epochs in each, and a warm-up that is in proportion.
     pub fn with_rounds(&self, rounds: usize, epochs: usize) -> RunConfig {
         let mut config = self.clone();
         config.training.rounds = rounds;
-        config.with_epochs(epochs)
-    }
-
-    /// The same with so many epochs in each round, and a warm-up that is in proportion.
-    pub fn with_epochs(&self, epochs: usize) -> RunConfig {
-        let mut config = self.clone();
         config.training.set_epochs(epochs);
         config
+    }
+
+    /// The same with so many epochs in each round.
+    pub fn with_epochs(&self, epochs: usize) -> RunConfig {
+        self.with_rounds(self.training.rounds, epochs)
     }
 }
 

@@ -114,8 +114,9 @@ A flag overrides the file given with --config, which overrides the preset.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub start: StartArgs,
-    /// Train for so long, from the program's start to its end: the speed is measured first, and the epochs follow from it. They are
-    /// kept in config.toml, so that the run can be resumed and repeated.
+    /// Train for so long, from the program's start to its end: the speed is measured first, and the epochs follow from it (of a
+    /// short run of anchorhood also the rounds, unless --rounds says how many). They are kept in config.toml, so that the run can be
+    /// resumed and repeated.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with_all = ["training.epochs", "resume"])]
     pub minutes: Option<f64>,
     /// What to call the run [default: the data set and a number].

@@ -85,12 +85,12 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
         Ok(_) | Err(_) => Ok(None),
     };
     drawer.finish();
-    let (trained, summary) = (trained?, drawn?.unwrap_or_default());
-    match &trained.outcome {
-        Outcome::Finished(_) if !first => Ok(()),
-        Outcome::Stopped(_) if !first => Err(Failure::interrupted()),
-        Outcome::Finished(ended) => finished(args, &trained, ended, &summary),
-        Outcome::Stopped(position) => {
+    let (trained, summary) = (trained?, drawn?);
+    match (&trained.outcome, &summary) {
+        (Outcome::Finished(ended), Some(summary)) => finished(args, &trained, ended, summary),
+        (Outcome::Finished(_), None) => Ok(()), // the first process draws
+        (Outcome::Stopped(_), _) if !first => Err(Failure::interrupted()),
+        (Outcome::Stopped(position), _) => {
             eprintln!(
                 "stopped at {position}, saved in {}; go on with\n  {}",
                 trained.run.display(),

@@ -157,6 +157,9 @@ impl Stream {
         for pictures in [positives.len(), positives.keys()] {
             Error::check_length("queries of all views", views * pictures, count)?;
         }
+        if views == 0 || positives.is_empty() {
+            return Err(Error::Plan("a softmax between no views".into()));
+        }
         let whole = of.keys.shard().is_none() && positives.here() == (0..positives.len());
         if of.items.is_some() || !whole {
             let why = "views are stacked as the pictures of one process's batch are";

@@ -379,7 +379,6 @@ impl Checkpoint {
     }
 }
 
-/// What is wrong with a file, without its name: a clause.
 fn damaged(path: &Path) -> impl Fn(String) -> CheckpointError {
     move |reason| CheckpointError::Damaged {
         path: path.into(),
@@ -399,6 +398,7 @@ fn open_file(disk: &dyn FileSystem, path: &Path) -> Result<OpenContainer, Checkp
     })
 }
 
+/// What is wrong with a file, without its name: a clause.
 fn reason_of(error: FileError) -> String {
     match error {
         FileError::Damaged { place, .. } => format!("it is damaged: {place}"),

@@ -1,10 +1,11 @@
 //! What steps are made of, on a CPU.
 
 use super::super::quarters::quarters;
+use super::super::similarity::SoftmaxCall;
 use super::super::{losses, similarity, tiles, uniform};
 use super::{CpuStream, indices, indices_mut, values, values_mut};
 use crate::stream::{Counting, Loss, SoftmaxLoss, StepOps, Tiles, made_for_shape};
-use crate::{Buffer, Positives, Result, RowSample, Shard};
+use crate::{Buffer, Result, RowSample, Shard};
 
 impl CpuStream {
     /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or over a sample of them.
@@ -25,7 +26,7 @@ impl CpuStream {
         }
         g.positives(c, of.positives, count)?;
         g.make_room(c.ranks());
-        let call = similarity::SoftmaxCall {
+        let call = SoftmaxCall {
             queries: &g.rows,
             keys: values(of.keys)?,
             dim,
@@ -55,25 +56,27 @@ impl CpuStream {
     }
 }
 
+/// What is asked of a softmax over all keys.
+fn softmax_call<'a>(of: &SoftmaxLoss<'a>, loss: &Loss) -> Result<SoftmaxCall<'a>> {
+    Ok(SoftmaxCall {
+        queries: values(of.queries)?,
+        keys: values(of.keys)?,
+        dim: of.dim,
+        temperature: of.temperature,
+        positives: of.positives.memory()?,
+        items: of.items.map(indices).transpose()?,
+        weight: loss.weight,
+    })
+}
+
 impl StepOps for CpuStream {
     fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         if let Some(shard) = of.keys.shard() {
             return self.softmax_shards(of, shard, None, loss);
         }
-        let (queries, keys) = (values(of.queries)?, values(of.keys)?);
-        let positives: &Positives = of.positives.memory()?;
-        let items = of.items.map(indices).transpose()?;
+        let call = softmax_call(of, &loss)?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
-        let call = similarity::SoftmaxCall {
-            queries,
-            keys,
-            dim: of.dim,
-            temperature: of.temperature,
-            positives,
-            items,
-            weight: loss.weight,
-        };
         self.cpu
             .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         self.lose(values(loss.rows)?, loss.weight)
@@ -94,22 +97,21 @@ impl StepOps for CpuStream {
     }
 
     fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
-        let (queries, keys) = (values(of.queries)?, values(of.keys)?);
-        let positives: &Positives = of.positives.memory()?;
+        let all = softmax_call(of, &loss)?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
-        let (count, len) = (rows.len() / views, queries.len() / views);
+        let (count, len) = (rows.len() / views, all.queries.len() / views);
+        let inputs = all
+            .queries
+            .chunks(len)
+            .zip(all.keys.chunks(len).cycle().skip(1));
         let outputs = rows.chunks_mut(count).zip(gradient.chunks_mut(len));
-        let nexts = keys.chunks(len).cycle().skip(1);
-        for ((queries, keys), (rows, gradient)) in queries.chunks(len).zip(nexts).zip(outputs) {
-            let call = similarity::SoftmaxCall {
+        for ((queries, keys), (rows, gradient)) in inputs.zip(outputs) {
+            let call = SoftmaxCall {
                 queries,
                 keys,
-                dim: of.dim,
-                temperature: of.temperature,
-                positives,
-                items: None,
                 weight: loss.weight / views as f32,
+                ..all
             };
             self.cpu
                 .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
