@@ -125,6 +125,14 @@ fn shows_what_the_paper_shows(root: &Path) {
     assert!(theirs["mean"].is_number(), "rivals are run too: {theirs}");
     let nat = cell("table1", "kNN / FC: NAT", "CIFAR-10");
     assert!(nat["paper"].is_null() && nat["mean"].is_number(), "{nat}");
+    let table = fs::read_to_string(root.join("table1/results.md")).unwrap();
+    let jigsaw = table
+        .lines()
+        .find(|l| l.starts_with("| shapes-alexnet-jigsaw"));
+    let jigsaw = jigsaw.unwrap_or_else(|| panic!("{table}"));
+    assert!(jigsaw.contains("arrangement ") && jigsaw.contains("by guessing"));
+    let tasks = fs::read_to_string(root.join("table1/tasks.svg")).unwrap();
+    assert!(tasks.contains("shapes-alexnet-counting") && tasks.contains("accuracy "));
 
     let quality = json(&root.join("quality/results.json"));
     let rounds = quality["runs"][0]["rounds"].as_array().unwrap();

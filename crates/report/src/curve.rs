@@ -14,6 +14,8 @@ use crate::summary::floor_name;
 use crate::{ReportError, Summary};
 
 const SIZE: (u32, u32) = (760, 520);
+/// One of several beside each other.
+const PANEL: (u32, u32) = (430, 250);
 const ACCURACY: RGBColor = RGBColor(0, 94, 162);
 const LOSS: RGBColor = RGBColor(176, 70, 0);
 pub(crate) const FLOOR: RGBColor = RGBColor(110, 110, 110);
@@ -100,6 +102,27 @@ where
         floors.collect(),
         judged,
     )
+}
+
+/// The pretext tasks of several runs, a panel with its name for each, two beside each other.
+pub fn pretext_svg(runs: &[(&str, Summary)]) -> Result<String, ReportError> {
+    let rows = runs.len().div_ceil(2).max(1);
+    let size = (2 * PANEL.0, rows as u32 * PANEL.1);
+    let mut svg = String::new();
+    draw_panels(runs, SVGBackend::with_string(&mut svg, size), rows)
+        .map_err(|e| ReportError::Drawing(e.to_string()))?;
+    Ok(svg)
+}
+
+fn draw_panels(runs: &[(&str, Summary)], backend: SVGBackend, rows: usize) -> Drawn {
+    let root = backend.into_drawing_area();
+    root.fill(&WHITE)?;
+    for ((name, summary), panel) in runs.iter().zip(root.split_evenly((rows, 2))) {
+        let style = ("sans-serif", 15).into_font().color(&BLACK);
+        draw_pretext(summary, &panel.titled(name, style)?)?;
+    }
+    root.present()?;
+    Ok(())
 }
 
 /// Every figure of the pretext task as a curve with its name at its end, and what guessing would reach as a dashed line.
@@ -295,10 +318,10 @@ fn epoch_number(summary: &Summary, round: usize, epoch: usize) -> f64 {
 }
 
 fn last_epoch(summary: &Summary) -> f64 {
-    let numbers = summary
-        .epochs
-        .iter()
-        .map(|e| epoch_number(summary, e.round, e.epoch));
+    let ended = summary.epochs.iter().map(|e| (e.round, e.epoch));
+    let told = summary.pretext.iter().map(|p| (p.round, p.epoch));
+    let numbers = ended.chain(told);
+    let numbers = numbers.map(|(round, epoch)| epoch_number(summary, round, epoch));
     numbers.fold(1.0, f64::max)
 }
 
@@ -316,6 +339,7 @@ fn round_starts(summary: &Summary) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::summary::tests::example;
+    use anchorhood_train::{Event, PretextMeasured, PretextShare};
 
     #[test]
     fn shows_the_floors_and_every_point() {
@@ -327,6 +351,32 @@ mod tests {
             4 + 4,
             "accuracies and losses"
         );
+    }
+
+    #[test]
+    fn tasks_of_several_runs_have_a_panel_each() {
+        let told = |last: usize| {
+            let share = |epoch| PretextShare {
+                name: "accuracy".into(),
+                share: epoch as f64 / 10.0,
+                chance: Some(0.1),
+            };
+            let epochs = (0..=last).map(|epoch| {
+                Event::Pretext(PretextMeasured {
+                    round: 0,
+                    epoch,
+                    figures: vec![share(epoch)],
+                })
+            });
+            Summary::of(&epochs.collect::<Vec<_>>())
+        };
+        let runs = [("jigsaw", told(5)), ("nat", told(2)), ("colour", told(9))];
+        let svg = pretext_svg(&runs).unwrap();
+        for text in ["jigsaw", "accuracy 50.0", "accuracy 20.0", "accuracy 90.0"] {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert_eq!(svg.matches("<circle").count(), 6 + 3 + 10);
+        pretext_svg(&[]).unwrap();
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod words;
 pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
 pub use charts::{Chart, charts, entropy_svg};
 pub use comparison::{RunLine, accuracy_over_seconds, comparison_svg};
-pub use curve::{curve_svg, write_curve};
+pub use curve::{curve_svg, pretext_svg, write_curve};
 pub use html::{
     MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, escape, report_html, write_report,
 };

@@ -170,6 +170,7 @@ impl<'a> Lab<'a> {
             data: opened.record.clone(),
             knn: None,
             rounds: before.as_ref().map_or(vec![], |b| b.rounds.clone()),
+            pretext: vec![],
             config,
         };
         if job.subject.method != System::Untrained {
@@ -181,7 +182,9 @@ impl<'a> Lab<'a> {
                 let message = left_out.to_string();
                 (self.observer)(Told::Event(&Event::Warning { message }));
             }
-            run.rounds.extend(rounds_of(&Summary::of(&log.events)));
+            let summary = Summary::of(&log.events);
+            run.rounds.extend(rounds_of(&summary));
+            run.pretext = summary.pretext;
         }
         record::write(&finished, &run)?;
         Ok(run)
@@ -193,7 +196,13 @@ impl<'a> Lab<'a> {
         let finished = folder.join("finished.json");
         // One that is damaged is told of, and not thrown away.
         let known: Option<FinishedRun> = record::read(&finished)?;
-        if known.is_some() && !checkpoint_path(&folder, "last").is_file() {
+        if let Some(known) = known
+            && !checkpoint_path(&folder, "last").is_file()
+        {
+            let config = folder.join("config.toml");
+            if !config.is_file() {
+                record::write_bytes(&config, known.config.to_toml().as_bytes())?;
+            }
             Disk.remove(&finished)
                 .map_err(ReproduceError::io(&finished))?;
         }

@@ -28,6 +28,7 @@ mod plan;
 mod plot;
 mod record;
 mod results;
+mod runs_table;
 mod scale;
 mod sets;
 mod small_set;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::Results;
 use crate::experiment::distinct;
+use crate::runs_table::COLUMNS;
 
 impl Results {
     /// The whole document.
@@ -20,6 +21,7 @@ impl Results {
         );
         text.push_str(&self.table());
         text.push_str(&self.rounds_table());
+        text.push_str(&self.runs_markdown());
         for picture in &self.pictures {
             let kind = if picture.chosen.failure {
                 ", a failure"
@@ -97,6 +99,19 @@ impl Results {
                 None => "– | – | – | –".into(),
             };
             let _ = writeln!(text, "| {} | {counts} | {:.1} |", r.round, r.top1);
+        }
+        text
+    }
+
+    /// What each run took, and how well it did its own task.
+    fn runs_markdown(&self) -> String {
+        let rows = self.runs_table();
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n| {} |\n|---|---:|---|\n", COLUMNS.join(" | "));
+        for row in rows {
+            let _ = writeln!(text, "| {} |", row.join(" | "));
         }
         text
     }

@@ -8,13 +8,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::experiment::distinct;
+use crate::runs_table::COLUMNS;
 use crate::{Experiment, ReproduceError, Results, plot};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
 table{border-collapse:collapse;margin:1rem 0}th,td{padding:.25rem .7rem;border-bottom:1px solid #ddd;text-align:right}\
 th:first-child,td:first-child{text-align:left}.paper{color:#666}svg,img{max-width:100%;height:auto}\
 .smaller{background:#fff4d6;padding:.5rem 1rem;border-left:4px solid #d9a400}.failure{border:3px solid #c00}\
-code{word-break:break-all}";
+.runs td:last-child{text-align:left}code{word-break:break-all}";
 
 /// The page. Strips are read from `folder`.
 pub fn page(
@@ -57,6 +58,7 @@ pub fn page(
             STANDARD.encode(bytes)
         );
     }
+    runs(&mut html, results)?;
     let left_out: Vec<String> = results.reasons().iter().map(|r| r.to_string()).collect();
     for (title, items) in [
         ("Not run", &left_out),
@@ -78,6 +80,33 @@ fn list(html: &mut String, items: &[String]) {
         let _ = write!(html, "<li>{}</li>", escaped(item));
     }
     html.push_str("</ul>\n");
+}
+
+/// What each run took, and its own task over the epochs.
+fn runs(html: &mut String, results: &Results) -> Result<(), ReproduceError> {
+    let rows = results.runs_table();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let line = |cells: &[&str], tag: &str| {
+        let cells = cells
+            .iter()
+            .map(|c| format!("<{tag}>{}</{tag}>", escaped(c)));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    html.push_str("<h2>Runs</h2><table class=\"runs\">");
+    html.push_str(&line(&COLUMNS, "th"));
+    for row in &rows {
+        html.push_str(&line(&row.each_ref().map(String::as_str), "td"));
+    }
+    html.push_str("</table>\n");
+    if let Some(svg) = results.tasks_svg()? {
+        let _ = writeln!(
+            html,
+            "<figure>{svg}<figcaption>How well each did what it is taught by; dashed: by guessing</figcaption></figure>"
+        );
+    }
+    Ok(())
 }
 
 fn table(html: &mut String, results: &Results) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of};
-use anchorhood_train::{Accuracy, RunConfig};
+use anchorhood_train::{Accuracy, PretextMeasured, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub struct FinishedRun {
     pub knn: Option<Accuracy>,
     /// Its rounds.
     pub rounds: Vec<RoundRecord>,
+    /// How well it did its pretext task after every epoch, where it has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pretext: Vec<PretextMeasured>,
     /// All its settings.
     pub config: RunConfig,
 }

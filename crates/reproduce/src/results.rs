@@ -220,9 +220,12 @@ impl Results {
         crate::experiment::distinct(reasons)
     }
 
-    /// Writes results.json, results.md and results.html into a folder; the strips of pictures must lie there.
+    /// Writes results.json, results.md and results.html into a folder, and tasks.svg where runs have a pretext task; the strips of pictures must lie there.
     pub fn write(&self, experiment: &Experiment, folder: &Path) -> Result<(), ReproduceError> {
         let page = crate::page::page(self, experiment, folder)?;
+        if let Some(svg) = self.tasks_svg()? {
+            record::write_bytes(&folder.join("tasks.svg"), svg.as_bytes())?;
+        }
         record::write(&folder.join("results.json"), self)?;
         record::write_bytes(&folder.join("results.md"), self.markdown().as_bytes())?;
         record::write_bytes(&folder.join("results.html"), page.as_bytes())

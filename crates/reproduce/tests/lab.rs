@@ -116,9 +116,7 @@ fn rows_are_run_one_by_one_and_their_records_travel() {
         let run = format!("shapes-resnet18-{name}");
         let [from, to] = [&first, &second].map(|f| place(f.path()).runs().join(&run));
         std::fs::create_dir_all(&to).unwrap();
-        for file in ["config.toml", "finished.json"] {
-            std::fs::copy(from.join(file), to.join(file)).unwrap();
-        }
+        std::fs::copy(from.join("finished.json"), to.join("finished.json")).unwrap();
     }
     let again = carry_out(second.path(), &[0], None).unwrap();
     assert_eq!(ours(&again), ours(&all));

@@ -3,7 +3,7 @@
 use anchorhood_reproduce::{
     DataRecord, FinishedRun, Judged, RoundRecord, read_record, write_record,
 };
-use anchorhood_train::{Accuracy, Preset};
+use anchorhood_train::{Accuracy, Preset, PretextMeasured, PretextShare};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -66,6 +66,15 @@ fn seeds() -> Vec<Vec<u8>> {
             anchors: Some(10),
             consistent: None,
             inconsistent: Some(3),
+        }],
+        pretext: vec![PretextMeasured {
+            round: 0,
+            epoch: 3,
+            figures: vec![PretextShare {
+                name: "accuracy".into(),
+                share: 0.5,
+                chance: Some(0.1),
+            }],
         }],
         config: Preset::Quick.config("shapes"),
     };
