@@ -76,6 +76,19 @@ pub fn kmeans(
     seed: u64,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Clusters, KmeansError> {
+    kmeans_within(MOST_ROUNDS, device, vectors, dim, k, seed, progress)
+}
+
+/// The same in so many rounds at most.
+pub fn kmeans_within(
+    most_rounds: usize,
+    device: &Device,
+    vectors: &[f32],
+    dim: usize,
+    k: usize,
+    seed: u64,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Clusters, KmeansError> {
     let together = device.communicator();
     let all = SharedRows::new(together, vectors, dim)?;
     let n = all.len();
@@ -105,7 +118,7 @@ pub fn kmeans(
         let similarity = found.similarities;
         progress(round);
         // One in ten thousand that still changes its mind is not worth another look at all.
-        if moved[0] as usize <= n / 10_000 || round == MOST_ROUNDS {
+        if moved[0] as usize <= n / 10_000 || round >= most_rounds {
             return Ok(Clusters {
                 of,
                 similarity,
@@ -167,17 +180,52 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     });
 }
 
-/// The sum of each cluster's vectors, and after it how many they are.
+/// The sum of each cluster's vectors, and after it how many they are. Each is added up in the vectors' order, by whichever thread.
 fn sums(vectors: &[f32], dim: usize, k: usize, of: &[u32]) -> Vec<f64> {
+    let members = Members::of(of, k);
     let mut sums = vec![0.0; k * (dim + 1)];
-    for (row, cluster) in vectors.chunks_exact(dim).zip(of) {
-        let sum = &mut sums[*cluster as usize * (dim + 1)..][..dim + 1];
-        for (sum, v) in sum.iter_mut().zip(row) {
-            *sum += f64::from(*v);
+    let clusters = sums.par_chunks_exact_mut(dim + 1).enumerate();
+    clusters.for_each(|(cluster, sum)| {
+        let members = members.of_cluster(cluster);
+        for i in members {
+            let row = &vectors[*i as usize * dim..][..dim];
+            for (sum, v) in sum.iter_mut().zip(row) {
+                *sum += f64::from(*v);
+            }
         }
-        sum[dim] += 1.0;
-    }
+        sum[dim] = members.len() as f64;
+    });
     sums
+}
+
+/// Which vectors are in each cluster, in their order.
+struct Members {
+    all: Vec<u32>,
+    /// Where each cluster's begin, and where the last one's end.
+    begin: Vec<usize>,
+}
+
+impl Members {
+    fn of(of: &[u32], k: usize) -> Self {
+        let mut begin = vec![0; k + 1];
+        for cluster in of {
+            begin[*cluster as usize + 1] += 1;
+        }
+        for cluster in 0..k {
+            begin[cluster + 1] += begin[cluster];
+        }
+        let (mut all, mut next) = (vec![0; of.len()], begin.clone());
+        for (i, cluster) in of.iter().enumerate() {
+            let place = &mut next[*cluster as usize];
+            all[*place] = i as u32;
+            *place += 1;
+        }
+        Members { all, begin }
+    }
+
+    fn of_cluster(&self, cluster: usize) -> &[u32] {
+        &self.all[self.begin[cluster]..self.begin[cluster + 1]]
+    }
 }
 
 /// The mean of each cluster's vectors at unit length, from each process's [`sums`]; clusters without one, empty or cancelling out, are given

@@ -52,7 +52,7 @@ pub use approximate::{DiscoverBy, EXACT_UP_TO};
 pub use assignment::assign;
 pub use curriculum::{Curriculum, lowest_entropy};
 pub use dot::{dot, dot_products, to_unit_length};
-pub use kmeans::{Clusters, KmeansError, kmeans};
+pub use kmeans::{Clusters, KmeansError, kmeans, kmeans_within};
 pub use lists::Lists;
 pub use loss::{neighbourhood_loss, sampled_neighbourhood_loss};
 pub use memory_bank::MemoryBank;

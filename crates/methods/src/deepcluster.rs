@@ -12,14 +12,14 @@
 //! brought to unit length before they are divided, and seen without the ReLU, as the authors' code has it. k-means gives a cluster that
 //! runs empty the picture it represents worst. The network's last layer, which is what is divided, is judged.
 //!
-//! Recipe (facebookresearch/deepcluster): SGD at 0.05 throughout, momentum 0.9, weight decay 1e-5, batch 256, crops, mirrored.
+//! Recipe (facebookresearch/deepcluster): SGD at 0.05 throughout, momentum 0.9, weight decay 1e-5, batch 256, crops, mirrored; 20 rounds of k-means.
 //! Adapted for 32×32: K = 100, since many more clusters of CIFAR-10 collapse (the authors of AND); colours that vary in
 //! place of Sobel filters, both so that colour alone is no cluster; the last layer's 128 values in place of 256 principal components of
-//! 4096; k-means by cosine until little moves, 50 rounds at most, in place of 20; a batch
+//! 4096; k-means by cosine, in fewer rounds where little moves; a batch
 //! norm before the classifier's ReLU, so that a fresh classifier finds features of one scale; weights of at most 10, so that a cluster of one
 //! picture does not decide a step.
 
-use anchorhood_discover::{Whitening, kmeans, mutual_information, to_unit_length};
+use anchorhood_discover::{Whitening, kmeans_within, mutual_information, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Error, Graph, Loss, Network, Result, Stream};
 
 use crate::tally::{counted, go_on};
@@ -27,6 +27,8 @@ use crate::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Val
 
 /// What a cluster counts at most, over what one of mean size counts.
 const MOST_WEIGHT: f32 = 10.0;
+/// Rounds of k-means, at most.
+const ROUNDS: usize = 20;
 const LABELS: &str = "clusters";
 const TALLY: &str = "tally";
 const INFORMATION: &str = "mutual_information";
@@ -129,7 +131,7 @@ impl Method for DeepCluster {
         to_unit_length(&mut features, dim);
         let seed = self.seed.wrapping_add(start.epoch as u64);
         let (device, clusters) = (start.device, self.clusters());
-        let found = kmeans(device, &features, dim, clusters, seed, &mut |_| {});
+        let found = kmeans_within(ROUNDS, device, &features, dim, clusters, seed, &mut |_| {});
         let found = found.map_err(|e| Error::Plan(e.to_string()))?;
         // Every process knows the clusters of all pictures: its batches are of any.
         let of = together.gather_parts(&found.of, self.of.len(), 1)?;
