@@ -49,8 +49,8 @@ impl Lab<'_> {
         let name = name_of(job);
         let finished = self.place.runs().join(&name).join("finished.json");
         let run = record::read::<FinishedRun>(&finished)?;
-        let own = protocol == Protocol::Knn && run.as_ref().is_some_and(|r| r.knn.is_some());
-        Ok(own || run.is_some() && self.judged_file(&name, protocol).is_file())
+        let Some(run) = run else { return Ok(false) };
+        Ok(run.is_judged_by_itself(protocol) || self.judged_file(&name, protocol).is_file())
     }
 
     fn judged_file(&self, run: &str, protocol: Protocol) -> PathBuf {

@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
             }
             match self.figure(&job, protocol) {
                 Ok((run, judged)) => {
-                    results.add_run(&run, judged.seconds);
+                    results.add(&run, protocol, &judged);
                     cell.add(&run.name, &judged, scale != Scale::Smoke);
                 }
                 Err(ReproduceError::Missing { why }) => {

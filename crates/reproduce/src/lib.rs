@@ -45,6 +45,6 @@ pub use plan::{Job, config_of, name_of};
 pub use record::{DataRecord, FinishedRun, Judged, RoundRecord};
 #[doc(hidden)] // what crates/fuzzing attacks
 pub use record::{read as read_record, write as write_record};
-pub use results::{Cell, PictureRecord, Results};
+pub use results::{Cell, JudgedRun, PictureRecord, Results};
 pub use scale::Scale;
 pub use small_set::SMALL_SET;

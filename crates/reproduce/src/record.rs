@@ -8,7 +8,7 @@ use anchorhood_train::{Accuracy, PretextMeasured, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ReproduceError;
+use crate::{Protocol, ReproduceError};
 
 /// A data set, as it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,13 @@ pub struct FinishedRun {
     pub pretext: Vec<PretextMeasured>,
     /// All its settings.
     pub config: RunConfig,
+}
+
+impl FinishedRun {
+    /// Whether it has a figure by this protocol of its own.
+    pub(crate) fn is_judged_by_itself(&self, protocol: Protocol) -> bool {
+        protocol == Protocol::Knn && self.knn.is_some()
+    }
 }
 
 /// Features, judged.

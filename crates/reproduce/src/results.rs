@@ -7,7 +7,7 @@ use anchorhood_train::VERSION;
 use serde::Serialize;
 
 use crate::record::{self, DataRecord, FinishedRun, Judged};
-use crate::{Chosen, Entry, Experiment, ReproduceError, Scale};
+use crate::{Chosen, Entry, Experiment, Protocol, ReproduceError, Scale};
 
 /// What came of one experiment.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +41,21 @@ pub struct Results {
     pub pictures: Vec<PictureRecord>,
     /// The runs.
     pub runs: Vec<FinishedRun>,
+    /// What was judged after them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub judged: Vec<JudgedRun>,
+}
+
+/// A run's features, judged once it was trained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JudgedRun {
+    /// The run.
+    pub run: String,
+    /// The protocol, as the file of the judgement is called.
+    pub by: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub judged: Judged,
 }
 
 /// One cell of the table. Figures are percent.
@@ -167,11 +182,24 @@ impl Results {
             cells: vec![],
             pictures: vec![],
             runs: vec![],
+            judged: vec![],
         }
     }
 
-    pub(crate) fn add_run(&mut self, run: &FinishedRun, judging: f64) {
-        self.seconds += judging;
+    /// Adds a run and how it did by a protocol.
+    pub(crate) fn add(&mut self, run: &FinishedRun, protocol: Protocol, judged: &Judged) {
+        self.seconds += judged.seconds;
+        if !run.is_judged_by_itself(protocol) {
+            self.judged.push(JudgedRun {
+                run: run.name.clone(),
+                by: protocol.name(),
+                judged: judged.clone(),
+            });
+        }
+        self.add_run(run);
+    }
+
+    fn add_run(&mut self, run: &FinishedRun) {
         if self.runs.iter().any(|r| r.name == run.name) {
             return;
         }
