@@ -84,6 +84,40 @@ pub(super) fn scale_and_shift(
     }
 }
 
+/// Values of rows that are walked over at once.
+const WIDE: usize = 64;
+
+/// What is said of each channel, again and again, so that narrow rows are walked over several at once, as one of many channels: a row of
+/// four values is half a vector, and a loop for each costs more than its work.
+struct Repeated {
+    values: [f32; WIDE],
+    len: usize,
+}
+
+impl Repeated {
+    #[inline(always)]
+    fn new(channels: &[f32]) -> Self {
+        let mut values = [0.0; WIDE];
+        let times = WIDE / channels.len();
+        for values in values.chunks_exact_mut(channels.len()).take(times) {
+            values.copy_from_slice(channels);
+        }
+        Repeated {
+            values,
+            len: times * channels.len(),
+        }
+    }
+
+    /// Those, or the channels themselves where they are many.
+    #[inline(always)]
+    fn or<'a>(&'a self, channels: &'a [f32]) -> &'a [f32] {
+        match self.len {
+            0 => channels,
+            len => &self.values[..len],
+        }
+    }
+}
+
 vectorised! {
     /// One task of y = relu(y · scale + shift + residual), in place.
     pub(super) fn apply_in_place<'a>(
@@ -93,9 +127,11 @@ vectorised! {
         relu: bool,
         y: &'a mut [f32],
     ) {
+        let wide = [scale, shift].map(Repeated::new);
+        let (scale, shift) = (wide[0].or(scale), wide[1].or(shift));
         let channels = scale.len();
         let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
-        let rows = y.chunks_exact_mut(channels);
+        let rows = y.chunks_mut(channels);
         match residual {
             None => {
                 for y in rows {
@@ -105,7 +141,7 @@ vectorised! {
                 }
             }
             Some(residual) => {
-                for (y, r) in rows.zip(residual.chunks_exact(channels)) {
+                for (y, r) in rows.zip(residual.chunks(channels)) {
                     for (((y, r), s), t) in y.iter_mut().zip(r).zip(scale).zip(shift) {
                         *y = at_least(floor, *y * s + t + r);
                     }
@@ -142,9 +178,11 @@ vectorised! {
         relu: bool,
         y: &'a mut [f32],
     ) {
+        let wide = [scale, shift].map(Repeated::new);
+        let (scale, shift) = (wide[0].or(scale), wide[1].or(shift));
         let channels = scale.len();
         let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
-        let rows = y.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+        let rows = y.chunks_mut(channels).zip(c.chunks(channels));
         match residual {
             None => {
                 for (y, c) in rows {
@@ -154,7 +192,7 @@ vectorised! {
                 }
             }
             Some(residual) => {
-                for ((y, c), r) in rows.zip(residual.chunks_exact(channels)) {
+                for ((y, c), r) in rows.zip(residual.chunks(channels)) {
                     let values = y.iter_mut().zip(c).zip(r).zip(scale).zip(shift);
                     for ((((y, c), r), s), t) in values {
                         *y = at_least(floor, c * s + t + r);
@@ -292,8 +330,15 @@ vectorised! {
         y: Option<&'a [f32]>,
         dy: &'a mut [f32],
     ) {
+        let wide = [k.k1, k.k2, k.k3, k.mean].map(Repeated::new);
+        let k = Coefficients {
+            k1: wide[0].or(k.k1),
+            k2: wide[1].or(k.k2),
+            k3: wide[2].or(k.k3),
+            mean: wide[3].or(k.mean),
+        };
         let channels = k.mean.len();
-        let rows = dy.chunks_exact_mut(channels).zip(c.chunks_exact(channels));
+        let rows = dy.chunks_mut(channels).zip(c.chunks(channels));
         match y {
             None => {
                 for (dy, c) in rows {
@@ -304,7 +349,7 @@ vectorised! {
                 }
             }
             Some(y) => {
-                for ((dy, c), y) in rows.zip(y.chunks_exact(channels)) {
+                for ((dy, c), y) in rows.zip(y.chunks(channels)) {
                     let ks = k.k1.iter().zip(k.k2).zip(k.k3).zip(k.mean);
                     for (((dy, c), y), (((k1, k2), k3), m)) in dy.iter_mut().zip(c).zip(y).zip(ks) {
                         let dz = if *y > 0.0 { *dy } else { 0.0 };

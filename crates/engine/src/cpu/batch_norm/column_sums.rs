@@ -8,26 +8,30 @@ use pulp::{Arch, Simd, WithSimd};
 /// Values of the rows that all strips are summed over before the next rows: so few that memory is read nearly in order.
 const VALUES: usize = 256;
 
-/// What a row adds to its channels' N sums.
+/// What a row adds to its channels' N sums, where channels have this mean.
 trait Addend<const N: usize>: Copy {
-    fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip, sums: &mut [S::f32s; N]);
+    fn add<S: Simd, const TAIL: bool>(
+        self,
+        s: S,
+        strip: Strip,
+        mean: S::f32s,
+        sums: &mut [S::f32s; N],
+    );
 }
 
 /// A vector of channels in one row.
 #[derive(Clone, Copy)]
 struct Strip {
-    /// The first channel.
-    channel: usize,
-    /// Where that is in arrays of rows.
+    /// Where its first channel is in arrays of rows.
     at: usize,
     /// Channels, where there are fewer than lanes.
     used: usize,
 }
 
-/// The vector of `values` from `at` on; zeros beyond `used` lanes in a tail.
+/// The vector of `values` from `at` on; anything beyond `used` lanes in a tail: mostly the next row, which is as quick as a whole vector.
 #[inline(always)]
 fn load<S: Simd, const TAIL: bool>(s: S, values: &[f32], at: usize, used: usize) -> S::f32s {
-    if TAIL {
+    if TAIL && at + S::F32_LANES > values.len() {
         return s.partial_load_f32s(&values[at..at + used]);
     }
     let values = &values[at..at + S::F32_LANES];
@@ -57,30 +61,41 @@ pub(super) fn sum(arch: Arch, rows: &[f32], sums: &mut [f32]) {
     struct Sum<'a>(&'a [f32]);
     impl Addend<1> for Sum<'_> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip, sums: &mut [S::f32s; 1]) {
+        fn add<S: Simd, const TAIL: bool>(
+            self,
+            s: S,
+            strip: Strip,
+            _: S::f32s,
+            sums: &mut [S::f32s; 1],
+        ) {
             let x = load::<S, TAIL>(s, self.0, strip.at, strip.used);
             sums[0] = s.add_f32s(sums[0], x);
         }
     }
     let len = rows.len();
-    arch.dispatch(Call::new(Sum(rows), len, [sums]));
+    arch.dispatch(Call::new(Sum(rows), &[], len, [sums]));
 }
 
 /// Σ (x − mean)².
 pub(super) fn squared_deviations(arch: Arch, rows: &[f32], mean: &[f32], sums: &mut [f32]) {
     #[derive(Clone, Copy)]
-    struct Squares<'a>(&'a [f32], &'a [f32]);
+    struct Squares<'a>(&'a [f32]);
     impl Addend<1> for Squares<'_> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip, sums: &mut [S::f32s; 1]) {
+        fn add<S: Simd, const TAIL: bool>(
+            self,
+            s: S,
+            strip: Strip,
+            mean: S::f32s,
+            sums: &mut [S::f32s; 1],
+        ) {
             let x = load::<S, TAIL>(s, self.0, strip.at, strip.used);
-            let mean = load::<S, TAIL>(s, self.1, strip.channel, strip.used);
             let off = s.sub_f32s(x, mean);
             sums[0] = s.add_f32s(sums[0], s.mul_f32s(off, off));
         }
     }
     let len = rows.len();
-    arch.dispatch(Call::new(Squares(rows, mean), len, [sums]));
+    arch.dispatch(Call::new(Squares(rows), mean, len, [sums]));
 }
 
 /// Σ dz and Σ dz · (c − mean), where dz is dy where y > 0 (or everywhere without y).
@@ -98,11 +113,16 @@ pub(super) fn gradient(
         dy: &'a [f32],
         c: &'a [f32],
         y: &'a [f32],
-        mean: &'a [f32],
     }
     impl<const RELU: bool> Addend<2> for Gradient<'_, RELU> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip, sums: &mut [S::f32s; 2]) {
+        fn add<S: Simd, const TAIL: bool>(
+            self,
+            s: S,
+            strip: Strip,
+            mean: S::f32s,
+            sums: &mut [S::f32s; 2],
+        ) {
             let row = |values: &[f32]| load::<S, TAIL>(s, values, strip.at, strip.used);
             let mut dz = row(self.dy);
             if RELU {
@@ -110,7 +130,6 @@ pub(super) fn gradient(
                 let positive = s.less_than_f32s(zero, row(self.y));
                 dz = s.select_f32s(positive, dz, zero);
             }
-            let mean = load::<S, TAIL>(s, self.mean, strip.channel, strip.used);
             let off = s.sub_f32s(row(self.c), mean);
             sums[0] = s.add_f32s(sums[0], dz);
             sums[1] = s.add_f32s(sums[1], s.mul_f32s(dz, off));
@@ -121,13 +140,13 @@ pub(super) fn gradient(
     match y {
         Some(y) => {
             let y = &y[..len];
-            let addend = Gradient::<true> { dy, c, y, mean };
-            arch.dispatch(Call::new(addend, len, sums));
+            let addend = Gradient::<true> { dy, c, y };
+            arch.dispatch(Call::new(addend, mean, len, sums));
         }
         None => {
             let y = dy;
-            let addend = Gradient::<false> { dy, c, y, mean };
-            arch.dispatch(Call::new(addend, len, sums));
+            let addend = Gradient::<false> { dy, c, y };
+            arch.dispatch(Call::new(addend, mean, len, sums));
         }
     }
 }
@@ -135,13 +154,20 @@ pub(super) fn gradient(
 /// Sums of all rows: `len` values, in rows as long as the sums.
 struct Call<'a, A, const N: usize> {
     addend: A,
+    /// Of each channel, where the addend asks for it.
+    mean: &'a [f32],
     len: usize,
     sums: [&'a mut [f32]; N],
 }
 
 impl<'a, A: Addend<N>, const N: usize> Call<'a, A, N> {
-    fn new(addend: A, len: usize, sums: [&'a mut [f32]; N]) -> Self {
-        Call { addend, len, sums }
+    fn new(addend: A, mean: &'a [f32], len: usize, sums: [&'a mut [f32]; N]) -> Self {
+        Call {
+            addend,
+            mean,
+            len,
+            sums,
+        }
     }
 
     /// Adds the rows that begin in `from..to` to NV vectors of channels.
@@ -156,20 +182,21 @@ impl<'a, A: Addend<N>, const N: usize> Call<'a, A, N> {
         let channels = self.sums[0].len();
         let used = S::F32_LANES.min(channels - channel);
         let mut sums = [[s.splat_f32s(0.0); N]; NV];
+        let mut mean = [s.splat_f32s(0.0); NV];
         for (v, sums) in sums.iter_mut().enumerate() {
+            let channel = channel + v * S::F32_LANES;
             for (sum, values) in sums.iter_mut().zip(&self.sums) {
-                *sum = load::<S, TAIL>(s, values, channel + v * S::F32_LANES, used);
+                *sum = load::<S, TAIL>(s, values, channel, used);
+            }
+            if !self.mean.is_empty() {
+                mean[v] = load::<S, TAIL>(s, self.mean, channel, used);
             }
         }
         for row in (from..to).step_by(channels) {
             for (v, sums) in sums.iter_mut().enumerate() {
-                let channel = channel + v * S::F32_LANES;
-                let strip = Strip {
-                    channel,
-                    at: row + channel,
-                    used,
-                };
-                self.addend.add::<S, TAIL>(s, strip, sums);
+                let at = row + channel + v * S::F32_LANES;
+                let strip = Strip { at, used };
+                self.addend.add::<S, TAIL>(s, strip, mean[v], sums);
             }
         }
         for (v, sums) in sums.iter().enumerate() {
