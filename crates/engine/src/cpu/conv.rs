@@ -16,7 +16,7 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::gemm::{self, Gather, Outer, Row};
+use super::gemm::{self, Gather, Offsets, Outer, PairList, Pairs, Row};
 use super::simd::vectorised;
 use super::winograd::{self, Tiles};
 use crate::{Shape, Window};
@@ -38,9 +38,9 @@ pub(super) struct Conv {
     pub(super) output: Shape,
     taps: usize,
     /// [output place][tap]: the input offset or −1.
-    by_place: Vec<i32>,
-    /// [tap][output place]: the same.
-    by_tap: Vec<i32>,
+    by_place: Offsets,
+    /// [tap]: the places of a picture whose tap is not in the padding.
+    by_tap: Vec<TapPairs>,
     all_taps: Vec<u32>,
     classes: Vec<Class>,
     zeros: Vec<f32>,
@@ -54,7 +54,38 @@ struct Class {
     /// Offsets of the places in a picture of the input.
     places: Vec<u32>,
     /// [place][tap]: offset in a picture of the output's gradient, or −1.
-    table: Vec<i32>,
+    table: Offsets,
+}
+
+/// Where a tap's input and output lie in a picture, place after place.
+struct TapPairs {
+    pairs: PairList,
+    /// How many are of places before each block.
+    before: Vec<usize>,
+}
+
+impl TapPairs {
+    /// `inputs` are the input offsets of all output places, −1 in the padding; places have `n` values.
+    fn new(inputs: impl Iterator<Item = i32>, n: usize) -> Self {
+        let (mut pairs, mut before) = (vec![], vec![]);
+        for (place, input) in inputs.enumerate() {
+            if place.is_multiple_of(PLACES_PER_BLOCK) {
+                before.push(pairs.len());
+            }
+            if input >= 0 {
+                pairs.push([input as u32, (place * n) as u32]);
+            }
+        }
+        before.push(pairs.len());
+        TapPairs {
+            pairs: PairList::new(pairs),
+            before,
+        }
+    }
+
+    fn of_block(&self, block: usize) -> Pairs<'_> {
+        self.pairs.part(self.before[block]..self.before[block + 1])
+    }
 }
 
 impl Conv {
@@ -78,15 +109,16 @@ impl Conv {
                 }
             }
         }
-        let places = output.pixels();
-        let by_tap = (0..taps * places)
-            .map(|i| by_place[(i % places) * taps + i / places])
-            .collect();
+        let of_tap = |tap: usize| {
+            let inputs = by_place.iter().skip(tap).step_by(taps).copied();
+            TapPairs::new(inputs, output.channels)
+        };
+        let by_tap = (0..taps).map(of_tap).collect();
         Conv {
             input,
             output,
             taps,
-            by_place,
+            by_place: Offsets::new(by_place),
             by_tap,
             all_taps: (0..taps as u32).collect(),
             classes: classes(input, output, window),
@@ -154,7 +186,7 @@ impl Conv {
         let (places, n) = (self.output.pixels(), self.output.channels);
         let op = Gather {
             a: x,
-            table: &self.by_place,
+            table: self.by_place.table(),
             zeros: &self.zeros,
             taps: &self.all_taps,
             depth: self.input.channels,
@@ -217,7 +249,7 @@ impl Conv {
         }
         let op = Gather {
             a: dy,
-            table: &class.table,
+            table: class.table.table(),
             zeros: &self.zeros,
             taps: &class.taps,
             depth: self.output.channels,
@@ -314,36 +346,28 @@ impl Conv {
     ) {
         let (places, n) = (self.output.pixels(), self.output.channels);
         let tap_len = dw.len() / taps.len();
-        let mut pairs = [[0; 2]; PLACES_PER_BLOCK];
-        let end = pictures.end * places;
-        let mut from = pictures.start * places;
-        while from < end {
-            let to = end.min(from + PLACES_PER_BLOCK);
-            for (tap, dw) in taps.clone().zip(dw.chunks_exact_mut(tap_len)) {
-                let table = &self.by_tap[tap * places..(tap + 1) * places];
-                let mut used = 0;
-                let (mut picture, mut place) = (from / places, from % places);
-                for p in from..to {
-                    if table[place] >= 0 {
-                        let a = picture * self.input.len() + table[place] as usize + channel;
-                        pairs[used] = [a as u32, (p * n) as u32];
-                        used += 1;
-                    }
-                    place += 1;
-                    if place == places {
-                        (picture, place) = (picture + 1, 0);
-                    }
+        // Blocks of some places, of several pictures where one has fewer.
+        let (together, blocks) = (
+            (PLACES_PER_BLOCK / places).max(1),
+            places.div_ceil(PLACES_PER_BLOCK),
+        );
+        for first in pictures.clone().step_by(together) {
+            let x = &x[first * self.input.len() + channel..];
+            let dy = &dy[first * self.output.len()..];
+            for block in 0..blocks {
+                for (tap, dw) in taps.clone().zip(dw.chunks_exact_mut(tap_len)) {
+                    let op = Outer {
+                        a: x,
+                        b: dy,
+                        pairs: self.by_tap[tap].of_block(block),
+                        times: together.min(pictures.end - first),
+                        apart: [self.input.len(), self.output.len()],
+                        rows: tap_len / n,
+                        n,
+                    };
+                    gemm::outer(arch, op, dw);
                 }
-                let op = Outer {
-                    a: x,
-                    b: dy,
-                    pairs: &pairs[..used],
-                    rows: tap_len / n,
-                    n,
-                };
-                gemm::outer(arch, op, dw);
             }
-            from = to;
         }
     }
 }
@@ -438,7 +462,7 @@ fn classes(input: Shape, output: Shape, window: Window) -> Vec<Class> {
         classes.push(Class {
             taps,
             places,
-            table,
+            table: Offsets::new(table),
         });
     }
     classes

@@ -9,8 +9,8 @@
 //! [`outer`]: `C[i][n] += Σ_p A[a(p) + i] · B[b(p) + n]`: the sum of outer products that gives weight gradients. Pairs whose
 //! left factor lies in the padding are simply not listed.
 //!
-//! All keep a block of C in registers (8 rows × 2 vectors where there are 32 registers, 6 × 2 where there are 16) over the
-//! whole sum; how many rows share a block does not change their bits.
+//! All keep a block of C in registers (8 rows × 2 vectors where there are 32 registers, 6 × 2 where there are 16, 8 × 1 where C is no wider
+//! than a vector) over the whole sum; how many rows share a block does not change their bits.
 
 mod gather;
 mod outer;
@@ -18,8 +18,8 @@ mod products;
 
 use pulp::{Arch, Simd, WithSimd};
 
-pub(crate) use gather::{Gather, Row, gather};
-pub(crate) use outer::{Outer, outer};
+pub(crate) use gather::{Gather, Offsets, Row, Table, gather};
+pub(crate) use outer::{Outer, PairList, Pairs, outer};
 pub(crate) use products::{Products, products};
 
 /// Vectors across a panel of packed columns.
@@ -75,14 +75,14 @@ pub(crate) fn pack(
     }
 }
 
-/// Calls `work::<MR>(first, valid)` for blocks of rows: of 8 where there are 32 registers, else of 6, and of 4 for what
-/// sixes leave. A block of which only some rows are valid ends the matrix.
+/// Calls `work::<MR>(first, valid)` for blocks of rows: of 8 where there are registers for so many rows of NV vectors, else of 6, and of 4
+/// for what sixes leave. A block of which only some rows are valid ends the matrix.
 macro_rules! in_blocks {
-    ($rows:expr, $registers:expr, $work:ident::<$($type:tt),*>($($arg:expr),*)) => {{
+    ($rows:expr, $simd:ident, $vectors:expr, $work:ident::<$($type:tt),*>($($arg:expr),*)) => {{
         let mut first = 0;
         while first < $rows {
             let left: usize = $rows - first;
-            if $registers >= 32 {
+            if $simd::REGISTER_COUNT >= 32 || $vectors == 1 {
                 $work::<$($type,)* 8>($($arg,)* first, left.min(8));
                 first += 8;
             } else if left >= 6 && left != 8 {
@@ -109,6 +109,10 @@ unsafe fn add_products<S: Simd, const MR: usize, const NV: usize>(
     depth: usize,
     acc: &mut [[S::f32s; NV]; MR],
 ) {
+    if NV == 1 {
+        // SAFETY: as the caller promises.
+        return unsafe { add_narrow(simd, a, b, depth, acc) };
+    }
     let width = S::F32_LANES * PANEL_VECTORS;
     for k in 0..depth {
         // SAFETY: as the caller promises; NV vectors are no wider than a panel.
@@ -119,6 +123,63 @@ unsafe fn add_products<S: Simd, const MR: usize, const NV: usize>(
                 for v in 0..NV {
                     acc[m][v] = simd.mul_add_e_f32s(x, b[v], acc[m][v]);
                 }
+            }
+        }
+    }
+}
+
+/// The same for one vector, some rows of B at a time: a row of C then waits for its sums while those of the others are computed, and
+/// its pointer is looked up once for all of them.
+///
+/// # Safety
+/// As [`add_products`].
+#[inline(always)]
+unsafe fn add_narrow<S: Simd, const MR: usize, const NV: usize>(
+    simd: S,
+    a: [*const f32; MR],
+    b: *const f32,
+    depth: usize,
+    acc: &mut [[S::f32s; NV]; MR],
+) {
+    let mut k = 0;
+    // SAFETY: as the caller promises; no chunk goes beyond `depth`.
+    unsafe {
+        while k + 4 <= depth {
+            add_chunk::<S, MR, NV, 4>(simd, a, b, k, acc);
+            k += 4;
+        }
+        match depth - k {
+            3 => add_chunk::<S, MR, NV, 3>(simd, a, b, k, acc),
+            2 => add_chunk::<S, MR, NV, 2>(simd, a, b, k, acc),
+            1 => add_chunk::<S, MR, NV, 1>(simd, a, b, k, acc),
+            _ => {}
+        }
+    }
+}
+
+/// K rows of B from row `k` on, for the first vector.
+///
+/// # Safety
+/// As [`add_products`], with a depth of at least k + K.
+#[inline(always)]
+unsafe fn add_chunk<S: Simd, const MR: usize, const NV: usize, const K: usize>(
+    simd: S,
+    a: [*const f32; MR],
+    b: *const f32,
+    k: usize,
+    acc: &mut [[S::f32s; NV]; MR],
+) {
+    let width = S::F32_LANES * PANEL_VECTORS;
+    let mut rows = [simd.splat_f32s(0.0); K];
+    // SAFETY: as the caller promises.
+    unsafe {
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = b.add((k + i) * width).cast::<S::f32s>().read_unaligned();
+        }
+        for m in 0..MR {
+            let a = a[m].add(k);
+            for (i, row) in rows.iter().enumerate() {
+                acc[m][0] = simd.mul_add_e_f32s(simd.splat_f32s(*a.add(i)), *row, acc[m][0]);
             }
         }
     }

@@ -15,13 +15,48 @@ pub(crate) struct Row {
     pub(crate) c: usize,
 }
 
+/// Offsets of the values that rows are made of, relative to a row's base; negative means zeros.
+pub(crate) struct Offsets {
+    values: Vec<i32>,
+    farthest: usize,
+}
+
+impl Offsets {
+    pub(crate) fn new(values: Vec<i32>) -> Self {
+        let farthest = values.iter().copied().max().unwrap_or(0).max(0) as usize;
+        Offsets { values, farthest }
+    }
+
+    pub(crate) fn table(&self) -> Table<'_> {
+        Table {
+            offsets: &self.values,
+            farthest: self.farthest,
+        }
+    }
+}
+
+/// The same, borrowed: none is greater than the farthest.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    offsets: &'a [i32],
+    farthest: usize,
+}
+
+impl Table<'static> {
+    /// One offset, that of the base itself.
+    pub(crate) const BASE: Self = Table {
+        offsets: &[0],
+        farthest: 0,
+    };
+}
+
 /// The operands of [`gather`].
 #[derive(Clone, Copy)]
 pub(crate) struct Gather<'a> {
     /// The values rows are made of.
     pub(crate) a: &'a [f32],
-    /// Offsets into `a` relative to a row's base; negative means zeros.
-    pub(crate) table: &'a [i32],
+    /// Where in `a`.
+    pub(crate) table: Table<'a>,
     /// At least `depth` zeros.
     pub(crate) zeros: &'a [f32],
     /// Which of B's taps are used, in the table's order.
@@ -73,11 +108,21 @@ impl<F: Fn(usize) -> Row> WithSimd for GatherCall<'_, F> {
                 n0: panel * width,
                 columns: width.min(op.n - panel * width),
             };
-            in_blocks!(
-                rows,
-                S::REGISTER_COUNT,
-                gather_rows::<S, F>(simd, &op, panel, &row, c)
-            );
+            if panel.columns <= S::F32_LANES {
+                in_blocks!(
+                    rows,
+                    S,
+                    1,
+                    gather_rows::<S, F, 1>(simd, &op, panel, &row, c)
+                );
+            } else {
+                in_blocks!(
+                    rows,
+                    S,
+                    PANEL_VECTORS,
+                    gather_rows::<S, F, PANEL_VECTORS>(simd, &op, panel, &row, c)
+                );
+            }
         }
     }
 }
@@ -92,7 +137,7 @@ struct Panel<'a> {
 
 /// `valid` rows of C from row `first` on, at most MR, for one panel.
 #[inline(always)]
-fn gather_rows<S: Simd, F: Fn(usize) -> Row, const MR: usize>(
+fn gather_rows<S: Simd, F: Fn(usize) -> Row, const NV: usize, const MR: usize>(
     simd: S,
     op: &Gather,
     Panel { b, n0, columns }: Panel,
@@ -105,13 +150,8 @@ fn gather_rows<S: Simd, F: Fn(usize) -> Row, const MR: usize>(
     for (m, r) in block.iter_mut().enumerate().take(valid).skip(1) {
         *r = row(first + m);
     }
-    if columns <= S::F32_LANES {
-        let acc = gather_block::<S, MR, 1>(simd, op, b, &block);
-        put(simd, acc, &block[..valid], n0, columns, op.accumulate, c);
-    } else {
-        let acc = gather_block::<S, MR, PANEL_VECTORS>(simd, op, b, &block);
-        put(simd, acc, &block[..valid], n0, columns, op.accumulate, c);
-    }
+    let acc = gather_block::<S, MR, NV>(simd, op, b, &block);
+    put(simd, acc, &block[..valid], n0, columns, op.accumulate, c);
 }
 
 /// MR rows × NV vectors of C, summed in registers.
@@ -124,13 +164,24 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
 ) -> [[S::f32s; NV]; MR] {
     let width = S::F32_LANES * PANEL_VECTORS;
     let mut acc = [[simd.splat_f32s(0.0); NV]; MR];
+    let zeros = op.zeros[..op.depth].as_ptr();
+    let reach = op.table.farthest + op.depth;
+    // No array::from_fn in here: its closures are not always inlined into code with more vector instructions.
+    let mut places = [(zeros, op.table.offsets.as_ptr()); MR];
+    for (place, row) in places.iter_mut().zip(rows) {
+        let values = &op.a[row.base..][..reach];
+        let offsets = &op.table.offsets[row.table..][..op.taps.len()];
+        *place = (values.as_ptr(), offsets.as_ptr());
+    }
     for (t, tap) in op.taps.iter().enumerate() {
-        // No array::from_fn in here: its closures are not always inlined into code with more vector instructions.
-        let mut parts = [op.zeros[..op.depth].as_ptr(); MR];
-        for (part, row) in parts.iter_mut().zip(rows) {
-            let offset = op.table[row.table + t];
-            if offset >= 0 {
-                *part = op.a[row.base + offset as usize..][..op.depth].as_ptr();
+        let mut parts = [zeros; MR];
+        for (part, (values, offsets)) in parts.iter_mut().zip(&places) {
+            // SAFETY: a row has an offset for each tap, and `depth` values from each of them on, sliced just above.
+            unsafe {
+                let offset = *offsets.add(t);
+                if offset >= 0 {
+                    *part = values.add(offset as usize);
+                }
             }
         }
         let b = &b[*tap as usize * op.depth * width..][..op.depth * width];

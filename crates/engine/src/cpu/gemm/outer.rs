@@ -1,8 +1,46 @@
 //! Sums of outer products: weight gradients.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use super::store;
+
+/// Where the factors of each product to sum start, in `a` and in `b`.
+#[derive(Clone, Copy)]
+pub(crate) struct Pairs<'a> {
+    starts: &'a [[u32; 2]],
+    /// None starts farther than here.
+    farthest: [u32; 2],
+}
+
+impl<'a> Pairs<'a> {
+    pub(crate) fn new(starts: &'a [[u32; 2]]) -> Self {
+        let farthest = (starts.iter()).fold([0; 2], |[x, y], [a, b]| [x.max(*a), y.max(*b)]);
+        Pairs { starts, farthest }
+    }
+}
+
+/// Pairs that are kept.
+pub(crate) struct PairList {
+    starts: Vec<[u32; 2]>,
+    farthest: [u32; 2],
+}
+
+impl PairList {
+    pub(crate) fn new(starts: Vec<[u32; 2]>) -> Self {
+        let farthest = Pairs::new(&starts).farthest;
+        PairList { starts, farthest }
+    }
+
+    /// Some of them.
+    pub(crate) fn part(&self, range: Range<usize>) -> Pairs<'_> {
+        Pairs {
+            starts: &self.starts[range],
+            farthest: self.farthest,
+        }
+    }
+}
 
 /// The operands of [`outer`].
 #[derive(Clone, Copy)]
@@ -11,8 +49,11 @@ pub(crate) struct Outer<'a> {
     pub(crate) a: &'a [f32],
     /// The values the right factors are read from.
     pub(crate) b: &'a [f32],
-    /// For each product to sum: where its factors start in `a` and in `b`.
-    pub(crate) pairs: &'a [[u32; 2]],
+    /// Where.
+    pub(crate) pairs: Pairs<'a>,
+    /// How often all of them are summed, each time so much farther on in `a` and in `b`.
+    pub(crate) times: usize,
+    pub(crate) apart: [usize; 2],
     /// Length of the left factors: rows of C.
     pub(crate) rows: usize,
     /// Length of the right factors: columns of C.
@@ -37,10 +78,12 @@ impl WithSimd for OuterCall<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let lanes = S::F32_LANES;
         let OuterCall { op, c } = self;
-        let inside = |[a, b]: &[u32; 2]| {
-            (*a as usize + op.rows <= op.a.len()) & (*b as usize + op.n <= op.b.len())
-        };
-        assert!(op.pairs.iter().all(inside), "a factor is not there");
+        if op.times == 0 || op.pairs.starts.is_empty() {
+            return;
+        }
+        let end = |i: usize| (op.times - 1) * op.apart[i] + op.pairs.farthest[i] as usize;
+        let inside = end(0) + op.rows <= op.a.len() && end(1) + op.n <= op.b.len();
+        assert!(inside, "a factor is not there");
         let mut n0 = 0;
         while n0 < op.n {
             let left = op.n - n0;
@@ -114,21 +157,24 @@ unsafe fn outer_block<S: Simd, const MI: usize, const NV: usize, const TAIL: boo
     assert!(i + MI <= op.rows && n0 + columns <= op.n);
     assert!(TAIL || columns == NV * S::F32_LANES);
     let mut acc = [[simd.splat_f32s(0.0); NV]; MI];
-    for [a, b] in op.pairs {
-        // SAFETY: all pairs have `rows` and `n` values, as the caller asserts, and this block lies within those; without a
-        // tail, `columns` is NV whole vectors.
-        unsafe {
-            let a = op.a.as_ptr().add(*a as usize + i);
-            let b = op.b.as_ptr().add(*b as usize + n0);
-            let b: [S::f32s; NV] = if TAIL {
-                [simd.partial_load_f32s(std::slice::from_raw_parts(b, columns)); NV]
-            } else {
-                b.cast::<[S::f32s; NV]>().read_unaligned()
-            };
-            for (m, acc) in acc.iter_mut().enumerate() {
-                let x = simd.splat_f32s(*a.add(m));
-                for v in 0..NV {
-                    acc[v] = simd.mul_add_e_f32s(x, b[v], acc[v]);
+    for time in 0..op.times {
+        let [first_a, first_b] = [time * op.apart[0] + i, time * op.apart[1] + n0];
+        for [a, b] in op.pairs.starts {
+            let (a, b) = (first_a + *a as usize, first_b + *b as usize);
+            // SAFETY: all pairs have `rows` and `n` values, as the caller asserts, and this block lies within those; without a
+            // tail, `columns` is NV whole vectors. In one, what lies behind the columns is not stored.
+            unsafe {
+                let (a, at) = (op.a.as_ptr().add(a), op.b.as_ptr().add(b));
+                let b: [S::f32s; NV] = if TAIL && b + S::F32_LANES > op.b.len() {
+                    [simd.partial_load_f32s(std::slice::from_raw_parts(at, columns)); NV]
+                } else {
+                    at.cast::<[S::f32s; NV]>().read_unaligned()
+                };
+                for (m, acc) in acc.iter_mut().enumerate() {
+                    let x = simd.splat_f32s(*a.add(m));
+                    for v in 0..NV {
+                        acc[v] = simd.mul_add_e_f32s(x, b[v], acc[v]);
+                    }
                 }
             }
         }

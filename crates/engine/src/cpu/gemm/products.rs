@@ -51,16 +51,13 @@ impl WithSimd for ProductsCall<'_> {
             if op.columns == width {
                 in_blocks!(
                     op.rows,
-                    S::REGISTER_COUNT,
+                    S,
+                    PANEL_VECTORS,
                     dense_rows::<S, PANEL_VECTORS>(simd, op.depth, a, b, c)
                 );
             } else {
                 assert_eq!(op.columns, S::F32_LANES, "columns are whole vectors");
-                in_blocks!(
-                    op.rows,
-                    S::REGISTER_COUNT,
-                    dense_rows::<S, 1>(simd, op.depth, a, b, c)
-                );
+                in_blocks!(op.rows, S, 1, dense_rows::<S, 1>(simd, op.depth, a, b, c));
             }
         }
     }

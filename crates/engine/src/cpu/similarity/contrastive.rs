@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::loss::{Exponentials, dot};
 use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
 use crate::cpu::exp::exp;
-use crate::cpu::gemm::{self, Outer};
+use crate::cpu::gemm::{self, Outer, Pairs};
 
 /// The loss of matrices of one shape, with its memory.
 pub(crate) struct Contrastive {
@@ -212,7 +212,9 @@ impl Shape {
             let op = Outer {
                 a: &tile.0,
                 b: keys,
-                pairs: &pairs[..here],
+                pairs: Pairs::new(&pairs[..here]),
+                times: 1,
+                apart: [0; 2],
                 rows: count,
                 n: self.dim,
             };

@@ -11,7 +11,7 @@
 
 use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
 use crate::cpu::exp::exp;
-use crate::cpu::gemm::{self, Outer};
+use crate::cpu::gemm::{self, Outer, Pairs};
 use crate::similarity::Positives;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -192,7 +192,9 @@ impl Partial {
             let op = Outer {
                 a: &tile.0,
                 b: keys,
-                pairs: &pairs[..here],
+                pairs: Pairs::new(&pairs[..here]),
+                times: 1,
+                apart: [0; 2],
                 rows: count,
                 n: dim,
             };

@@ -1,6 +1,6 @@
 //! One tile of similarities: some keys (rows) × a block of queries (columns).
 
-use crate::cpu::gemm::{self, Gather, Row};
+use crate::cpu::gemm::{self, Gather, Row, Table};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Keys in a tile.
@@ -41,7 +41,7 @@ impl Tile {
     ) {
         let op = Gather {
             a: keys,
-            table: &[0],
+            table: Table::BASE,
             zeros: packed, // no row is padding, and there are at least `dim` values
             taps: &[0],
             depth: dim,

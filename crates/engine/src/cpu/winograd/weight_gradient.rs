@@ -3,7 +3,7 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::super::gemm::{self, Outer};
+use super::super::gemm::{self, Outer, Pairs};
 use super::kernels::{STRIP, add_sums, kernel_gradient};
 use super::transforms::{GradientTransform, InputTransform};
 use super::{PLACES, Tiles, place_of, places_len, with_work};
@@ -204,7 +204,9 @@ impl Tiles {
         let op = Outer {
             a: place_of(v, e, used, c),
             b: place_of(m, e, used, n),
-            pairs: &pairs[..used],
+            pairs: Pairs::new(&pairs[..used]),
+            times: 1,
+            apart: [0; 2],
             rows: sum.len() / n,
             n,
         };
