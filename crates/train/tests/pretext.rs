@@ -51,15 +51,18 @@ fn figure(told: &[PretextMeasured], name: &str) -> (Vec<f64>, Option<f64>) {
 
 const NETWORKS: [Architecture; 2] = [Architecture::ResNet18, Architecture::AlexNet];
 
-/// A classifier that is drawn anew every epoch is right more often than the largest cluster would be, and clusters neither run
+/// A classifier that is drawn anew every epoch is right more often than always naming the largest cluster, and clusters neither run
 /// together nor are found anew by chance.
 fn clusters_are_told_apart(device: &Device) {
     for network in NETWORKS {
-        let (told, _) = told(device, MethodChoice::DeepCluster, network, (6, 0.02));
-        let (accuracy, chance) = figure(&told, "accuracy");
-        println!("{network}: {accuracy:?}, by chance {chance:?}");
-        let (last, chance) = (accuracy[accuracy.len() - 1], chance.unwrap());
-        assert!(last > chance + 0.03, "{last} for {chance}");
+        let (told, _) = told(device, MethodChoice::DeepCluster, network, (8, 0.02));
+        // Clusters and classifier are others in every epoch, and so is how hard they are to tell apart: some epochs' mean is steady.
+        let accuracy = told.iter().flat_map(|p| &p.figures);
+        let accuracy = accuracy.filter(|f| f.name == "accuracy");
+        let gains: Vec<f64> = accuracy.map(|f| f.share - f.chance.unwrap()).collect();
+        let gain = gains[3..].iter().sum::<f64>() / 5.0;
+        println!("{network}: {gains:?} over chance");
+        assert!(gain > 0.04, "{gain} of {gains:?}");
         let largest = figure(&told, "largest cluster").0;
         assert!(largest.iter().all(|share| *share < 0.5), "{largest:?}");
         let used = figure(&told, "clusters in use").0;
@@ -67,7 +70,7 @@ fn clusters_are_told_apart(device: &Device) {
         let information = figure(&told, "mutual information").0;
         println!("{information:?}, {largest:?}, {used:?}");
         assert_eq!(information[0], 0.0, "nothing was before");
-        assert!(information[5] > 0.2, "{information:?}");
+        assert!(information[7] > 0.2, "{information:?}");
     }
 }
 
