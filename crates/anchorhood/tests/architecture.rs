@@ -203,10 +203,18 @@ fn library(package: &str) -> String {
     named.map_or_else(|| package.replace('-', "_"), |(_, l)| l.to_string())
 }
 
-/// Those of a table's packages that code does not name.
+/// Whether a feature asks for a feature of this package, which must then be a dependency, whatever code says.
+fn in_a_feature(manifest: &Table, package: &str) -> bool {
+    let features = manifest.get("features").and_then(|t| t.as_table());
+    let asked = features.into_iter().flat_map(|t| t.values());
+    let mut asked = asked.filter_map(|f| f.as_array()).flatten();
+    asked.any(|f| f.as_str().and_then(|f| f.split_once('/')).map(|f| f.0) == Some(package))
+}
+
+/// Those of a table's packages that neither code nor a feature names.
 fn unused(manifest: &Table, table: &str, code: &str) -> Vec<String> {
     let mut packages = packages(manifest, table);
-    packages.retain(|package| !mentions(code, &library(package)));
+    packages.retain(|p| !mentions(code, &library(p)) && !in_a_feature(manifest, p));
     packages
 }
 
@@ -268,6 +276,9 @@ fn unused_dependencies_are_noticed() {
     let code =
         format!("// image::open\nuse crate::image::open;\nlet x = my_serde_json::y;\n{tests}");
     assert_eq!(unused(&code), ["image", "md-5", "serde-json"]);
+    let featured = "[features]\nfast = [\"image/png\"]\nother = [\"fast\"]\n[dependencies]\nimage = \"1\"\ngif = \"1\"";
+    let featured = featured.parse().unwrap();
+    assert_eq!(self::unused(&featured, "dependencies", ""), ["gif"]);
 }
 
 // ---- files are written in one place ----

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use anchorhood_data::encode_png;
 use anchorhood_lettering::{ink, width};
-use image::{RgbImage, imageops};
+use image::RgbImage;
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
@@ -43,8 +43,26 @@ pub(crate) fn blank((width, height): (u32, u32)) -> RgbImage {
 /// What was drawn, as the bytes of a PNG file.
 pub(crate) fn png(drawn: &RgbImage) -> Result<Vec<u8>, ReportError> {
     let (width, height) = (drawn.width() / SMOOTH, drawn.height() / SMOOTH);
-    let picture = imageops::thumbnail(drawn, width, height);
-    encode_png(width, height, &picture).map_err(ReportError::Drawing)
+    encode_png(width, height, &halved(drawn)).map_err(ReportError::Drawing)
+}
+
+/// The mean of every four pixels, which [`SMOOTH`] asks for. `image` has it for any size, by generic code that is compiled with this crate,
+/// not optimised: with it the report of `shapes` took 1.2 s longer.
+fn halved(drawn: &RgbImage) -> Vec<u8> {
+    const { assert!(SMOOTH == 2) }
+    let row = drawn.width() as usize * 3;
+    let mut out = Vec::with_capacity(drawn.len() / 4);
+    for rows in drawn.as_raw().chunks_exact(2 * row) {
+        let (above, below) = rows.split_at(row);
+        for (a, b) in above.chunks_exact(6).zip(below.chunks_exact(6)) {
+            for c in 0..3 {
+                let sum =
+                    u16::from(a[c]) + u16::from(a[c + 3]) + u16::from(b[c]) + u16::from(b[c + 3]);
+                out.push(((sum + 2) / 4) as u8);
+            }
+        }
+    }
+    out
 }
 
 impl<'a> Sheet<'a> {
@@ -248,6 +266,12 @@ mod tests {
         for letter in used.chars() {
             assert!(anchorhood_lettering::has(letter), "{letter:?}");
         }
+    }
+
+    #[test]
+    fn four_pixels_become_their_mean() {
+        let drawn = RgbImage::from_fn(4, 2, |x, y| image::Rgb([(40 * x + 3 * y) as u8, 255, 0]));
+        assert_eq!(halved(&drawn), [22, 255, 0, 102, 255, 0]);
     }
 
     #[test]

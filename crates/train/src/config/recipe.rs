@@ -42,8 +42,9 @@ const STRONG_VIEWS: Recipe = &[("network.stem", "fast"), ("method.whiten", "0.5"
 /// Ten rounds of 50 epochs: 500 epochs of two views.
 const STRONG_ANCHORHOOD: Recipe = &[("training.epochs", "50"), ("evaluation.every", "25")];
 
-/// Rounds that are not shorter than an epoch where there are many pictures.
-const QUICK_ANCHORHOOD: Recipe = &[("training.rounds", "4")];
+/// Rounds that are not shorter than an epoch where there are many pictures, and of a few epochs each, after which the features are judged:
+/// that embeds all pictures and takes as long as a third of an epoch.
+const QUICK_ANCHORHOOD: Recipe = &[("training.rounds", "4"), ("evaluation.every", "3")];
 
 const SIMCLR: Recipe = &[
     ("training.batch", "512"),
@@ -189,7 +190,7 @@ const SMALL_NAT: Recipe = &[("training.batch", "32"), ("training.learning_rate",
 /// Whole pictures, mostly: what is cut off is not counted.
 const COUNTING: Recipe = &[
     ("training.optimiser", "adamw"),
-    ("training.learning_rate", "0.001"),
+    ("training.learning_rate", "0.0001"),
     ("training.weight_decay", "0.01"),
     ("training.schedule", "cosine"),
     ("augmentation.crop_scale", "0.67,1"),
@@ -198,7 +199,11 @@ const COUNTING: Recipe = &[
     ("augmentation.flip", "0.5"),
 ];
 
-const SMALL_COUNTING: Recipe = &[("training.batch", "32")];
+/// Few steps, and of a narrow network, whose features change less in one.
+const SMALL_COUNTING: Recipe = &[
+    ("training.batch", "32"),
+    ("training.learning_rate", "0.001"),
+];
 
 /// A pretext task's recipe, and what is different in minutes on two cores.
 fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
