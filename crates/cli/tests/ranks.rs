@@ -85,14 +85,22 @@ fn wait_until(what: &str, child: &mut Child, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// The processes of a launcher that are ranks, from the second on.
-fn followers(launcher: &Child) -> Vec<String> {
-    let of = |parent: &str| {
-        let found = Command::new("pgrep").args(["-P", parent]).output().unwrap();
-        String::from_utf8(found.stdout).unwrap()
+/// What a program says of processes.
+fn asked(program: &str, args: &[&str]) -> String {
+    let said = Command::new(program).args(args).output().unwrap();
+    String::from_utf8(said.stdout).unwrap()
+}
+
+/// The launcher's process that is rank 1, by its environment: numbers of processes begin anew some day, and then the second has the lower one.
+fn follower(launcher: &Child) -> String {
+    let children = asked("pgrep", &["-P", &launcher.id().to_string()]);
+    let is_second = |child: &&str| {
+        let said = asked("ps", &["eww", "-o", "command=", "-p", child]);
+        let second = ["RANK=1", "OMPI_COMM_WORLD_RANK=1"];
+        said.split_whitespace().any(|word| second.contains(&word))
     };
-    let children = of(&launcher.id().to_string());
-    children.lines().skip(1).map(String::from).collect()
+    let found = children.lines().find(is_second);
+    found.expect("a process of rank 1").to_string()
 }
 
 /// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing where there is no `mpirun`.
@@ -138,12 +146,13 @@ fn ends(running: Child) -> Ran {
     ended
 }
 
-/// The last checkpoint is whole, and one process brings the run to its end.
+/// The last checkpoint is whole, of somewhere on the way (a busy machine may have gone far before it was interrupted), and one process brings
+/// the run to its end.
 fn goes_on(sandbox: &Sandbox, name: &str) {
     let run = sandbox.path(&format!("runs/{name}"));
     let last = run.join("checkpoints/last.safetensors");
-    let saved = Checkpoint::load(&last).unwrap();
-    assert_eq!(saved.standing.position.round, 0);
+    let saved = Checkpoint::load(&last).unwrap().standing.position;
+    assert!(saved.round < 2, "{saved:?}");
     sandbox.run(&["train", "--resume", name]).succeeded();
     let ended = Checkpoint::load(&last).unwrap();
     assert_eq!(ended.standing.position.round, 2);
@@ -157,9 +166,7 @@ fn a_killed_process_stops_all_and_the_run_goes_on() {
     let Some(running) = long_run(&sandbox, "long") else {
         return;
     };
-    let followers = followers(&running);
-    assert_eq!(followers.len(), 1, "{followers:?}");
-    signal("-KILL", &followers[0]);
+    signal("-KILL", &follower(&running));
     ends(running);
     goes_on(&sandbox, "long");
 }
@@ -174,7 +181,7 @@ fn an_interrupted_run_is_saved_by_all() {
         };
         let whom = match name {
             "launcher" => running.id().to_string(),
-            _ => followers(&running).swap_remove(0),
+            _ => follower(&running),
         };
         signal("-INT", &whom);
         let ended = ends(running);
@@ -332,7 +339,7 @@ fn processes_that_the_program_started_end_together() {
     assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
     goes_on(&sandbox, "interrupted");
     let running = long("killed");
-    signal("-KILL", &followers(&running)[0]);
+    signal("-KILL", &follower(&running));
     let ended = ends(running).failed(128 + 9, &["rank 1 is gone"]);
     assert_eq!(ended.stderr.matches("error: ").count(), 1, "{ended:?}");
     goes_on(&sandbox, "killed");
