@@ -1,9 +1,12 @@
 //! Methods beside each other, and runs for so many minutes, as a user asks for them.
 
 mod common;
+mod folders;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::SystemTime;
 
 use anchorhood::train::RunConfig;
@@ -156,6 +159,30 @@ fn minutes_become_epochs_that_are_kept() {
     sandbox.run(&again).succeeded();
     let last = |run: &str| bits(&sandbox.path(&format!("runs/{run}/checkpoints/last.safetensors")));
     assert!(last("a") == last("b"), "other weights");
+}
+
+/// Nobody said how long: no longer than five minutes on a CPU, whatever machine that is. Here a wide network makes it a slow one.
+#[test]
+fn the_default_is_shortened_where_a_machine_is_slow() {
+    let sandbox = Sandbox::new();
+    folders::fill(&sandbox.path("pictures"), 200);
+    let line = "train pictures --size 16 --width 128 --threads 1 --name slow";
+    let mut command = sandbox.command(&words(line));
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut told = told.map(Result::unwrap);
+    let fitted = told.find(|line| line.starts_with("5 minutes are"));
+    let of = told.next().unwrap_or_default();
+    let begun = told.any(|line| line.starts_with("round 0: every picture")); // its folder is there
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(fitted.is_some() && begun, "it was not shortened");
+    // 100 epochs in each of five rounds are the most that few pictures have.
+    assert!(of.contains("500 in all; --minutes or --epochs"), "{of}");
+    let training = config(&sandbox.path("runs/slow")).training;
+    let epochs = (training.rounds + 1) * training.epochs;
+    assert!((3..500).contains(&epochs), "{epochs}");
+    assert!((2..=4).contains(&training.rounds), "{}", training.rounds);
 }
 
 #[test]

@@ -107,7 +107,7 @@ pub fn timm_config(
         Some(fc) => (fc[0], fc[1]),
         None => (0, last.shape[0]),
     };
-    if !architecture.starts_with("resnet") {
+    if !architecture.starts_with("resnet") || architecture == "resnet10" {
         return Err(no_timm(architecture));
     }
     if conv1[0] != 64 {
@@ -195,6 +195,9 @@ mod tests {
                 .contains("\"num_classes\": 128")
         );
         assert!(config("resnet18", 16).unwrap_err().contains("64 channels"));
-        assert!(config("alexnet", 64).unwrap_err().contains("no alexnet"));
+        for other in ["alexnet", "resnet10"] {
+            let error = config(other, 64).unwrap_err();
+            assert!(error.contains(&format!("no {other}")), "{error}");
+        }
     }
 }

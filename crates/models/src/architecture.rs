@@ -15,6 +15,8 @@ use crate::{Colours, Form, Stages};
 pub enum Architecture {
     /// AlexNet with batch norm.
     AlexNet,
+    /// ResNet10: a block in each stage, where ResNet18 has two.
+    ResNet10,
     /// ResNet18.
     ResNet18,
     /// ResNet34.
@@ -29,6 +31,7 @@ impl Architecture {
     /// All of them.
     pub const ALL: &[Architecture] = &[
         Architecture::AlexNet,
+        Architecture::ResNet10,
         Architecture::ResNet18,
         Architecture::ResNet34,
         Architecture::ResNet50,
@@ -39,6 +42,7 @@ impl Architecture {
     pub fn name(self) -> &'static str {
         match self {
             Architecture::AlexNet => "alexnet",
+            Architecture::ResNet10 => "resnet10",
             Architecture::ResNet18 => "resnet18",
             Architecture::ResNet34 => "resnet34",
             Architecture::ResNet50 => "resnet50",
@@ -93,6 +97,7 @@ impl Architecture {
     fn stages(self) -> Option<Stages> {
         match self {
             Architecture::AlexNet => None,
+            Architecture::ResNet10 => Some(Stages::RESNET10),
             Architecture::ResNet18 => Some(Stages::RESNET18),
             Architecture::ResNet34 => Some(Stages::RESNET34),
             Architecture::ResNet50 => Some(Stages::RESNET50),

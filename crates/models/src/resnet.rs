@@ -21,6 +21,8 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// ResNet10.
+    pub const RESNET10: Stages = Stages::new([1, 1, 1, 1], false);
     /// ResNet18.
     pub const RESNET18: Stages = Stages::new([2, 2, 2, 2], false);
     /// ResNet34.

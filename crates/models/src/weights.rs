@@ -208,11 +208,16 @@ impl Weights {
         });
         let bottleneck = self.shape("layer1.0.conv3.weight").is_some();
         let architecture = match (blocks, bottleneck) {
+            ([1, 1, 1, 1], false) => Architecture::ResNet10,
             ([2, 2, 2, 2], false) => Architecture::ResNet18,
             ([3, 4, 6, 3], false) => Architecture::ResNet34,
             ([3, 4, 6, 3], true) => Architecture::ResNet50,
             ([3, 4, 23, 3], true) => Architecture::ResNet101,
-            _ => return Err(none("its blocks are those of no ResNet18, 34, 50 or 101")),
+            _ => {
+                return Err(none(
+                    "its blocks are those of no ResNet10, 18, 34, 50 or 101",
+                ));
+            }
         };
         let form = architecture.form_of_stem(stem[3]).ok_or_else(|| {
             let wide = stem[3];
@@ -365,6 +370,7 @@ mod tests {
     #[test]
     fn networks_are_recognised_by_their_tensors() {
         for (architecture, size, form) in [
+            (Architecture::ResNet10, 8, Form::Small),
             (Architecture::ResNet18, 8, Form::Small),
             (Architecture::ResNet34, 8, Form::Small),
             (Architecture::ResNet50, 128, Form::Large),

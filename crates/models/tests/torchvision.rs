@@ -36,15 +36,20 @@ def features(net):
     with torch.no_grad():
         return F.normalize(net.eval()(x))
 
-for name in ["resnet18", "resnet50"]:
+def made(name, classes):
+    if name == "resnet10":  # which has its blocks, and no name of its own
+        return torchvision.models.ResNet(torchvision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=classes)
+    return getattr(torchvision.models, name)(num_classes=classes)
+
+for name in ["resnet10", "resnet18", "resnet50"]:
     place = f"{folder}/{name}"
-    net = getattr(torchvision.models, name)(num_classes=128)
+    net = made(name, 128)
     if step == "give":
         with torch.no_grad():
             net.train()(x)  # statistics of their own
         save_file(net.state_dict(), f"{place}-theirs.safetensors")
         save_file({"features": features(net)}, f"{place}-theirs-features.safetensors")
-        wide = getattr(torchvision.models, name)(num_classes=1000)
+        wide = made(name, 1000)
         save_file(wide.state_dict(), f"{place}-wide.safetensors")
     else:
         net.load_state_dict(load_file(f"{place}-ours.safetensors"), strict=True)
@@ -89,7 +94,11 @@ fn compare(what: &str, ours: &[f32], theirs: &[f32]) {
     assert!(off < 1e-4, "{what}: off by {off:.1e}");
 }
 
-const TRAVELLERS: [Architecture; 2] = [Architecture::ResNet18, Architecture::ResNet50];
+const TRAVELLERS: [Architecture; 3] = [
+    Architecture::ResNet10,
+    Architecture::ResNet18,
+    Architecture::ResNet50,
+];
 
 #[test]
 fn weights_travel_both_ways() {

@@ -71,7 +71,7 @@ pub use judge::{Judgement, judge};
 pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
 };
-pub use minutes::{Costs, Measured, TimeBudget, measure};
+pub use minutes::{Costs, Measured, TimeBudget, found_by_first, measure};
 pub use position::{Position, Standing};
 pub use pretrained::Pretrained;
 pub use room::{check_room, check_room_to_train};

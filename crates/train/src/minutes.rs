@@ -38,12 +38,20 @@ pub struct TimeBudget {
     pub since: Instant,
     /// Of these, what its owner needs when training is over.
     pub afterwards: f64,
+    /// How long steps are timed.
+    pub timing: f64,
 }
 
 impl TimeBudget {
-    /// How long steps are timed: a fiftieth of the time, and no longer than it takes to know them.
-    fn for_steps(&self) -> f64 {
-        (0.02 * self.seconds).clamp(0.5, 5.0)
+    /// So many seconds from some time on, with nothing to come after training. Steps are timed for a fiftieth of the time, and no longer
+    /// than it takes to know them.
+    pub fn new(seconds: f64, since: Instant) -> TimeBudget {
+        TimeBudget {
+            seconds,
+            since,
+            afterwards: 0.0,
+            timing: (0.02 * seconds).clamp(0.5, 5.0),
+        }
     }
 
     /// What is left to a run that begins now.
@@ -154,7 +162,7 @@ impl Stopwatch<'_> {
 
     /// Seconds of a step.
     fn step(&mut self) -> Result<f64, TrainError> {
-        let for_steps = self.budget.for_steps();
+        let for_steps = self.budget.timing;
         let clock = Instant::now();
         self.trainer.begin()?;
         self.trainer.before_round(0, &|_| {})?;
@@ -293,25 +301,26 @@ impl Measured {
         (fits > 0).then_some(fits)
     }
 
-    /// The same where several processes train together: as many rounds and epochs as the first one finds.
-    pub fn fitted_together(
+    /// The configuration as it is where the budget has time for it; else what fits, of the rounds it may have; and where nothing does, the
+    /// shortest: an epoch in each of the fewest rounds.
+    pub fn shortened(
         &self,
-        together: &Communicator,
         budget: &TimeBudget,
         rounds: RangeInclusive<usize>,
-        with: impl Fn(usize, usize) -> RunConfig,
-    ) -> Result<RunConfig, TrainError> {
-        let (rounds, epochs) = match together.is_first() {
-            true => {
-                let training = self.fitted(budget, rounds, &with)?.training;
-                (training.rounds, training.epochs)
-            }
-            false => (0, 0),
-        };
-        Ok(with(
-            of_first(together, rounds)?,
-            of_first(together, epochs)?,
-        ))
+        config: &RunConfig,
+    ) -> RunConfig {
+        if self.costs.of(config) <= budget.left() {
+            return config.clone();
+        }
+        let fewest = *rounds.start();
+        let with = |rounds, epochs| config.with_rounds(rounds, epochs);
+        let fitted = self.fitted(budget, rounds, &with);
+        fitted.unwrap_or_else(|_| with(fewest, 1))
+    }
+
+    /// Seconds of the budget that a run takes which begins now, and what follows it.
+    pub fn foreseen(&self, budget: &TimeBudget, config: &RunConfig) -> f64 {
+        budget.since.elapsed().as_secs_f64() + self.costs.of(config) + budget.afterwards
     }
 
     /// What came of it, to be told: `asked` is the configuration before, `fitted` the one after.
@@ -353,6 +362,21 @@ impl RunConfig {
     }
 }
 
+/// The rounds and epochs of a configuration that the first of several processes finds; only that one looks for it.
+pub fn found_by_first(
+    together: &Communicator,
+    found: impl FnOnce() -> Result<RunConfig, TrainError>,
+) -> Result<(usize, usize), TrainError> {
+    let (rounds, epochs) = match together.is_first() {
+        true => {
+            let training = found()?.training;
+            (training.rounds, training.epochs)
+        }
+        false => (0, 0),
+    };
+    Ok((of_first(together, rounds)?, of_first(together, epochs)?))
+}
+
 fn seconds(clock: Instant) -> f64 {
     clock.elapsed().as_secs_f64()
 }
@@ -378,9 +402,8 @@ mod tests {
 
     fn budget(seconds: f64) -> TimeBudget {
         TimeBudget {
-            seconds,
-            since: Instant::now(),
             afterwards: 1.0,
+            ..TimeBudget::new(seconds, Instant::now())
         }
     }
 
@@ -431,6 +454,25 @@ mod tests {
         assert_eq!(config.rounds_to_fit(true), own..=own);
         let and = Preset::Quick.config_for("folder", MethodChoice::And);
         assert_eq!(and.rounds_to_fit(false), 2..=2);
+    }
+
+    /// What is short enough stays as it is; what is not has no more than fits, and never less than an epoch in each of half the rounds.
+    #[test]
+    fn long_runs_are_shortened_and_short_ones_kept() {
+        let config = Preset::Quick.config_for("folder", MethodChoice::Anchorhood);
+        let config = config.with_rounds(4, 3); // 3 epochs and an evaluation in each of five rounds
+        let whole = measured().costs.of(&config);
+        assert_eq!(whole, 5.0 * 7.0 + 4.0 * 5.0);
+        let within = |seconds| {
+            let rounds = config.rounds_to_fit(false);
+            measured().shortened(&budget(seconds), rounds, &config)
+        };
+        assert_eq!(within(whole / (1.0 - RESERVE) + 1.5), config);
+        let shorter = within(whole);
+        assert!(measured().costs.of(&shorter) <= whole - 1.0);
+        let t = &shorter.training;
+        assert!((2..=4).contains(&t.rounds) && (t.rounds + 1) * t.epochs > 9);
+        assert_eq!(within(5.0), config.with_rounds(2, 1));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
     Checkpoint, DiscoverChoice, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice,
     Outcome, Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet,
-    checkpoint_path, fellow_readers, measure, train,
+    checkpoint_path, fellow_readers, found_by_first, measure, train,
 };
 use common::{data, tiny};
 
@@ -283,16 +283,12 @@ fn a_time_budget_is_that_of_the_first() {
         let communicator = Communicator::of(rank);
         let device = Device::cpu(1).among(communicator.clone());
         let folder = tempfile::tempdir().unwrap();
-        let budget = TimeBudget {
-            seconds: 20.0 + 10.0 * communicator.rank() as f64,
-            since: Instant::now(),
-            afterwards: 0.0,
-        };
+        let seconds = 20.0 + 10.0 * communicator.rank() as f64;
+        let budget = TimeBudget::new(seconds, Instant::now());
         let measured = measure(&device, &config, &data, None, folder.path(), &budget).unwrap();
         let with = |rounds, epochs| config.with_rounds(rounds, epochs);
-        let fitted = measured.fitted_together(&communicator, &budget, 0..=2, with);
-        let training = fitted.unwrap().training;
-        (training.rounds, training.epochs)
+        let found = || measured.fitted(&budget, 0..=2, with);
+        found_by_first(&communicator, found).unwrap()
     });
     assert!(epochs[0].1 > 1 && epochs[0] == epochs[1], "{epochs:?}");
 }

@@ -34,7 +34,7 @@ use setting::SettingArgs;
 )]
 #[command(after_help = "\
 Examples:
-  anchorhood train                         learn on drawn shapes, about two minutes on two cores
+  anchorhood train                         learn on drawn shapes, about a minute on two cores
   anchorhood train ~/pictures --size 64    learn on a folder of pictures
   anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
   anchorhood evaluate shapes-1             judge a run again, with its floors beside it

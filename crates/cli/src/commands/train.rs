@@ -1,5 +1,6 @@
 //! `anchorhood train`.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,9 +11,9 @@ use anchorhood::engine::Device;
 use anchorhood::report::{Summary, read_metrics, write_curve};
 use anchorhood::search::Model;
 use anchorhood::train::{
-    Beginning, Event, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded, TimeBudget,
-    check_data, check_room_to_train, check_together, embedding_path, fellow_readers, measure,
-    refitted_path, train_with,
+    Beginning, Event, Measured, Outcome, Preset, Pretrained, RunConfig, RunDir, RunEnded,
+    TimeBudget, check_data, check_room_to_train, check_together, embedding_path, fellow_readers,
+    found_by_first, measure, refitted_path, train_with,
 };
 
 use crate::args::TrainArgs;
@@ -153,7 +154,7 @@ pub fn learn(
         plan,
         model,
         data: &data,
-        observer: &mut |event: &Event| viewer.event(event),
+        viewer,
         stop,
     };
     let device = device::open(&machine).map(|d| d.among(ranks.communicator.clone()));
@@ -174,9 +175,13 @@ fn own_data(plan: &Plan, own: Dataset) -> Result<Dataset, Failure> {
     Ok(own.with_options(&config.data.load_options(config.seed))?)
 }
 
-/// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, five minutes on two cores at the
+/// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, two to five minutes on two cores at the
 /// quick preset's width.
 const A_RUN: usize = 330_000 * 32 * 32;
+/// The most that such a run takes on a CPU.
+const QUICK_MINUTES: f64 = 5.0;
+/// Seconds that its steps are timed, to see whether it is as quick as that.
+const A_GLANCE: f64 = 2.0;
 
 /// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on one core (an AMD EPYC).
 const A_REPORT: f64 = 2.0;
@@ -212,7 +217,7 @@ struct Training<'a> {
     plan: Plan,
     model: Option<Pretrained>,
     data: &'a Dataset,
-    observer: &'a mut (dyn FnMut(&Event) + Send),
+    viewer: &'a mut dyn Viewer,
     stop: &'a AtomicBool,
 }
 
@@ -229,6 +234,8 @@ impl Training<'_> {
                 check_room_to_train(device, &config, self.data)?;
                 if let Some(minutes) = self.args.minutes {
                     (*config, beginning) = self.within(minutes, &config, device)?;
+                } else if self.may_be_shortened(&config, device) {
+                    (*config, beginning) = self.shortened(&config, device)?;
                 }
                 if !first {
                     let name = self.args.name.as_ref().unwrap_or(&self.data.name);
@@ -260,41 +267,94 @@ impl Training<'_> {
         config: &RunConfig,
         device: &Device,
     ) -> Result<(RunConfig, Beginning), Failure> {
-        let mut budget = TimeBudget {
-            seconds: 60.0 * minutes,
-            since: self.began,
+        let budget = self.budget(minutes, device);
+        let (measured, budget, rounds) = self.measured(config, device, budget)?;
+        let with = |rounds, epochs| config.with_rounds(rounds, epochs);
+        let found = || measured.fitted(&budget, rounds, with);
+        let (rounds, epochs) = found_by_first(device.communicator(), found)?;
+        let fitted = with(rounds, epochs);
+        self.viewer.event(&measured.event(&budget, config, &fitted));
+        Ok((fitted, Beginning::after(measured)))
+    }
+
+    /// Whether nobody but the preset says how long a run on a CPU is, which is as long as most people wait. A model that it begins from is
+    /// fine-tuned for as long as was found best.
+    fn may_be_shortened(&self, config: &RunConfig, device: &Device) -> bool {
+        device.is_host() && config.training.from.is_none() && epochs_are_open(self.args)
+    }
+
+    /// The configuration where this machine is fast enough for it, else one that ends within [`QUICK_MINUTES`], with its floors.
+    fn shortened(
+        &mut self,
+        config: &RunConfig,
+        device: &Device,
+    ) -> Result<(RunConfig, Beginning), Failure> {
+        let budget = TimeBudget {
+            timing: A_GLANCE,
+            ..self.budget(QUICK_MINUTES, device)
+        };
+        let (measured, budget, rounds) = self.measured(config, device, budget)?;
+        let found = || Ok(measured.shortened(&budget, rounds, config));
+        let (rounds, epochs) = found_by_first(device.communicator(), found)?;
+        let own = &config.training;
+        if (rounds, epochs) == (own.rounds, own.epochs) {
+            return Ok((config.clone(), Beginning::after(measured)));
+        }
+        let fitted = config.with_rounds(rounds, epochs);
+        let foreseen = measured.foreseen(&budget, &fitted);
+        if foreseen <= budget.seconds {
+            self.viewer.event(&measured.event(&budget, config, &fitted));
+            let whole = (own.rounds + 1) * own.epochs;
+            self.viewer.note(&format!(
+                "(a faster machine would take {whole} in all; --minutes or --epochs for longer)"
+            ));
+        } else {
+            let message = format!(
+                "as little as an epoch in each of {} rounds will take about {} here; --limit learns from fewer pictures",
+                rounds + 1,
+                output::duration(foreseen)
+            );
+            self.viewer.event(&Event::Warning { message });
+        }
+        Ok((fitted, Beginning::after(measured)))
+    }
+
+    /// So many minutes since the program's start, the report included.
+    fn budget(&self, minutes: f64, device: &Device) -> TimeBudget {
+        TimeBudget {
             afterwards: match device.is_host() {
                 true => A_REPORT,
                 false => A_REPORT_ON_GPU,
             },
-        };
+            ..TimeBudget::new(60.0 * minutes, self.began)
+        }
+    }
+
+    /// What the parts of the run take; the budget less what comes after training; and the rounds there may be.
+    fn measured(
+        &self,
+        config: &RunConfig,
+        device: &Device,
+        mut budget: TimeBudget,
+    ) -> Result<(Measured, TimeBudget, RangeInclusive<usize>), Failure> {
         let runs = self.args.runs.ancestors().find(|folder| folder.is_dir());
         let scratch = runs.unwrap_or(Path::new("."));
         let model = self.model.as_ref();
         let measured = measure(device, config, self.data, model, scratch, &budget)?;
         budget.afterwards += refit::seconds(config, self.data, device, &measured.costs);
-        let start = &self.args.start;
-        let rounds = config.rounds_to_fit(start.rounds_are_asked_for());
-        let with = |rounds, epochs| config.with_rounds(rounds, epochs);
-        let together = device.communicator();
-        let fitted = measured.fitted_together(together, &budget, rounds, with)?;
-        (self.observer)(&measured.event(&budget, config, &fitted));
-        let beginning = Beginning {
-            floors: measured.floors,
-            model: None,
-        };
-        Ok((fitted, beginning))
+        let rounds = config.rounds_to_fit(self.args.start.rounds_are_asked_for());
+        Ok((measured, budget, rounds))
     }
 
     fn on(mut self, device: &Device) -> Result<(PathBuf, Outcome), Failure> {
         let (mut dir, beginning) = self.folder(device)?;
         let first = device.communicator().is_first();
         let mut follower = Follower::new(dir.path(), self.args.tensorboard && first);
-        let observer = self.observer;
+        let viewer = self.viewer;
         let mut observer = |event: &Event| {
-            observer(event);
+            viewer.event(event);
             if let Some(message) = follower.event(event) {
-                observer(&Event::Warning { message });
+                viewer.event(&Event::Warning { message });
             }
         };
         let outcome = train_with(

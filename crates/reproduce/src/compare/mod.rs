@@ -228,11 +228,7 @@ impl Comparison {
                 Ok((with(config.training.rounds, epochs), vec![]))
             }
             Allowance::Minutes(minutes) => {
-                let budget = TimeBudget {
-                    seconds: 60.0 * minutes,
-                    since: Instant::now(),
-                    afterwards: 0.0,
-                };
+                let budget = TimeBudget::new(60.0 * minutes, Instant::now());
                 let measured = measure(device, config, data, None, &self.folder, &budget)?;
                 let fitted = measured.fitted(&budget, self.rounds_to_fit(config), with)?;
                 tell(Told::Event(&measured.event(&budget, config, &fitted)));

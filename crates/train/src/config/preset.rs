@@ -86,6 +86,7 @@ mod tests {
     use anchorhood_data::Augmentation;
     use anchorhood_engine::Optimiser;
     use anchorhood_evaluate::KnnOptions;
+    use anchorhood_models::Architecture;
 
     /// The settings every crate has as its defaults are the paper's.
     #[test]
@@ -118,14 +119,10 @@ mod tests {
             );
             assert_eq!(config.training.milestones, [0.8, 0.9]);
             let t = &config.training;
-            (
-                config.network.width,
-                t.epochs,
-                t.batch,
-                config.evaluation.every,
-            )
+            let network = (config.network.architecture, config.network.width);
+            (network, t.epochs, t.batch, config.evaluation.every)
         };
-        assert_eq!(of("cifar10"), (16, 10, 64, 2));
-        assert_eq!(of("shapes"), (4, 28, 32, 5));
+        assert_eq!(of("cifar10"), ((Architecture::ResNet18, 16), 10, 64, 2));
+        assert_eq!(of("shapes"), ((Architecture::ResNet10, 4), 28, 32, 5));
     }
 }

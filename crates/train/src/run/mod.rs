@@ -19,9 +19,9 @@ use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
 use crate::together::{any, check_together, of_first, sums};
 use crate::{
-    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Position, Pretrained,
-    RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet, Unlabelled,
-    build_method, seen_pictures,
+    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Measured, Position,
+    Pretrained, RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet,
+    Unlabelled, build_method, seen_pictures,
 };
 
 /// How training ended.
@@ -53,6 +53,16 @@ pub struct Beginning {
     pub floors: Vec<Evaluated>,
     /// The model that its configuration says it begins from. One that goes on from a checkpoint does not need it.
     pub model: Option<Pretrained>,
+}
+
+impl Beginning {
+    /// That of a run that was measured.
+    pub fn after(measured: Measured) -> Beginning {
+        Beginning {
+            floors: measured.floors,
+            model: None,
+        }
+    }
 }
 
 /// The same with a beginning of its own.
