@@ -161,12 +161,12 @@ fn minutes_become_epochs_that_are_kept() {
     assert!(last("a") == last("b"), "other weights");
 }
 
-/// Nobody said how long: no longer than five minutes on a CPU, whatever machine that is. Here a wide network makes it a slow one.
+/// Nobody said how long: no longer than five minutes on a CPU, whatever machine that is. Here a thread of a wide network makes it a slow one.
 #[test]
 fn the_default_is_shortened_where_a_machine_is_slow() {
     let sandbox = Sandbox::new();
-    folders::fill(&sandbox.path("pictures"), 200);
-    let line = "train pictures --size 16 --width 128 --threads 1 --name slow";
+    folders::fill(&sandbox.path("pictures"), 1000);
+    let line = "train pictures --size 16 --width 48 --threads 1 --name slow";
     let mut command = sandbox.command(&words(line));
     let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
     let told = BufReader::new(running.stderr.take().unwrap()).lines();

@@ -52,7 +52,9 @@ fn onnxruntime_runs_two_halves() {
 /// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the same vectors.
 #[test]
 fn torchvision_and_timm_load_the_weights() {
-    let sandbox = trained(&["--width", "64", "--rounds", "0", "--shapes-train", "16"]);
+    let wide = ["--network", "resnet18", "--width", "64"];
+    let short = ["--rounds", "0", "--shapes-train", "16"];
+    let sandbox = trained(&[wide, short].concat());
     embedded(&sandbox);
     let args = [
         "export",
@@ -76,7 +78,7 @@ fn torchvision_and_timm_load_the_weights() {
 
 #[test]
 fn what_cannot_be_exported() {
-    let sandbox = trained(&[]);
+    let sandbox = trained(&["--network", "resnet18"]);
     sandbox
         .run(&["export", "a", "--timm", "t"])
         .failed(2, &["64 channels", "2", "--onnx"]);

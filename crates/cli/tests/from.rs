@@ -125,7 +125,7 @@ fn what_does_not_fit_is_refused() {
     );
     refused(
         &["--network", "resnet34"],
-        &["network.architecture", "resnet18", "--network"],
+        &["network.architecture", "resnet10", "--network"],
     );
     refused(&["--size", "32"], &["data.size", "has 16"]);
     refused(&["--stem", "auto"], &["network.stem"]);

@@ -75,7 +75,7 @@ fn runs_everywhere(method: &str) {
     assert!(onnx.contains("N×16"), "{onnx}");
     let weights = std::fs::read(sandbox.path("w.safetensors")).unwrap();
     let weights = String::from_utf8_lossy(&weights);
-    assert!(weights.contains("layer4.1.bn2.weight") && weights.contains("fc.weight"));
+    assert!(weights.contains("layer4.0.bn2.weight") && weights.contains("fc.weight"));
     assert!(!weights.contains("projector"));
     let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
     let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();

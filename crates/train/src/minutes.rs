@@ -314,8 +314,13 @@ impl Measured {
         }
         let fewest = *rounds.start();
         let with = |rounds, epochs| config.with_rounds(rounds, epochs);
-        let fitted = self.fitted(budget, rounds, &with);
-        fitted.unwrap_or_else(|_| with(fewest, 1))
+        let Ok(fitted) = self.fitted(budget, rounds, with) else {
+            return with(fewest, 1);
+        };
+        // Fewer rounds may have time for more epochs than it was to have.
+        let (own, fitted) = (&config.training, &fitted.training);
+        let most = (own.rounds + 1) * own.epochs / (fitted.rounds + 1);
+        with(fitted.rounds, fitted.epochs.min(most))
     }
 
     /// Seconds of the budget that a run takes which begins now, and what follows it.
@@ -471,7 +476,8 @@ mod tests {
         let shorter = within(whole);
         assert!(measured().costs.of(&shorter) <= whole - 1.0);
         let t = &shorter.training;
-        assert!((2..=4).contains(&t.rounds) && (t.rounds + 1) * t.epochs > 9);
+        let epochs = (t.rounds + 1) * t.epochs;
+        assert!((2..=4).contains(&t.rounds) && (10..=15).contains(&epochs));
         assert_eq!(within(5.0), config.with_rounds(2, 1));
     }
 

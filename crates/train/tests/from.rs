@@ -20,6 +20,7 @@ fn tiny(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
     let small = common::tiny();
     config.data = small.data;
+    config.network.architecture = small.network.architecture;
     config.data.shapes_train = 40;
     config.data.shapes_test = 10;
     config.network.width = 4;

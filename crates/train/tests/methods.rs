@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
+use anchorhood_models::Architecture;
 use anchorhood_train::{
     Checkpoint, MethodChoice, Position, Preset, RunConfig, Standing, Trainer, TrainingSet,
     build_method,
@@ -30,6 +31,7 @@ const OF_VIEWS: [(MethodChoice, &[&str]); 5] = [
 /// A few seconds on two cores, for each as long as it needs.
 fn small(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
+    config.network.architecture = Architecture::ResNet18;
     (config.training.batch, config.training.epochs) = match method {
         MethodChoice::Anchorhood => (30, 4),
         MethodChoice::SimClr => (30, 8),

@@ -4,6 +4,7 @@
 mod whole_run;
 
 use anchorhood_engine::{Device, Precision, Tensors};
+use anchorhood_models::Architecture;
 use anchorhood_train::{MethodChoice, OptimiserChoice, Preset, RunConfig, Trainer, TrainingSet};
 
 use whole_run::whole_run;
@@ -11,6 +12,7 @@ use whole_run::whole_run;
 /// A classifier, which learns within a few epochs.
 fn small(optimiser: OptimiserChoice) -> RunConfig {
     let mut config = Preset::Quick.config("shapes");
+    config.network.architecture = Architecture::ResNet18;
     config.method.name = MethodChoice::Supervised;
     config.data.shapes_train = 300;
     config.data.shapes_test = 400;

@@ -1,5 +1,6 @@
 //! What every declared setting promises, whichever it is; and that files of version 0.1 mean what they meant.
 
+use anchorhood_models::Architecture;
 use anchorhood_train::{
     ConfigError, Kind, MethodChoice, Preset, Range, RunConfig, SETTINGS, Setting,
 };
@@ -169,7 +170,7 @@ fn a_file_says_what_is_wrong_with_it() {
         message.contains("unknown variant `steep`, expected `linear` or `one-off`"),
         "{message}"
     );
-    assert!(told("resnet18", "resnet19").contains("no network is called `resnet19`"));
+    assert!(told("resnet10", "resnet19").contains("no network is called `resnet19`"));
 }
 
 /// Written by version 0.1, which had neither `[method]` nor some of the settings.
@@ -189,6 +190,7 @@ fn files_of_0_1_mean_anchor_neighbourhood_discovery() {
         assert_eq!(config.method.name, MethodChoice::And);
         let mut now = preset.config("shapes");
         if preset == Preset::Quick {
+            now.network.architecture = Architecture::ResNet18;
             now.training.epochs = 30;
             now.discovery.fill = false;
         }

@@ -309,9 +309,12 @@ impl Training<'_> {
                 "(a faster machine would take {whole} in all; --minutes or --epochs for longer)"
             ));
         } else {
+            let least = match rounds {
+                0 => "one epoch".into(),
+                rounds => format!("an epoch in each of {} rounds", rounds + 1),
+            };
             let message = format!(
-                "as little as an epoch in each of {} rounds will take about {} here; --limit learns from fewer pictures",
-                rounds + 1,
+                "as little as {least} will take about {} here; --limit learns from fewer pictures",
                 output::duration(foreseen)
             );
             self.viewer.event(&Event::Warning { message });

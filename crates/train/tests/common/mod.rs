@@ -1,6 +1,7 @@
 //! A run that takes no time, and its pictures.
 
 use anchorhood_data::Dataset;
+use anchorhood_models::Architecture;
 use anchorhood_train::{Preset, RunConfig};
 
 /// One round of one epoch after round 0, over a few pictures.
@@ -9,6 +10,7 @@ pub fn tiny() -> RunConfig {
     config.data.shapes_train = 16;
     config.data.shapes_test = 8;
     config.data.size = Some(8);
+    config.network.architecture = Architecture::ResNet18; // as photographs have it, with stages of several blocks
     config.network.width = 2;
     config.network.features = 8;
     config.training.batch = 8;
