@@ -171,7 +171,7 @@ fn the_default_is_shortened_where_a_machine_is_slow() {
     let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
     let told = BufReader::new(running.stderr.take().unwrap()).lines();
     let mut told = told.map(Result::unwrap);
-    let fitted = told.find(|line| line.starts_with("5 minutes are"));
+    let fitted = told.find(|line| line.starts_with("4.5 minutes are"));
     let of = told.next().unwrap_or_default();
     let begun = told.any(|line| line.starts_with("round 0: every picture")); // its folder is there
     running.kill().unwrap();
