@@ -63,6 +63,22 @@ def quarters(pictures, size, channels):
     return dict(size=size, channels=channels, x=flat(x.permute(0, 2, 3, 1)), to=flat(to.permute(0, 2, 3, 1)))
 
 
+def tiles(pictures, size, channels, side, corners, normalise):
+    """Tiles at given corners, normalised by themselves and enlarged to the picture's size; picture after picture, pixels NHWC."""
+    x = torch.randn(pictures, channels, size, size).double()
+    cut = torch.stack([x[..., top:top + side, left:left + side] for top, left in corners], 1).flatten(0, 1)
+    cut = F.instance_norm(cut, eps=1e-5) if normalise else cut
+    to = F.interpolate(cut, size=size, mode="bilinear", align_corners=False)
+    places = [top * (size - side + 1) + left for top, left in corners]
+    given = dict(size=size, channels=channels, side=side, places=places, normalise=normalise)
+    return dict(given, x=flat(x.permute(0, 2, 3, 1)), to=flat(to.permute(0, 2, 3, 1)))
+
+
+def quantise(count, entries, dim):
+    x, codebook = torch.randn(count, dim).double(), torch.randn(entries, dim).double()
+    return dict(dim=dim, x=flat(x), codebook=flat(codebook), to=flat(torch.cdist(x, codebook).argmin(1)))
+
+
 def contrastive(views, batch, dim, temperature, normalised):
     x = rows(views * batch, dim)
     if normalised:  # to numbers that f32 has
@@ -104,6 +120,8 @@ if __name__ == "__main__":
         weighted_cross_entropy=[weighted_cross_entropy(4, 5, 7)],
         counting=[counting(5, 3, 4, 10.0), counting(2, 4, 3, 2.0)],
         quarters=[quarters(2, 4, 3), quarters(1, 5, 2)],
+        tiles=[tiles(2, 7, 3, 3, [(0, 0), (4, 1), (2, 4)], True), tiles(1, 5, 2, 2, [(3, 0), (1, 2)], False)],
+        quantise=[quantise(20, 6, 2)],
     )
     OUT.write_text(json.dumps(golden))
     print(f"{OUT.name}: {OUT.stat().st_size} bytes")

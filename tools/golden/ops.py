@@ -27,15 +27,15 @@ def keep(name, t):
     tensors[name] = t.detach().float().contiguous().clone()
 
 
-def case(name, module, shape):
-    """One training pass with its gradients, then inference with the statistics it left."""
+def case(name, module, shape, of=torch.float32):
+    """One training pass with its gradients, then inference with the statistics it left; `of` has the values of x, where rounding it would change more than digits."""
     for p in list(module.parameters()) + [b for b in module.buffers() if b.is_floating_point()]:
         if p.dim() == 1:  # batch norm begins at ones and zeros, which would hide mistakes
             p.data.add_(torch.empty_like(p).uniform_(-0.4, 0.4))
     for key, value in module.state_dict().items():
         if value.is_floating_point():
             keep(f"{name}/param/{key}", value)
-    x = torch.randn(shape).requires_grad_()
+    x = torch.randn(shape).to(of).float().requires_grad_()
     y = module.train()(x)
     dy = torch.randn_like(y)
     y.backward(dy)
@@ -78,6 +78,27 @@ class Block(nn.Module):
 class Normalise(nn.Module):
     def forward(self, x):
         return F.normalize(x)
+
+
+class Lab(nn.Module):
+    """Normalised sRGB to CIE Lab, L over 50 less 1, a and b over 110. Its matrix follows from where the primaries and white lie (IEC 61966-2-1)."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.full((3,), 0.45))
+        self.register_buffer("std", torch.full((3,), 0.5))
+
+    def forward(self, x):
+        v = (x * self.std.view(3, 1, 1) + self.mean.view(3, 1, 1)).clamp(0, 1).double()
+        linear = torch.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
+        primaries = torch.tensor([[0.64, 0.33], [0.30, 0.60], [0.15, 0.06]]).double()
+        primaries = torch.stack([primaries[:, 0] / primaries[:, 1], torch.ones(3), (1 - primaries.sum(1)) / primaries[:, 1]])
+        white = torch.tensor([0.95047, 1.0, 1.08883]).double()
+        t = torch.einsum("kc,bcyx->bkyx", primaries * torch.linalg.solve(primaries, white) / white[:, None], linear)
+        small = (6 / 29) ** 3
+        f = torch.where(t > small, t.clamp(min=small) ** (1 / 3), t / (3 * (6 / 29) ** 2) + 4 / 29)
+        fx, fy, fz = f.unbind(1)
+        return torch.stack([(116 * fy - 16) / 50 - 1, 500 * (fx - fy) / 110, 200 * (fy - fz) / 110], 1).float()
 
 
 class Spread(nn.Module):
@@ -130,6 +151,7 @@ if __name__ == "__main__":
     case("tanh", Named(f=nn.Tanh()), (2, 3, 4, 5))
     case("upsample", Named(up=nn.Upsample(scale_factor=2, mode="nearest")), (2, 3, 4, 5))
     case("conv_4x4_of_one_place", Spread(5, 6, 4), (2, 5, 1, 1))
+    case("lab", Named(lab=Lab()), (3, 3, 5, 4), of=torch.bfloat16)  # what is cut off has no gradient
     OUT.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, OUT, metadata={"made_by": "tools/golden/ops.py", "torch": torch.__version__})
     OUT.chmod(0o644)

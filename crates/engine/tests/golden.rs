@@ -12,7 +12,15 @@ use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("golden/ops.safetensors");
 
-every_device!(convolutions, norms, pools, activations, linear_layers, sgd,);
+every_device!(
+    convolutions,
+    norms,
+    pools,
+    activations,
+    linear_layers,
+    colours,
+    sgd,
+);
 
 /// A tensor of the file, with its dimensions.
 fn golden(name: &str) -> (Vec<usize>, Vec<f32>) {
@@ -136,6 +144,10 @@ fn linear_layers(device: &Device, tolerance: f64) {
     check(device, tolerance, "l2_normalise", |g, x| {
         g.l2_normalise("unit", x)
     });
+}
+
+fn colours(device: &Device, tolerance: f64) {
+    check(device, tolerance, "lab", |g, x| g.lab("lab", x));
 }
 
 /// Five steps over given gradients.

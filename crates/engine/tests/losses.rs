@@ -8,7 +8,9 @@ use anchorhood_engine::naive::cosine::{cosine, mean_of_others};
 use anchorhood_engine::naive::counting::counting;
 use anchorhood_engine::naive::cross_entropy::{cross_entropy, weighted_cross_entropy};
 use anchorhood_engine::naive::mean_squared::mean_squared;
+use anchorhood_engine::naive::quantise::quantise;
 use anchorhood_engine::naive::quarters::quarters;
+use anchorhood_engine::naive::tiles::{Cut, tiles};
 use anchorhood_engine::naive::widen;
 use common::uniform;
 
@@ -27,6 +29,8 @@ struct Golden {
     mean_squared: Vec<Case>,
     mean_of_others: Vec<Means>,
     quarters: Vec<Quarters>,
+    tiles: Vec<Tiles>,
+    quantise: Vec<Quantise>,
 }
 
 #[derive(serde::Deserialize)]
@@ -65,6 +69,25 @@ struct Quarters {
     channels: usize,
     x: Vec<f64>,
     to: Vec<f64>,
+}
+
+#[derive(serde::Deserialize)]
+struct Tiles {
+    size: usize,
+    channels: usize,
+    side: usize,
+    places: Vec<u32>,
+    normalise: bool,
+    x: Vec<f64>,
+    to: Vec<f64>,
+}
+
+#[derive(serde::Deserialize)]
+struct Quantise {
+    dim: usize,
+    x: Vec<f64>,
+    codebook: Vec<f64>,
+    to: Vec<u32>,
 }
 
 fn golden() -> Golden {
@@ -129,6 +152,24 @@ fn what_pytorch_computes() {
     });
     for c in golden.quarters {
         assert_same("quarters", &quarters(&c.x, c.size, c.channels), &c.to);
+    }
+    for c in golden.tiles {
+        // One class and no jitter: nothing is drawn.
+        let cut = Cut {
+            size: c.size,
+            channels: c.channels,
+            tiles: c.places.len(),
+            side: c.side,
+            jitter: 0,
+            normalise: c.normalise,
+            seed: 0,
+        };
+        let (labels, to) = tiles(&cut, &c.x, &c.places, 0);
+        assert!(labels.iter().all(|class| *class == 0));
+        assert_same("tiles", &to, &c.to);
+    }
+    for c in golden.quantise {
+        assert_eq!(quantise(&c.x, &c.codebook, c.dim), c.to);
     }
     for c in golden.mean_of_others {
         let mut targets = vec![f64::NAN; c.x.len()];

@@ -9,6 +9,8 @@
 //! E, G   ℓ = − ½ [ ln(1 − D(x, E(x))) + ln D(G(z), z) ]      the same with labels changed, whose gradient does not vanish where D is right
 //! ```
 //!
+//! D's probability is the sigmoid of the difference of two logits, that is, their softmax: the loss is a cross-entropy of two classes, finite where D is sure.
+//!
 //! All three move at the end of a step (the paper: at once, rather than in turns). What E's network has below the linear layer that says z
 //! (`latent`) is judged.
 //!

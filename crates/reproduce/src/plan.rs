@@ -98,6 +98,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
             c.data.size = Some(16);
             (c.data.limit, c.data.test_limit) = (None, None);
             c.network.width = 2;
+            c.method.projector_width /= 32;
             c.network.features = 32;
             c.training.batch = 32;
             c.evaluation.k = 20;
