@@ -83,6 +83,27 @@ fn methods_are_given_the_same_and_trained_once() {
     compare(&sandbox, "--methods and --view-epochs 8 --lr 0.5").failed(2, &["learning_rate"]);
 }
 
+/// All that the paper compares itself with, beside it; an epoch of a puzzle is one of each of its tiles.
+#[test]
+fn the_papers_rivals_are_compared_too() {
+    let sandbox = Sandbox::new();
+    let rivals = "deepcluster,split-brain,counting,nat,jigsaw,context,colour,bigan";
+    let ran = compare(
+        &sandbox,
+        &format!("--methods and,{rivals} --view-epochs 18 --projector-width 8 --clusters 4 --json"),
+    );
+    let found: Value = serde_json::from_str(&ran.succeeded().stdout).unwrap();
+    let runs = found["runs"].as_array().unwrap();
+    for rival in rivals.split(',') {
+        let run = runs.iter().find(|run| run["method"] == rival);
+        let run = run.unwrap_or_else(|| panic!("no {rival}: {found}"));
+        assert_eq!(run["last"]["n"], 16, "{rival}");
+    }
+    let folder = sandbox.path("runs/compare-shapes");
+    let epochs = ["and", "context", "jigsaw"].map(|name| config(&folder.join(name)));
+    assert_eq!(epochs.map(|c| c.training.epochs), [9, 5, 1]);
+}
+
 #[test]
 fn seeds_are_averaged() {
     let sandbox = Sandbox::new();
