@@ -112,24 +112,30 @@ fn learns(device: &Device, method: MethodChoice, names: &[&str], architecture: A
     assert!(counted.iter().all(|c| *c == 0), "{counted:?}");
 }
 
-fn all_learn(device: &Device) {
-    for (method, names) in ALL {
-        for architecture in [Architecture::ResNet18, Architecture::AlexNet] {
-            learns(device, method, names, architecture);
-        }
+fn learns_by_all(device: &Device, method: MethodChoice, names: &[&str]) {
+    for architecture in [Architecture::ResNet18, Architecture::AlexNet] {
+        learns(device, method, names, architecture);
     }
 }
 
 #[test]
 fn guesses_become_better_than_chance() {
-    all_learn(&Device::cpu(2));
+    // Beside each other, a thread each.
+    std::thread::scope(|scope| {
+        for (method, names) in ALL {
+            scope.spawn(move || learns_by_all(&Device::cpu(1), method, names));
+        }
+    });
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn guesses_become_better_than_chance_on_cuda() {
     for precision in [Precision::F32, Precision::Bf16] {
-        all_learn(&Device::cuda(0, precision).unwrap());
+        let device = Device::cuda(0, precision).unwrap();
+        for (method, names) in ALL {
+            learns_by_all(&device, method, names);
+        }
     }
 }
 
@@ -153,7 +159,7 @@ fn pairs_are_told_apart(device: &Device) {
 
 #[test]
 fn pairs_are_told_apart_on_the_cpu() {
-    pairs_are_told_apart(&Device::cpu(2));
+    pairs_are_told_apart(&Device::cpu(1));
 }
 
 #[test]

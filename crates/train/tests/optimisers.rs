@@ -47,25 +47,29 @@ fn learns(device: &Device, optimiser: OptimiserChoice) {
     );
 }
 
-fn all_learn(device: &Device) {
-    for optimiser in [
-        OptimiserChoice::Sgd,
-        OptimiserChoice::Lars,
-        OptimiserChoice::AdamW,
-    ] {
-        learns(device, optimiser);
-    }
-}
+const ALL: [OptimiserChoice; 3] = [
+    OptimiserChoice::Sgd,
+    OptimiserChoice::Lars,
+    OptimiserChoice::AdamW,
+];
 
 #[test]
 fn all_learn_on_the_cpu() {
-    all_learn(&Device::cpu(2));
+    // Beside each other, a thread each.
+    std::thread::scope(|scope| {
+        for optimiser in ALL {
+            scope.spawn(move || learns(&Device::cpu(1), optimiser));
+        }
+    });
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn all_learn_on_cuda() {
-    all_learn(&Device::cuda(0, Precision::Bf16).unwrap());
+    let device = Device::cuda(0, Precision::Bf16).unwrap();
+    for optimiser in ALL {
+        learns(&device, optimiser);
+    }
 }
 
 /// With LARS and AdamW, biases and norms have no weight decay: a decay that leaves nothing of any weight leaves them.

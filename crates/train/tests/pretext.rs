@@ -76,7 +76,7 @@ fn clusters_are_told_apart(device: &Device) {
 
 #[test]
 fn deepcluster_tells_its_clusters_apart() {
-    clusters_are_told_apart(&Device::cpu(2));
+    clusters_are_told_apart(&Device::cpu(1));
 }
 
 /// Features are nearer to their own points than those of a network that does not learn, whose pictures are given near points all the
@@ -98,7 +98,7 @@ fn points_are_reached(device: &Device) {
 
 #[test]
 fn nat_reaches_its_points() {
-    points_are_reached(&Device::cpu(2));
+    points_are_reached(&Device::cpu(1));
 }
 
 /// Quarters add up to their own picture rather than to another.
@@ -113,7 +113,7 @@ fn quarters_add_up(device: &Device) {
 
 #[test]
 fn counting_adds_up() {
-    quarters_add_up(&Device::cpu(2));
+    quarters_add_up(&Device::cpu(1));
 }
 
 #[test]
