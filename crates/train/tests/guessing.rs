@@ -1,6 +1,9 @@
 //! Methods that guess a part of the picture learn to guess better than by always naming the commonest answer, on every network they
 //! are for, and tell so after every epoch.
 
+#[path = "common/beside.rs"]
+mod beside;
+
 use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{Dataset, Pictures};
@@ -9,6 +12,8 @@ use anchorhood_models::Architecture;
 use anchorhood_train::{
     Checkpoint, Event, MethodChoice, Preset, PretextShare, RunConfig, RunDir, train,
 };
+
+use beside::beside_each_other;
 
 /// The methods, and what each guesses.
 const ALL: [(MethodChoice, &[&str]); 4] = [
@@ -120,11 +125,8 @@ fn learns_by_all(device: &Device, method: MethodChoice, names: &[&str]) {
 
 #[test]
 fn guesses_become_better_than_chance() {
-    // Beside each other, a thread each.
-    std::thread::scope(|scope| {
-        for (method, names) in ALL {
-            scope.spawn(move || learns_by_all(&Device::cpu(1), method, names));
-        }
+    beside_each_other(ALL, |device, (method, names)| {
+        learns_by_all(device, method, names);
     });
 }
 

@@ -1,6 +1,8 @@
 //! Every method that can be chosen learns on small pictures, goes on from any step in the same bits, and has the gradient of its
 //! own loss.
 
+#[path = "common/beside.rs"]
+mod beside;
 #[path = "common/whole_run.rs"]
 mod whole_run;
 
@@ -14,6 +16,7 @@ use anchorhood_train::{
     build_method,
 };
 
+use beside::beside_each_other;
 use whole_run::whole_run;
 
 /// Those that compare views, with the heads that a checkpoint of each has.
@@ -94,11 +97,8 @@ fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
 
 #[test]
 fn methods_of_views_learn_on_the_cpu() {
-    // Beside each other: one thread is used better than several by networks as small as these.
-    std::thread::scope(|scope| {
-        for (method, heads) in OF_VIEWS {
-            scope.spawn(move || learns(&Device::cpu(1), method, heads));
-        }
+    beside_each_other(OF_VIEWS, |device, (method, heads)| {
+        learns(device, method, heads);
     });
 }
 

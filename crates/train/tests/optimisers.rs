@@ -1,5 +1,7 @@
 //! Each optimiser that can be chosen learns, with the parameter groups of its paper.
 
+#[path = "common/beside.rs"]
+mod beside;
 #[path = "common/whole_run.rs"]
 mod whole_run;
 
@@ -7,6 +9,7 @@ use anchorhood_engine::{Device, Precision, Tensors};
 use anchorhood_models::Architecture;
 use anchorhood_train::{MethodChoice, OptimiserChoice, Preset, RunConfig, Trainer, TrainingSet};
 
+use beside::beside_each_other;
 use whole_run::whole_run;
 
 /// A classifier, which learns within a few epochs.
@@ -55,12 +58,7 @@ const ALL: [OptimiserChoice; 3] = [
 
 #[test]
 fn all_learn_on_the_cpu() {
-    // Beside each other, a thread each.
-    std::thread::scope(|scope| {
-        for optimiser in ALL {
-            scope.spawn(move || learns(&Device::cpu(1), optimiser));
-        }
-    });
+    beside_each_other(ALL, learns);
 }
 
 #[test]
