@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod common;
+mod folders;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -183,6 +184,43 @@ fn other_settings_are_refused_by_name() {
     sandbox
         .run(&["train", "--resume", "b"])
         .failed(2, &["`b`", "runs has a"]);
+}
+
+/// Whatever of its settings the pictures or a model decided: the words that began a run go on with it.
+#[test]
+fn the_words_that_began_a_run_go_on_with_it() {
+    let sandbox = Sandbox::new();
+    folders::fill(&sandbox.path("pictures"), 24);
+    let part = "[network]\nwidth = 2\n[training]\nrounds = 0\n";
+    std::fs::write(sandbox.path("part.toml"), part).unwrap();
+    let brief = "--threads 1 --quiet --epochs 2";
+    let small = "--size 16 --width 2 --rounds 1 --batch 8";
+    for (name, words) in [
+        ("quick", format!("pictures --preset quick {small}")),
+        ("file", "pictures --config part.toml --batch 8".into()),
+        (
+            "base",
+            "pictures --preset quick --from base --rounds 0".into(),
+        ),
+        ("finer", "pictures --from runs/quick --rounds 0".into()),
+        (
+            "nat",
+            format!("pictures --method nat --features 12 {small}"),
+        ),
+    ] {
+        let run = |which: &str| {
+            let line = format!("train {words} {brief} {which} {name}");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            sandbox.run(&words)
+        };
+        run("--name").succeeded();
+        run("--resume").succeeded();
+    }
+    let other = "train pictures --preset quick --resume quick --embed-size 24";
+    let words: Vec<&str> = other.split_whitespace().collect();
+    sandbox.run(&words).failed(2, &["data.embed_size"]);
+    let other = ["train", "--resume", "finer", "--from", "runs/file"];
+    sandbox.run(&other).failed(2, &["training.from"]);
 }
 
 #[test]

@@ -38,6 +38,16 @@ pub fn of_resumed(
     }
 }
 
+/// Whether what is asked for, by whatever name or path, is the model that a run began from.
+pub fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bool {
+    let (from, theirs) = (&asked.training.from, &run.training);
+    if *from == theirs.from {
+        return true;
+    }
+    let model = of(asked, runs).ok().flatten(); // where it is gone, its name is all there is to compare
+    model.is_some_and(|model| theirs.from_fingerprint == Some(model.fingerprint))
+}
+
 fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
     if Path::new(from).extension().is_some_and(|e| e == "onnx") {
         return Err(Failure::usage(format!(

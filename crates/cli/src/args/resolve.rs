@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anchorhood::files::read_text_at_most;
 use anchorhood::search::{KnownModel, fetched_model, models_folder};
 use anchorhood::train::{
-    DeviceChoice, MethodChoice, Preset, Pretrained, RunConfig, RunDir, TrainError, embedding_path,
-    model_path,
+    DeviceChoice, MethodChoice, NetworkConfig, Preset, Pretrained, RunConfig, RunDir, TrainError,
+    embedding_path, model_path,
 };
 
 use crate::args::{StartArgs, TrainArgs, pretrained};
@@ -40,6 +40,9 @@ pub fn plan(args: &TrainArgs) -> Result<Planned, Failure> {
     let theirs = RunDir::config_of(&path)?;
     let mut config = configuration(&args.start, Some(&theirs), None)?;
     config.data.seen_from = theirs.data.seen_from.clone();
+    if pretrained::is_the_same(&config, &theirs, &args.runs) {
+        config.training.from = theirs.training.from.clone();
+    }
     let differences = theirs.differences(&config);
     if !differences.is_empty() {
         return Err(TrainError::OtherSettings { path, differences }.into());
@@ -105,11 +108,13 @@ fn configuration(
         .method
         .name;
     let mut config = begun_with(args, resumed, method, model)?;
-    if !method.remembers() {
-        refuse_what_the_method_decides(args, method)?;
-        // The pictures decided about the features when the run began; those of a new run will.
-        if let Some(run) = resumed {
+    refuse_what_the_method_decides(args, method)?;
+    // The method decided about the features when the run began; of a new run it will.
+    if let Some(run) = resumed {
+        if !method.has_features_to_choose() {
             config.network.features = run.network.features;
+        }
+        if !method.remembers() {
             config.evaluation.features = run.evaluation.features;
         }
     }
@@ -131,9 +136,7 @@ pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunCon
             "--config: the file says that the method is {named}, and it is to be {method}; leave it out of the file"
         )));
     }
-    if !method.remembers() {
-        refuse_what_the_method_decides(args, method)?;
-    }
+    refuse_what_the_method_decides(args, method)?;
     config.data.settle();
     config.check()?;
     Ok(config)
@@ -153,15 +156,16 @@ fn begun_with(
     if let Some(model) = model {
         config = model.begin(config);
     }
-    if let (Some(run), Some(Preset::Quick)) = (resumed, args.preset) {
-        // The pictures decided about them when the run began.
-        config.training.epochs = run.training.epochs;
+    if let Some(run) = resumed {
+        config = as_it_began(config, run);
     }
     if let Some(file) = &args.config {
         config = config.overlaid(&read(file)?, &file.display().to_string())?;
     }
-    if let (Some(run), None) = (resumed, &args.config) {
-        config.data.size = run.data.size; // so did they about this
+    if let Some(run) = resumed {
+        // A whole file may have been written before these were known.
+        config.data.size = config.data.size.or(run.data.size);
+        config.data.embed_size = config.data.embed_size.or(run.data.embed_size);
     }
     args.settings.apply(&mut config)?;
     if let Some(model) = model {
@@ -172,6 +176,27 @@ fn begun_with(
         config.data.seen_from = None; // typed here, whatever the file says
     }
     Ok(config)
+}
+
+/// A preset's configuration with what was decided when a run began: how long it is and how large its pictures are by the
+/// pictures and the time there was; the network, and how it is fine-tuned, by the model that it began from.
+fn as_it_began(mut config: RunConfig, run: &RunConfig) -> RunConfig {
+    let (t, began) = (&mut config.training, &run.training);
+    (t.rounds, t.epochs, t.warm_up) = (began.rounds, began.epochs, began.warm_up);
+    config.data.size = run.data.size;
+    config.data.embed_size = run.data.embed_size;
+    if began.from.is_some() {
+        t.from = began.from.clone();
+        t.from_fingerprint = began.from_fingerprint.clone();
+        (t.from_rate, t.freeze_epochs) = (began.from_rate, began.freeze_epochs);
+        config.data.mean = run.data.mean.clone();
+        config.data.std = run.data.std.clone();
+        config.network = NetworkConfig {
+            features: config.network.features,
+            ..run.network.clone()
+        };
+    }
+    config
 }
 
 fn preset(args: &StartArgs) -> Preset {
@@ -195,18 +220,27 @@ fn read(file: &Path) -> Result<String, Failure> {
     text.map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
-/// A classifier has a value for each class, under heads features are the network's own, and neither has a memory to judge by.
+/// A classifier has a value for each class, and under heads features are the network's own; what has no memory is judged by
+/// features that are recomputed.
 fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Result<(), Failure> {
-    let decided = ["network.features", "evaluation.features"];
-    let Some(flag) = decided.iter().find_map(|name| args.settings.flag(name)) else {
+    let own = match method.has_heads() {
+        true => "it has as many features as the network has below its last layer",
+        false => "it has as many values as there are classes",
+    };
+    let no_memory = "it remembers no features, and they are recomputed to be judged";
+    let decided = [
+        ("network.features", own, method.has_features_to_choose()),
+        ("evaluation.features", no_memory, method.remembers()),
+    ];
+    let asked = |(name, why, free)| match free {
+        true => None,
+        false => args.settings.flag(name).map(|flag| (flag, why)),
+    };
+    let Some((flag, why)) = decided.into_iter().find_map(asked) else {
         return Ok(());
     };
-    let has = match method.has_heads() {
-        true => "as many features as the network has below its last layer",
-        false => "as many values as there are classes",
-    };
     Err(Failure::usage(format!(
-        "--{flag} says nothing to a run of {method}: it has {has}, and features that are recomputed to be judged; leave --{flag} out, or learn by --method and"
+        "--{flag} says nothing to a run of {method}: {why}; leave --{flag} out, or learn by --method and"
     )))
 }
 
@@ -345,6 +379,7 @@ mod tests {
             "train --resume",
             "train --resume --preset quick",
             "train photos --resume --preset quick",
+            "train photos --resume --preset quick --epochs 30",
         ] {
             let words = std::iter::once("anchorhood").chain(line.split_whitespace());
             let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
@@ -355,6 +390,67 @@ mod tests {
                 run,
                 "{line}"
             );
+        }
+    }
+
+    fn resumed(line: &str, run: &RunConfig) -> RunConfig {
+        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+        let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
+            panic!("not train")
+        };
+        configuration(&args.start, Some(run), None).unwrap()
+    }
+
+    /// Pictures, the clock and a model decide about settings that nobody typed.
+    #[test]
+    fn a_run_is_resumed_by_the_words_that_began_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("part.toml");
+        std::fs::write(&file, "[training]\nbatch = 64\n").unwrap();
+        let part = format!("train photos --config {} --resume", file.display());
+        let mut run = Preset::Quick.config("photos").with_rounds(3, 7);
+        run.training.warm_up = 2.5;
+        (run.data.size, run.data.embed_size) = (Some(32), Some(40));
+        for line in ["train photos --preset quick --resume", &part] {
+            assert_eq!(resumed(line, &run), run, "{line}");
+        }
+        run.training.from = Some("base".into());
+        run.training.from_fingerprint = Some("0".repeat(32));
+        (run.training.from_rate, run.training.freeze_epochs) = (0.03, 1);
+        (run.data.mean, run.data.std) = (vec![0.5; 3], vec![0.25; 3]);
+        run.network.width = 24;
+        for line in ["train photos --preset quick --from base --resume", &part] {
+            assert_eq!(resumed(line, &run), run, "{line}");
+        }
+        // What is typed counts.
+        let typed = "train photos --preset quick --resume --rounds 2 --epochs 3 --embed-size 48";
+        let other: Vec<String> = run
+            .differences(&resumed(typed, &run))
+            .into_iter()
+            .map(|d| d.setting)
+            .collect();
+        assert_eq!(
+            other,
+            ["data.embed_size", "training.epochs", "training.rounds"]
+        );
+    }
+
+    #[test]
+    fn features_are_a_setting_of_methods_that_leave_them_open() {
+        for method in ["and", "nat", "counting", "deepcluster"] {
+            let line = format!("train photos --method {method} --features 24");
+            let config = resolved(&line).unwrap();
+            assert_eq!(config.network.features, 24, "{method}");
+            let again = format!("train photos --resume --method {method} --features 32");
+            assert_eq!(resumed(&again, &config).network.features, 32, "{method}");
+        }
+        for method in ["byol", "jigsaw", "supervised"] {
+            let line = format!("train photos --method {method} --features 24");
+            assert_eq!(resolved(&line).unwrap_err().code, 2, "{method}");
+        }
+        for method in ["nat", "byol"] {
+            let line = format!("train photos --method {method} --knn-features memory");
+            assert_eq!(resolved(&line).unwrap_err().code, 2, "{method}");
         }
     }
 

@@ -52,6 +52,15 @@ impl MethodChoice {
         }
     }
 
+    /// Whether the length of its features is a setting: under heads it is the network's own, and a classifier has a value for
+    /// each class.
+    pub fn has_features_to_choose(self) -> bool {
+        match self.kind() {
+            MethodKind::Memory | MethodKind::Targets => true,
+            MethodKind::Views | MethodKind::Guessing | MethodKind::Supervised => false,
+        }
+    }
+
     /// Whether it remembers the features of all pictures, which can then be judged.
     pub fn remembers(self) -> bool {
         self.kind() == MethodKind::Memory
