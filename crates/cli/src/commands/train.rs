@@ -200,10 +200,7 @@ fn epochs_are_open(args: &TrainArgs) -> bool {
 /// does not pass raw pixels, with 3 × 30 it does.
 fn enough_epochs(config: &RunConfig, data: &Dataset) -> usize {
     let pictures = &data.train.pictures;
-    let views = match config.method.name.compares_views() {
-        true => config.method.views,
-        false => 1,
-    };
+    let views = config.method.views_of_a_picture();
     let pixels = pictures.len() * pictures.height() * pictures.width() * views;
     let rounds = config.training.rounds + 1;
     let least = (30 / rounds / views).max(1);
@@ -642,5 +639,10 @@ mod tests {
         assert_eq!(by_views(4400, 32), 7);
         assert_eq!(by_views(1100, 64), 7);
         assert_eq!(by_views(20_000, 32), 3);
+        // Nine tiles of each picture in a step, a whole and its quarters, and a picture alone.
+        assert_eq!(of(MethodChoice::Jigsaw, 4400, 32), 8);
+        assert_eq!(of(MethodChoice::Counting, 4400, 32), 15);
+        assert_eq!(of(MethodChoice::Nat, 4400, 32), 75);
+        assert_eq!(of(MethodChoice::Jigsaw, 20_000, 32), 3);
     }
 }
