@@ -83,6 +83,28 @@ fn methods_are_given_the_same_and_trained_once() {
     compare(&sandbox, "--methods and --view-epochs 8 --lr 0.5").failed(2, &["learning_rate"]);
 }
 
+/// Its model too, which is given larger pictures than it learnt from; and what was typed is compared when it goes on.
+#[test]
+fn a_run_of_a_comparison_is_the_one_that_train_makes() {
+    let sandbox = Sandbox::new();
+    let line = "--methods simclr,nat --view-epochs 4 --projector-width 8";
+    compare(&sandbox, line).succeeded();
+    compare(&sandbox, line).succeeded();
+    let more = "--method simclr --epochs 1 --projector-width 8 --name alone";
+    let train = format!("train {TINY} {more}");
+    sandbox.run(&words(&train)).succeeded();
+    let compared = sandbox.path("runs/compare-shapes/simclr");
+    let alone = sandbox.path("runs/alone");
+    let sizes = [&compared, &alone].map(|run| config(run).data.embed_size);
+    assert_eq!(sizes, [Some(20); 2]);
+    let last = |run: &Path| bits(&run.join("checkpoints/last.safetensors"));
+    assert!(last(&compared) == last(&alone), "other weights");
+    let model = |run: &Path| fs::read(run.join("model.safetensors")).unwrap();
+    assert!(model(&compared) == model(&alone), "another model");
+    let other = "--methods nat --view-epochs 4 --projector-width 8 --features 7";
+    compare(&sandbox, other).failed(2, &["network.features"]);
+}
+
 /// All that the paper compares itself with, beside it; an epoch of a puzzle is one of each of its tiles.
 #[test]
 fn the_papers_rivals_are_compared_too() {

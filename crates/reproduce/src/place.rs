@@ -1,7 +1,8 @@
 //! Where runs and results are kept, where data sets lie, and what is told on the way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anchorhood_data::Dataset;
 use anchorhood_train::Event;
 
 use crate::{Experiment, Scale, sets};
@@ -13,6 +14,13 @@ pub enum Told<'a> {
     Experiment(&'a Experiment),
     /// A run is trained, or goes on.
     Training(&'a str),
+    /// A run of a comparison has come to its end, and its folder is free.
+    Trained {
+        /// Its folder.
+        run: &'a Path,
+        /// The pictures that it learnt from and was judged on.
+        data: &'a Dataset,
+    },
     /// Something happened in it.
     Event(&'a Event),
     /// A long computation is so far.

@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::args::resolve::configuration_by;
 use crate::args::{StartArgs, device, minutes};
+use crate::commands::refit;
 use crate::commands::reproduce::failure;
 use crate::commands::train::stop_on_interrupt;
 use crate::terminal::draw::{Drawer, Style};
@@ -85,6 +86,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
                 drawer.say(&format!("{name}: {number} of {of}"));
             }
         }
+        Told::Trained { run, data } => refit::after_training(run, data, &device, &mut drawer),
         Told::Event(event) => drawer.event(event),
         Told::Step { done, total, .. } => drawer.loading(done, total),
         Told::Experiment(_) | Told::Strip { .. } | Told::LeftOut { .. } => {}

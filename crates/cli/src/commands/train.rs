@@ -123,10 +123,7 @@ pub fn learn(
     }
     if let Plan::New(config) = &mut plan {
         let open = config.data.size.is_none();
-        **config = config.fitted(&data)?;
-        if config.data.embed_size.is_none() {
-            config.data.embed_size = config.embed_size_for(&data);
-        }
+        **config = config.resolved(&data)?;
         if let (true, Some(size)) = (open, config.data.size) {
             viewer.note(&format!(
                 "pictures of {size}×{size} (--size for another), learnt from nothing (--from base: from the model inside this program)"

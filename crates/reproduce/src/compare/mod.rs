@@ -153,9 +153,12 @@ impl Comparison {
             false => config.training.rounds,
         };
         let mut config = self.with_rounds(config, rounds, theirs.training.epochs);
-        // What the pictures decided: supervision's classes, the width of a layer below heads.
-        config.network.features = theirs.network.features;
+        // What the pictures decided: supervision's classes, the width of a layer below heads, sizes.
+        if !config.method.name.has_features_to_choose() {
+            config.network.features = theirs.network.features;
+        }
         config.data.size = config.data.size.or(theirs.data.size);
+        config.data.embed_size = config.data.embed_size.or(theirs.data.embed_size);
         config
     }
 
@@ -193,20 +196,26 @@ impl Comparison {
                 (dir, vec![])
             }
             _ => {
-                let config = config.fitted(data)?;
+                let config = config.resolved(data)?;
                 check_data(&config, data)?;
                 check_room_to_train(device, &config, data)?;
                 let (config, floors) = self.fitted(&config, device, data, tell)?;
                 (RunDir::create(&self.folder, name, &config)?, floors)
             }
         };
-        let mut tell = |event: &Event| tell(Told::Event(event));
         let beginning = Beginning {
             floors,
             model: None,
         };
-        match train_with(device, &mut dir, data, beginning, &mut tell, stop)? {
-            Outcome::Finished(_) => Ok(()),
+        let mut event = |event: &Event| tell(Told::Event(event));
+        let outcome = train_with(device, &mut dir, data, beginning, &mut event, stop)?;
+        let run = dir.path().to_path_buf();
+        drop(dir); // who is told may write to it
+        match outcome {
+            Outcome::Finished(_) => {
+                tell(Told::Trained { run: &run, data });
+                Ok(())
+            }
             Outcome::Stopped(_) => Err(ReproduceError::Stopped),
         }
     }

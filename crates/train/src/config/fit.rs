@@ -38,10 +38,18 @@ impl RunConfig {
         Ok(config)
     }
 
+    /// The same, with the size of the pictures that the finished model is given.
+    pub fn resolved(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
+        let mut config = self.fitted(data)?;
+        let size = config.data.embed_size;
+        config.data.embed_size = size.or_else(|| config.embed_size_for(data));
+        Ok(config)
+    }
+
     /// Pixels a side of what a model for use is given, where nobody says it: views show parts of pictures enlarged, so that a whole picture must
     /// be larger to show things as large as they were learnt. Nothing where features are not whitened, where a network for that has other
     /// layers, and where a model that the run begins from knows better.
-    pub fn embed_size_for(&self, data: &Dataset) -> Option<usize> {
+    fn embed_size_for(&self, data: &Dataset) -> Option<usize> {
         let whitened = self.method.whiten > 0.0
             && self.method.name.compares_views()
             && self.network.features <= Whitening::MOST;
@@ -76,7 +84,7 @@ mod tests {
         let mut config = preset.config_for("some", MethodChoice::Anchorhood);
         change(&mut config);
         let data = pictures(size);
-        config.fitted(&data).unwrap().embed_size_for(&data)
+        config.resolved(&data).unwrap().data.embed_size
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl Watcher {
                 self.run = name.into();
                 self.say(&format!("  {name}"));
             }
+            Told::Trained { .. } => {}
             Told::Event(event) => self.event(event),
             Told::Step { what, done, total } => {
                 self.show(what, done, total, format!("{done}/{total}"));
