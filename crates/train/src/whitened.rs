@@ -10,27 +10,44 @@ use anchorhood_engine::{Network, Op};
 use anchorhood_evaluate::extract;
 
 use crate::checkpoint::Tensor;
-use crate::{RunConfig, TrainError};
+use crate::{ConfigError, RunConfig, TrainError};
 
 const NAMES: [&str; 2] = ["fc.weight", "fc.bias"];
 /// The layer above it, which is judged.
 pub(crate) const LAYER: &str = "normalise";
 
-/// What a network's features ask for, where its configuration wants it and its last layer is no result already.
+/// Whether a network's features are to be whitened: where its configuration wants it, its last layer is no result already, and they
+/// are not too many. A checkpoint's network is that of its settings, and so is its last layer: a configuration that gives them
+/// another length is refused.
+pub(crate) fn is_wanted(config: &RunConfig, network: &Network) -> Result<bool, TrainError> {
+    let graph = network.graph();
+    let open = graph.node(graph.output_node()).op != Op::L2Normalise;
+    let (dim, said) = (network.features(), config.network.features);
+    let wanted = config.method.whiten > 0.0 && config.method.name.compares_views();
+    if !wanted || !open || dim > Whitening::MOST {
+        return Ok(false);
+    }
+    if dim != said {
+        let reason = format!(
+            "{said}, and what is to be whitened has {dim}; RunConfig::fitted makes of a configuration the one for its pictures"
+        );
+        let setting = "network.features";
+        return Err(ConfigError::Setting { setting, reason }.into());
+    }
+    Ok(true)
+}
+
+/// What a network's features ask for, where they are to be whitened.
 pub(crate) fn whitening(
     config: &RunConfig,
     network: &mut Network,
     pictures: &Pictures,
     [mean, std]: [[f32; 3]; 2],
 ) -> Result<Option<Whitening>, TrainError> {
-    let graph = network.graph();
-    let open = graph.node(graph.output_node()).op != Op::L2Normalise;
-    let (dim, power) = (network.features(), config.method.whiten);
-    // A checkpoint's network is that of its settings, and so is its last layer.
-    let fits = dim == config.network.features && dim <= Whitening::MOST;
-    if power == 0.0 || !config.method.name.compares_views() || !open || !fits {
+    if !is_wanted(config, network)? {
         return Ok(None);
     }
+    let (dim, power) = (network.features(), config.method.whiten);
     let numbers: Vec<usize> = Whitening::sample(pictures.len()).collect();
     let features = extract(network, &pictures.subset(&numbers), mean, std, &|_| {})?;
     Ok(Whitening::of(&features, dim, power))

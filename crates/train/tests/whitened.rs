@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_train::{
-    Checkpoint, Event, MethodChoice, Preset, RunConfig, RunDir, Standing, Trainer, TrainingSet,
-    build_method, judge, train,
+    Checkpoint, ConfigError, Event, MethodChoice, Preset, RunConfig, RunDir, Standing, TrainError,
+    Trainer, TrainingSet, build_method, judge, train,
 };
 
 fn config(whiten: f64) -> RunConfig {
@@ -80,6 +80,25 @@ fn pictures_without_labels_are_whitened_too() {
     blind.test = None;
     let (with, without) = (run(&labelled, &config).0, run(&blind, &config).0);
     assert!(with.weights == without.weights);
+}
+
+/// Features cannot be left as they are because nobody asked the pictures how many there are.
+#[test]
+fn a_configuration_that_does_not_know_its_features_is_refused() {
+    let config = config(0.5);
+    let data = data(&config);
+    let folder = tempfile::tempdir().unwrap();
+    let mut dir = RunDir::create(folder.path(), "run", &config).unwrap();
+    let device = Device::cpu(1);
+    let refused = train(&device, &mut dir, &data, &mut |_| {}, &false.into()).unwrap_err();
+    let TrainError::Config(ConfigError::Setting { setting, .. }) = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(*setting, "network.features");
+    assert!(refused.is_usage());
+    assert!(!dir.checkpoint("last").exists(), "nothing was learnt");
+    let mut trainer = Trainer::new(&device, &config, TrainingSet::of(&data)).unwrap();
+    trainer.whiten().unwrap_err();
 }
 
 #[test]

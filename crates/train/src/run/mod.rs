@@ -21,7 +21,7 @@ use crate::together::{any, check_together, of_first, sums};
 use crate::{
     Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Measured, Position,
     Pretrained, RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet,
-    Unlabelled, build_method, seen_pictures,
+    Unlabelled, build_method, seen_pictures, whitened,
 };
 
 /// How training ended.
@@ -101,7 +101,8 @@ fn train_by(
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
     let config = dir.config().clone();
-    let trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
+    let mut trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
+    whitened::is_wanted(&config, trainer.network())?; // before anything is learnt
     let mut labelled = Labelled::for_run(data, &config, device);
     let examiner: &mut (dyn Examiner + Send) = match &mut labelled {
         Some(labelled) => labelled,
