@@ -223,6 +223,26 @@ fn the_words_that_began_a_run_go_on_with_it() {
     sandbox.run(&other).failed(2, &["training.from"]);
 }
 
+/// Nothing of the run is lost by trying.
+#[test]
+fn a_run_of_a_method_of_a_programs_own_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .train(&["--name", "a", "--embed-size", "24"])
+        .succeeded();
+    let file = sandbox.path("runs/a/config.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let own = text.replace("[method]\n", "[method]\nown = \"mine\"\n");
+    assert_ne!(own, text);
+    std::fs::write(&file, own).unwrap();
+    let ran = sandbox.run(&["train", "--resume", "a"]);
+    ran.failed(2, &["method.own", "`mine`"]);
+    assert!(sandbox.path("runs/a/model.safetensors").is_file());
+    let ran = sandbox.run(&["train", "--config", "runs/a/config.toml", "--name", "b"]);
+    ran.failed(2, &["method.own"]);
+    assert_eq!(names(&sandbox.path("runs")), ["a"]);
+}
+
 #[test]
 fn a_damaged_checkpoint_is_named_and_nothing_is_lost() {
     let sandbox = Sandbox::new();

@@ -150,6 +150,18 @@ pub enum TrainError {
         /// What differs: the run's and what was asked for.
         differences: Vec<Difference>,
     },
+    /// A run of a method of somebody's own, without it.
+    #[error(
+        "method.own: the run is by a method of a program's own, `{own}`, {}; go on with it from the program that has it \
+         (train_method), or start a new run",
+        .brought.as_ref().map_or("which is not here".into(), |other| format!("and `{other}` was brought"))
+    )]
+    OwnMethod {
+        /// The run's.
+        own: String,
+        /// What was brought instead, if anything was.
+        brought: Option<String>,
+    },
     /// A run resumed on other pictures.
     #[error(
         "{}: {others} of {pictures} pictures are not those that the run was begun on in these places: {}{}; \
@@ -310,6 +322,7 @@ impl TrainError {
             | TrainError::RunName { .. }
             | TrainError::NoSuchRun { .. }
             | TrainError::OtherSettings { .. }
+            | TrainError::OwnMethod { .. }
             | TrainError::OtherPictures { .. }
             | TrainError::OneColour { .. }
             | TrainError::TooLittleTime { .. }

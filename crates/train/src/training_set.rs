@@ -31,6 +31,7 @@ impl TrainingSet {
 
 /// Says why a data set cannot be trained on with a configuration, before anything is made.
 pub fn check_data(config: &RunConfig, data: &Dataset) -> Result<(), TrainError> {
+    config.check_method_is_known()?;
     check_pictures(config, &TrainingSet::of(data))
 }
 

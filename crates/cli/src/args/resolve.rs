@@ -38,6 +38,7 @@ pub fn plan(args: &TrainArgs) -> Result<Planned, Failure> {
     };
     let path = resumed_run(args, resume)?;
     let theirs = RunDir::config_of(&path)?;
+    theirs.check_method_is_known()?;
     let mut config = configuration(&args.start, Some(&theirs), None)?;
     config.data.seen_from = theirs.data.seen_from.clone();
     if pretrained::is_the_same(&config, &theirs, &args.runs) {

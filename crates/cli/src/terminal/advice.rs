@@ -160,6 +160,7 @@ fn train(error: &TrainError) -> Option<String> {
         | TrainError::NoLabels { .. }
         | TrainError::NoSuchRun { .. }
         | TrainError::OtherSettings { .. }
+        | TrainError::OwnMethod { .. }
         | TrainError::OtherPictures { .. }
         | TrainError::Disagree { .. }
         | TrainError::OtherPosition { .. }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::value::Number;
 use super::{ConfigError, OptimiserChoice, Range, RunConfig, SETTINGS};
+use crate::TrainError;
 
 impl RunConfig {
     /// What epochs may come to over all rounds: they number the random draws, and there is room for so many.
@@ -15,6 +16,17 @@ impl RunConfig {
             setting.check(self)?;
         }
         self.check_together()
+    }
+
+    /// Refuses a run of a method that a program brought: nothing here could go on with it.
+    pub fn check_method_is_known(&self) -> Result<(), TrainError> {
+        match &self.method.own {
+            Some(own) => Err(TrainError::OwnMethod {
+                own: own.clone(),
+                brought: None,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Says why a network that learns from pictures of `size` pixels a side cannot be given those that the finished model is to be

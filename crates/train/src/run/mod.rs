@@ -74,12 +74,14 @@ pub fn train_with(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
+    dir.config().check_method_is_known()?;
     check_together(device, dir.config(), data)?;
     let method = build_method(device, dir.config(), data)?;
     train_by(device, dir, data, (method, beginning), observer, stop)
 }
 
-/// Trains by a method that somebody brings, in place of the configured one.
+/// Trains by a method that somebody brings, in place of the configured one. The run's configuration is given its name: only
+/// with it the run goes on.
 pub fn train_method(
     device: &Device,
     dir: &mut RunDir,
@@ -88,6 +90,7 @@ pub fn train_method(
     observer: &mut (dyn FnMut(&Event) + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome, TrainError> {
+    dir.name_method(method.name())?;
     let beginning = Beginning::default();
     train_by(device, dir, data, (method, beginning), observer, stop)
 }
