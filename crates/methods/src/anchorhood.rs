@@ -20,7 +20,7 @@
 use anchorhood_discover::{Neighbourhoods, Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
-use crate::chain::{Chain, momentum_at};
+use crate::chain::{Chain, Head, momentum_at};
 use crate::memory::{Memory, PROJECTED};
 use crate::mlp::MlpEnd;
 use crate::{
@@ -64,23 +64,44 @@ const PROJECTOR: usize = 1;
 /// The schedule of the second network's momentum.
 const MOMENTUM: Scalar = Scalar(1);
 
+/// What the second network is shown of a step.
+const ONE: ViewPasses = ViewPasses {
+    views: 1,
+    statistics: ViewStatistics::Each,
+};
+
+impl AnchorhoodSettings {
+    fn heads(&self) -> Vec<Head> {
+        let projector = ("projector", self.projector, MlpEnd::UnitLength);
+        let predictor = self.predictor;
+        let predictor = predictor.map(|p| ("predictor", p, MlpEnd::UnitLength));
+        [projector].into_iter().chain(predictor).collect()
+    }
+
+    /// The second network's head.
+    fn follower(&self) -> Head {
+        ("target.projector", self.projector, MlpEnd::UnitLength)
+    }
+
+    /// Bytes of the networks, without the memory.
+    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
+        let own = Chain::memory_bytes(setup, self.passes, &self.heads())?;
+        Ok(match self.momentum {
+            None => own,
+            Some(_) => own + Chain::memory_bytes(setup, ONE, &[self.follower()])?,
+        })
+    }
+}
+
 impl Anchorhood {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: AnchorhoodSettings) -> Result<Self> {
-        let projector = ("projector", settings.projector, MlpEnd::UnitLength);
-        let mut heads = vec![projector];
-        let predictor = settings.predictor;
-        heads.extend(predictor.map(|p| ("predictor", p, MlpEnd::UnitLength)));
-        let chain = Chain::new(&setup, settings.passes, "", &heads)?;
+        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
         let target = match settings.momentum {
             None => None,
             Some(_) => {
-                let one = ViewPasses {
-                    views: 1,
-                    statistics: ViewStatistics::Each,
-                };
-                let projector = ("target.projector", settings.projector, MlpEnd::UnitLength);
-                Some(Chain::new(&setup, one, "target", &[projector])?)
+                let follower = settings.follower();
+                Some(Chain::new(&setup, ONE, "target", &[follower])?)
             }
         };
         let (rows, dim) = (chain.rows(), settings.projector.features);

@@ -67,16 +67,33 @@ struct Sizes {
 }
 
 impl BiGan {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, latents: usize, hidden: usize) -> Result<usize> {
+        let sizes = Sizes::new(setup, latents, hidden);
+        let plain = setup.options(setup.batch);
+        let through = plain.clone().with_input_gradient();
+        let both = through.clone().with_passes(2);
+        let pairs = Setup {
+            batch: 2 * setup.batch,
+            ..*setup
+        };
+        let all = [
+            plain.memory_bytes(setup.graph)?,
+            through.memory_bytes(&sizes.latent(setup.features())?)?,
+            plain.memory_bytes(&sizes.generator()?)?,
+            both.memory_bytes(&sizes.of_pictures()?)?,
+            both.memory_bytes(&sizes.of_latents()?)?,
+            Classifier::memory_bytes(&pairs, &sizes.pairs()?)?,
+        ];
+        Ok(all.iter().sum())
+    }
+
     /// At the beginning of a run, with so many latents, and so many values of the discriminator's hidden layers; maps of 4×4 have a quarter as
     /// many channels, larger ones fewer.
     pub fn new(setup: Setup, latents: usize, hidden: usize) -> Result<Self> {
         let (device, batch) = (setup.device, setup.batch);
         let encoder = setup.encoder(&setup.options(batch))?;
-        let sizes = Sizes {
-            pictures: setup.graph.nodes()[0].shape,
-            latents,
-            hidden,
-        };
+        let sizes = Sizes::new(&setup, latents, hidden);
         let head = |graph: Graph, options: NetworkOptions, number: u64| {
             let mut network = device.network(&graph, &options)?;
             network.initialise(setup.seed.wrapping_add(number))?;
@@ -203,6 +220,14 @@ impl BiGan {
 }
 
 impl Sizes {
+    fn new(setup: &Setup, latents: usize, hidden: usize) -> Self {
+        Sizes {
+            pictures: setup.graph.nodes()[0].shape,
+            latents,
+            hidden,
+        }
+    }
+
     /// The side of the smallest maps, and how often they are doubled up to the size of a picture.
     fn doublings(&self) -> Result<(usize, usize)> {
         let (mut side, mut times) = (self.pictures.height, 0);

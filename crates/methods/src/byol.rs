@@ -19,7 +19,7 @@
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
 
-use crate::chain::{Chain, momentum_at};
+use crate::chain::{Chain, Head, momentum_at};
 use crate::mlp::MlpEnd;
 use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
 
@@ -51,14 +51,31 @@ const TARGET_PROJECTOR: usize = 1;
 /// The schedule of m.
 const MOMENTUM: Scalar = Scalar(1);
 
+impl ByolSettings {
+    /// Those of the online networks and the target's.
+    fn heads(&self) -> ([Head; 2], [Head; 1]) {
+        let projector = |name| (name, self.projector, MlpEnd::Norm);
+        let predictor = ("predictor", self.predictor, MlpEnd::Plain);
+        (
+            [projector("projector"), predictor],
+            [projector("target.projector")],
+        )
+    }
+
+    /// Bytes of the networks.
+    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
+        let (own, follower) = self.heads();
+        let online = Chain::memory_bytes(setup, self.passes, &own)?;
+        Ok(online + Chain::memory_bytes(setup, self.passes, &follower)?)
+    }
+}
+
 impl Byol {
     /// At the beginning of a run, where the target is what the online networks are.
     pub fn new(setup: Setup, settings: ByolSettings) -> Result<Self> {
-        let projector = ("projector", settings.projector, MlpEnd::Norm);
-        let predictor = ("predictor", settings.predictor, MlpEnd::Plain);
-        let follower = ("target.projector", settings.projector, MlpEnd::Norm);
-        let online = Chain::new(&setup, settings.passes, "", &[projector, predictor])?;
-        let target = Chain::new(&setup, settings.passes, "target", &[follower])?;
+        let (own, follower) = settings.heads();
+        let online = Chain::new(&setup, settings.passes, "", &own)?;
+        let target = Chain::new(&setup, settings.passes, "target", &follower)?;
         let rows = online.rows();
         Ok(Byol {
             targets: setup.device.zeros(rows * settings.projector.features)?,

@@ -27,6 +27,14 @@ pub struct ViewPasses {
 }
 
 impl ViewPasses {
+    /// How networks are built that they pass through.
+    fn options(&self, setup: &Setup) -> NetworkOptions {
+        match self.statistics {
+            ViewStatistics::Each => setup.options(setup.batch).with_passes(self.views),
+            ViewStatistics::All => setup.options(self.views * setup.batch),
+        }
+    }
+
     /// Views that all have the run's augmentation.
     pub(crate) fn alike(&self) -> Vec<ViewSettings> {
         vec![ViewSettings::default(); self.views]
@@ -50,10 +58,7 @@ impl Chain {
         namespace: &'static str,
         heads: &[Head],
     ) -> Result<Self> {
-        let options = match passes.statistics {
-            ViewStatistics::Each => setup.options(setup.batch).with_passes(passes.views),
-            ViewStatistics::All => setup.options(passes.views * setup.batch),
-        };
+        let options = passes.options(setup);
         let encoder = setup.encoder(&options)?;
         let mut features = encoder.features();
         let mut networks = vec![(namespace, encoder)];
@@ -65,6 +70,19 @@ impl Chain {
             networks.push((name, head));
         }
         Ok(Chain { passes, networks })
+    }
+
+    /// Bytes of the networks of such a chain.
+    pub fn memory_bytes(setup: &Setup, passes: ViewPasses, heads: &[Head]) -> Result<usize> {
+        let options = passes.options(setup);
+        let mut bytes = options.memory_bytes(setup.graph)?;
+        let mut features = setup.features();
+        let options = options.with_input_gradient();
+        for (_, settings, end) in heads {
+            bytes += options.memory_bytes(&mlp(features, settings, *end)?)?;
+            features = settings.features;
+        }
+        Ok(bytes)
     }
 
     /// Rows of an output: all views of a batch.

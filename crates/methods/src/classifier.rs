@@ -1,7 +1,9 @@
 //! A head that tells classes apart, for methods whose pretext task is to guess something of the picture: which class each row is of is
 //! written down on the device, step by step, and how often the guess is right is counted there and told once an epoch.
 
-use anchorhood_engine::{Buffer, Device, Graph, Input, Loss, Network, Result, Stream};
+use anchorhood_engine::{
+    Buffer, Device, Graph, Input, Loss, Network, NetworkOptions, Result, Stream,
+};
 
 use crate::tally::{counted, go_on};
 use crate::{PretextFigure, Setup, StateDict, StateError, Values};
@@ -21,7 +23,16 @@ pub(crate) struct Classifier {
     told: Vec<u32>,
 }
 
+fn options(setup: &Setup) -> NetworkOptions {
+    setup.options(setup.batch).with_input_gradient()
+}
+
 impl Classifier {
+    /// Bytes of the network of such a head.
+    pub fn memory_bytes(setup: &Setup, graph: &Graph) -> Result<usize> {
+        options(setup).memory_bytes(graph)
+    }
+
     /// A head for so many rows, each of which it makes one or more guesses of, as many as its result has rows of `classes` values.
     pub fn new(
         setup: &Setup,
@@ -29,8 +40,7 @@ impl Classifier {
         graph: &Graph,
         classes: usize,
     ) -> Result<Self> {
-        let options = setup.options(setup.batch).with_input_gradient();
-        let mut network = setup.device.network(graph, &options)?;
+        let mut network = setup.device.network(graph, &options(setup))?;
         network.initialise(setup.seed.wrapping_add(number))?;
         let guesses = setup.batch * network.features() / classes;
         let (device, numbers) = (setup.device, (0..guesses as u32).collect::<Vec<_>>());

@@ -14,7 +14,14 @@ use anchorhood_engine::Result;
 use crate::colour_classes::Part;
 use crate::{Setup, SplitBrain};
 
+const GUESSES: [(&str, Part); 1] = [("ab", Part::Ab)];
+
+/// Bytes of the networks.
+pub fn colour_memory_bytes(setup: &Setup) -> Result<usize> {
+    SplitBrain::memory_of(setup, &GUESSES)
+}
+
 /// At the beginning of a run: a graph that sees lightness.
 pub fn colour(setup: Setup) -> Result<SplitBrain> {
-    SplitBrain::guessing("colour", setup, &[("ab", Part::Ab)])
+    SplitBrain::guessing("colour", setup, &GUESSES)
 }

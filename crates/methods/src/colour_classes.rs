@@ -55,18 +55,30 @@ pub(crate) struct ColourClasses {
     codebook: Buffer,
 }
 
+fn values_at_places(setup: &Setup, part: Part) -> Result<Graph> {
+    let (first, dim) = part.channels();
+    let pictures = setup.graph.nodes()[0].shape;
+    let mut g = Graph::new();
+    let x = g.input(pictures.height, pictures.width, pictures.channels);
+    let x = g.lab("lab", x)?;
+    let stride = (pictures.height / SIDE).max(1);
+    let x = g.max_pool("places", x, Window::square(1, stride, 0))?;
+    let x = g.channels("part", x, first, dim)?;
+    g.output(x);
+    Ok(g)
+}
+
+/// Places of a picture that an encoder is given.
+pub(crate) fn places(setup: &Setup, part: Part) -> Result<usize> {
+    let g = values_at_places(setup, part)?;
+    Ok(g.shape(g.output_node()).len() / part.channels().1)
+}
+
 impl ColourClasses {
     /// For the pictures that an encoder is given.
     pub fn new(setup: &Setup, part: Part) -> Result<Self> {
-        let (first, dim) = part.channels();
-        let pictures = setup.graph.nodes()[0].shape;
-        let mut g = Graph::new();
-        let x = g.input(pictures.height, pictures.width, pictures.channels);
-        let x = g.lab("lab", x)?;
-        let stride = (pictures.height / SIDE).max(1);
-        let x = g.max_pool("places", x, Window::square(1, stride, 0))?;
-        let x = g.channels("part", x, first, dim)?;
-        g.output(x);
+        let (_, dim) = part.channels();
+        let g = values_at_places(setup, part)?;
         let mut network = setup.device.network(&g, &setup.options(setup.batch))?;
         network.initialise(setup.seed)?;
         network.normalised_by(&setup.mean, &setup.std)?;
@@ -75,11 +87,6 @@ impl ColourClasses {
             network,
             codebook: setup.device.upload(&part.codebook())?,
         })
-    }
-
-    /// Places of a picture.
-    pub fn places(&self) -> usize {
-        self.network.features() / self.dim
     }
 
     /// Writes the class of every place of a batch's first views.

@@ -11,9 +11,17 @@ use anchorhood_engine::Result;
 
 use crate::{Jigsaw, Setup};
 
+/// The places around the middle.
+const PLACES: [u8; 8] = [0, 1, 2, 3, 5, 6, 7, 8];
+
+/// Bytes of the networks and the tiles.
+pub fn context_memory_bytes(setup: &Setup, hidden: usize) -> Result<usize> {
+    Jigsaw::memory_of(setup, 2, PLACES.len(), hidden)
+}
+
 /// At the beginning of a run; the head has a hidden layer of so many values.
 pub fn context(setup: Setup, hidden: usize) -> Result<Jigsaw> {
-    let around = [0, 1, 2, 3, 5, 6, 7, 8].map(|cell| [4, cell]);
+    let around = PLACES.map(|cell| [4, cell]);
     let pairs: Vec<&[u8]> = around.iter().map(|pair| &pair[..]).collect();
     Jigsaw::arranging("context", setup, &pairs, hidden)
 }

@@ -48,6 +48,15 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// Bytes of the network that learns, and of what it is shown.
+    pub fn memory_bytes(setup: &Setup) -> Result<usize> {
+        let values = VIEWS * setup.batch * setup.graph.nodes()[0].shape.len();
+        Ok(setup
+            .options(VIEWS * setup.batch)
+            .memory_bytes(setup.graph)?
+            + 4 * values)
+    }
+
     /// At the beginning of a run.
     pub fn new(setup: Setup) -> Result<Self> {
         let (device, batch) = (setup.device, setup.batch);

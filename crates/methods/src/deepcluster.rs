@@ -48,12 +48,25 @@ pub struct DeepCluster {
     losses: Buffer,
 }
 
+/// No more clusters than pictures.
+fn clusters_of(setup: &Setup, clusters: usize) -> usize {
+    clusters.clamp(1, setup.pictures)
+}
+
 impl DeepCluster {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, clusters: usize) -> Result<usize> {
+        let options = setup.options(setup.batch);
+        let head = classifier(setup.features(), clusters_of(setup, clusters))?;
+        let encoder = options.memory_bytes(setup.graph)?;
+        Ok(encoder + options.with_input_gradient().memory_bytes(&head)?)
+    }
+
     /// At the beginning of a run, where all pictures are one cluster. There are no more clusters than pictures.
     pub fn new(setup: Setup, clusters: usize) -> Result<Self> {
         let options = setup.options(setup.batch);
         let encoder = setup.encoder(&options)?;
-        let (device, clusters) = (setup.device, clusters.clamp(1, setup.pictures));
+        let (device, clusters) = (setup.device, clusters_of(&setup, clusters));
         let graph = classifier(encoder.features(), clusters)?;
         let mut classifier = device.network(&graph, &options.with_input_gradient())?;
         classifier.initialise(setup.seed.wrapping_add(1))?;

@@ -75,7 +75,38 @@ impl Cut {
     }
 }
 
+/// What guesses by all tiles of a picture in which of some orders they are.
+fn head(setup: &Setup, tiles: usize, orders: usize, hidden: usize) -> Result<Graph> {
+    let head = MlpSettings {
+        layers: 2,
+        width: hidden,
+        features: orders,
+        norm: true,
+    };
+    mlp(tiles * setup.features(), &head, MlpEnd::Plain)
+}
+
 impl Jigsaw {
+    /// Bytes of the networks and the tiles.
+    pub fn memory_bytes(setup: &Setup, hidden: usize) -> Result<usize> {
+        Jigsaw::memory_of(setup, CELLS * CELLS, ORDERS, hidden)
+    }
+
+    /// The same of so many tiles in so many orders.
+    pub(crate) fn memory_of(
+        setup: &Setup,
+        tiles: usize,
+        orders: usize,
+        hidden: usize,
+    ) -> Result<usize> {
+        let head = head(setup, tiles, orders, hidden)?;
+        let values = tiles * setup.batch * setup.graph.nodes()[0].shape.len();
+        let encoder = setup
+            .options(tiles * setup.batch)
+            .memory_bytes(setup.graph)?;
+        Ok(encoder + Classifier::memory_bytes(setup, &head)? + 4 * values)
+    }
+
     /// At the beginning of a run; the head has a hidden layer of so many values.
     pub fn new(setup: Setup, hidden: usize) -> Result<Self> {
         let orders = far_apart(setup.seed);
@@ -93,13 +124,7 @@ impl Jigsaw {
         let pictures = setup.graph.nodes()[0].shape;
         let cut = Cut::new(pictures.height, arrangements[0].len(), setup.seed);
         let encoder = setup.encoder(&setup.options(cut.tiles * setup.batch))?;
-        let head = MlpSettings {
-            layers: 2,
-            width: hidden,
-            features: arrangements.len(),
-            norm: true,
-        };
-        let graph = mlp(cut.tiles * encoder.features(), &head, MlpEnd::Plain)?;
+        let graph = head(&setup, cut.tiles, arrangements.len(), hidden)?;
         let named = ("arrangement", 1);
         let places = arrangements.iter().flat_map(|a| a.iter());
         let places: Vec<u32> = places.map(|cell| cut.place(*cell)).collect();

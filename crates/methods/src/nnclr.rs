@@ -28,7 +28,7 @@ use anchorhood_engine::{
     Batch, Buffer, Device, DevicePositives, Loss, Network, Positives, Result, SoftmaxLoss, Stream,
 };
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
 use crate::{Method, MlpSettings, Setup, StateDict, StateError, Values, ViewPasses, ViewSettings};
 
@@ -58,14 +58,24 @@ pub struct NnClr {
 const PROJECTOR: usize = 1;
 const SUPPORT: &str = "support";
 
+impl NnClrSettings {
+    fn heads(&self) -> [Head; 2] {
+        [
+            ("projector", self.projector, MlpEnd::Norm),
+            ("predictor", self.predictor, MlpEnd::UnitLength),
+        ]
+    }
+
+    /// Bytes of the networks, without the support set.
+    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
+        Chain::memory_bytes(setup, self.passes, &self.heads())
+    }
+}
+
 impl NnClr {
     /// At the beginning of a run, where the support set is noise.
     pub fn new(setup: Setup, settings: NnClrSettings) -> Result<Self> {
-        let heads = [
-            ("projector", settings.projector, MlpEnd::Norm),
-            ("predictor", settings.predictor, MlpEnd::UnitLength),
-        ];
-        let chain = Chain::new(&setup, settings.passes, "", &heads)?;
+        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
         let (device, rows, dim) = (setup.device, chain.rows(), settings.projector.features);
         let mut itself = Positives::with_capacity(setup.batch, setup.batch);
         (0..setup.batch as u32).for_each(|picture| itself.push([picture]));

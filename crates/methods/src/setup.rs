@@ -37,6 +37,11 @@ impl Setup<'_> {
         }
     }
 
+    /// Values that the network which embeds makes of a picture.
+    pub(crate) fn features(&self) -> usize {
+        self.graph.shape(self.graph.output_node()).len()
+    }
+
     /// The network that embeds, as the seed draws it.
     pub fn encoder(&self, options: &NetworkOptions) -> Result<Network> {
         let mut network = self.device.network(self.graph, options)?;

@@ -17,7 +17,7 @@
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
 use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
 
@@ -39,11 +39,21 @@ pub struct SimClr {
     losses: Buffer,
 }
 
+impl SimClrSettings {
+    fn heads(&self) -> [Head; 1] {
+        [("projector", self.projector, MlpEnd::UnitLength)]
+    }
+
+    /// Bytes of the networks.
+    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
+        Chain::memory_bytes(setup, self.passes, &self.heads())
+    }
+}
+
 impl SimClr {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: SimClrSettings) -> Result<Self> {
-        let projector = ("projector", settings.projector, MlpEnd::UnitLength);
-        let chain = Chain::new(&setup, settings.passes, "", &[projector])?;
+        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
         Ok(SimClr {
             losses: setup.device.zeros(chain.rows())?,
             settings,

@@ -20,7 +20,7 @@
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
 use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
 
@@ -45,14 +45,24 @@ pub struct SimSiam {
 
 const PROJECTOR: usize = 1;
 
+impl SimSiamSettings {
+    fn heads(&self) -> [Head; 2] {
+        [
+            ("projector", self.projector, MlpEnd::Norm),
+            ("predictor", self.predictor, MlpEnd::Plain),
+        ]
+    }
+
+    /// Bytes of the networks.
+    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
+        Chain::memory_bytes(setup, self.passes, &self.heads())
+    }
+}
+
 impl SimSiam {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: SimSiamSettings) -> Result<Self> {
-        let heads = [
-            ("projector", settings.projector, MlpEnd::Norm),
-            ("predictor", settings.predictor, MlpEnd::Plain),
-        ];
-        let chain = Chain::new(&setup, settings.passes, "", &heads)?;
+        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
         let rows = chain.rows();
         Ok(SimSiam {
             targets: setup.device.zeros(rows * settings.projector.features)?,

@@ -18,7 +18,7 @@
 use anchorhood_engine::{Batch, Device, Graph, Network, Result, Stream};
 
 use crate::classifier::Classifier;
-use crate::colour_classes::{ColourClasses, Part};
+use crate::colour_classes::{ColourClasses, Part, places};
 use crate::{Method, PretextFigure, Setup, StateDict, StateError};
 
 /// A network of one or more parts, side by side, and what each has to guess.
@@ -34,11 +34,39 @@ struct Guess {
     classifier: Classifier,
 }
 
+/// What guesses by one of so many parts of the features, side by side, the classes of all places.
+fn head(setup: &Setup, part: Part, number: usize, of: usize) -> Result<Graph> {
+    let own = setup.features() / of;
+    let mut g = Graph::new();
+    let x = g.input(1, 1, setup.features());
+    let x = g.channels("own", x, (number * own) as isize, own)?;
+    let guesses = places(setup, part)? * part.classes();
+    let x = g.linear("places", x, guesses, true)?;
+    g.output(x);
+    Ok(g)
+}
+
+const GUESSES: [(&str, Part); 2] = [("ab", Part::Ab), ("lightness", Part::L)];
+
 impl SplitBrain {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup) -> Result<usize> {
+        SplitBrain::memory_of(setup, &GUESSES)
+    }
+
+    /// The same of any guesses.
+    pub(crate) fn memory_of(setup: &Setup, guesses: &[(&'static str, Part)]) -> Result<usize> {
+        let mut bytes = setup.options(setup.batch).memory_bytes(setup.graph)?;
+        for (number, (_, part)) in guesses.iter().enumerate() {
+            let head = head(setup, *part, number, guesses.len())?;
+            bytes += Classifier::memory_bytes(setup, &head)?;
+        }
+        Ok(bytes)
+    }
+
     /// At the beginning of a run: a graph whose result is two halves side by side, lightness' first.
     pub fn new(setup: Setup) -> Result<Self> {
-        let guesses = [("ab", Part::Ab), ("lightness", Part::L)];
-        SplitBrain::guessing("split-brain", setup, &guesses)
+        SplitBrain::guessing("split-brain", setup, &GUESSES)
     }
 
     /// A method by this name whose network has a part for each guess, as large as the others, in their order.
@@ -48,14 +76,9 @@ impl SplitBrain {
         guesses: &[(&'static str, Part)],
     ) -> Result<Self> {
         let encoder = setup.encoder(&setup.options(setup.batch))?;
-        let own = encoder.features() / guesses.len();
         let guess = |(number, (name, part)): (usize, &(&'static str, Part))| {
             let classes = ColourClasses::new(&setup, *part)?;
-            let mut g = Graph::new();
-            let x = g.input(1, 1, encoder.features());
-            let x = g.channels("own", x, (number * own) as isize, own)?;
-            let x = g.linear("places", x, classes.places() * part.classes(), true)?;
-            g.output(x);
+            let g = head(&setup, *part, number, guesses.len())?;
             let named = (*name, number as u64 + 1);
             Ok(Guess {
                 name,

@@ -2,17 +2,20 @@
 //! from a checkpoint's judged layer to the graph that every use of it runs.
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Graph, NodeId, Op};
+use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
 use anchorhood_methods::{
     Anchorhood, AnchorhoodSettings, And, BiGan, Byol, ByolSettings, Counting, DeepCluster, Jigsaw,
     MemorySettings, Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam,
-    SimSiamSettings, SplitBrain, Supervised, colour, context, instance,
+    SimSiamSettings, SplitBrain, Supervised, colour, colour_memory_bytes, context,
+    context_memory_bytes, instance,
 };
 
 use crate::room::check_room_of;
 use crate::together::check_shares;
 use crate::training_set::check_pictures;
-use crate::{FeatureSource, MethodChoice, MethodKind, RunConfig, TrainError, TrainingSet};
+use crate::{
+    FeatureSource, MethodChoice, MethodConfig, MethodKind, RunConfig, TrainError, TrainingSet,
+};
 
 /// The configured method at the beginning of a run; says what cannot be trained.
 pub fn build_method(
@@ -52,59 +55,15 @@ pub fn build_unlabelled(
     let graph = embedding_graph(config, set.pictures.height())?;
     check_room_of(device, config, set, &graph)?;
     let (setup, m) = (config.setup(device, &graph, set), &config.method);
-    let (passes, temperature) = (m.passes(), m.temperature as f32);
-    let (projector, predictor) = (m.projector(), m.predictor());
+    let projector = m.projector();
     Ok(match m.name {
         MethodChoice::And => Box::new(And::new(setup, config.memory())?),
         MethodChoice::Instance => Box::new(instance(setup, config.memory())?),
-        MethodChoice::Anchorhood => {
-            let settings = AnchorhoodSettings {
-                passes,
-                temperature,
-                projector,
-                predictor: m.predictor.then_some(predictor),
-                memory: config.memory(),
-                memory_weight: m.memory_weight as f32,
-                whiten: m.whiten,
-                momentum: m.momentum_rows.then_some(m.momentum),
-            };
-            Box::new(Anchorhood::new(setup, settings)?)
-        }
-        MethodChoice::SimClr => {
-            let settings = SimClrSettings {
-                passes,
-                temperature,
-                projector,
-            };
-            Box::new(SimClr::new(setup, settings)?)
-        }
-        MethodChoice::SimSiam => {
-            let settings = SimSiamSettings {
-                passes,
-                projector,
-                predictor,
-            };
-            Box::new(SimSiam::new(setup, settings)?)
-        }
-        MethodChoice::Byol => {
-            let settings = ByolSettings {
-                passes,
-                views_differ: m.views_differ,
-                momentum: m.momentum,
-                projector,
-                predictor,
-            };
-            Box::new(Byol::new(setup, settings)?)
-        }
-        MethodChoice::NnClr => {
-            let settings = NnClrSettings {
-                passes,
-                temperature,
-                projector,
-                predictor,
-            };
-            Box::new(NnClr::new(setup, settings)?)
-        }
+        MethodChoice::Anchorhood => Box::new(Anchorhood::new(setup, config.anchorhood())?),
+        MethodChoice::SimClr => Box::new(SimClr::new(setup, m.simclr())?),
+        MethodChoice::SimSiam => Box::new(SimSiam::new(setup, m.simsiam())?),
+        MethodChoice::Byol => Box::new(Byol::new(setup, m.byol())?),
+        MethodChoice::NnClr => Box::new(NnClr::new(setup, m.nnclr())?),
         MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
         MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup)?),
         MethodChoice::Nat => Box::new(Nat::new(setup)?),
@@ -118,6 +77,41 @@ pub fn build_unlabelled(
                 data: set.name.clone(),
             });
         }
+    })
+}
+
+/// Bytes of the configured method's networks, and of what it has of each picture; known before anything is built.
+pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, usize), Error> {
+    let m = &config.method;
+    let encoder = || setup.options(setup.batch).memory_bytes(setup.graph);
+    // A row of the memory, and the number and the likeness of each neighbour.
+    let remembered = |dim: usize| 4 * dim + 8 * config.discovery.neighbours;
+    // All features, and the same whitened, or the points they are to go to.
+    let all_features = 8 * config.network.features;
+    Ok(match m.name {
+        MethodChoice::And | MethodChoice::Instance => {
+            (encoder()?, remembered(config.network.features))
+        }
+        MethodChoice::Anchorhood => (
+            config.anchorhood().memory_bytes(setup)?,
+            remembered(m.projector_features),
+        ),
+        MethodChoice::SimClr => (m.simclr().memory_bytes(setup)?, 0),
+        MethodChoice::SimSiam => (m.simsiam().memory_bytes(setup)?, 0),
+        MethodChoice::Byol => (m.byol().memory_bytes(setup)?, 0),
+        MethodChoice::NnClr => (m.nnclr().memory_bytes(setup)?, 4 * m.projector_features),
+        MethodChoice::DeepCluster => (DeepCluster::memory_bytes(setup, m.clusters)?, all_features),
+        MethodChoice::Nat => (encoder()?, all_features),
+        MethodChoice::Counting => (Counting::memory_bytes(setup)?, 0),
+        MethodChoice::SplitBrain => (SplitBrain::memory_bytes(setup)?, 0),
+        MethodChoice::Colour => (colour_memory_bytes(setup)?, 0),
+        MethodChoice::Jigsaw => (Jigsaw::memory_bytes(setup, m.projector_width)?, 0),
+        MethodChoice::Context => (context_memory_bytes(setup, m.projector_width)?, 0),
+        MethodChoice::BiGan => {
+            let (latents, hidden) = (m.projector_features, m.projector_width);
+            (BiGan::memory_bytes(setup, latents, hidden)?, 0)
+        }
+        MethodChoice::Supervised => (encoder()?, 4),
     })
 }
 
@@ -142,7 +136,7 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
 }
 
 /// A network's graph up to the layer that is judged, with features of unit length: what every use of a model runs.
-pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, anchorhood_engine::Error> {
+pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
     let mut graph = whole.up_to(whole.find(layer)?);
     let last = graph.output_node();
     if graph.node(last).op != Op::L2Normalise {
@@ -150,6 +144,43 @@ pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, anchorhood_engi
         graph.output(unit);
     }
     Ok(graph)
+}
+
+impl MethodConfig {
+    fn simclr(&self) -> SimClrSettings {
+        SimClrSettings {
+            passes: self.passes(),
+            temperature: self.temperature as f32,
+            projector: self.projector(),
+        }
+    }
+
+    fn simsiam(&self) -> SimSiamSettings {
+        SimSiamSettings {
+            passes: self.passes(),
+            projector: self.projector(),
+            predictor: self.predictor(),
+        }
+    }
+
+    fn byol(&self) -> ByolSettings {
+        ByolSettings {
+            passes: self.passes(),
+            views_differ: self.views_differ,
+            momentum: self.momentum,
+            projector: self.projector(),
+            predictor: self.predictor(),
+        }
+    }
+
+    fn nnclr(&self) -> NnClrSettings {
+        NnClrSettings {
+            passes: self.passes(),
+            temperature: self.temperature as f32,
+            projector: self.projector(),
+            predictor: self.predictor(),
+        }
+    }
 }
 
 impl RunConfig {
@@ -176,6 +207,20 @@ impl RunConfig {
             sync_norm: self.training.sync_norm,
             optimiser: self.training.optimiser(),
             seed: self.seed,
+        }
+    }
+
+    fn anchorhood(&self) -> AnchorhoodSettings {
+        let m = &self.method;
+        AnchorhoodSettings {
+            passes: m.passes(),
+            temperature: m.temperature as f32,
+            projector: m.projector(),
+            predictor: m.predictor.then_some(m.predictor()),
+            memory: self.memory(),
+            memory_weight: m.memory_weight as f32,
+            whiten: m.whiten,
+            momentum: m.momentum_rows.then_some(m.momentum),
         }
     }
 

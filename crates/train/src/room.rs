@@ -3,8 +3,10 @@
 
 use anchorhood_data::{Dataset, HostMemory, host_memory};
 use anchorhood_engine::{Device, Error, Fits, Graph, NetworkOptions};
+use anchorhood_methods::Setup;
 
-use crate::{MethodChoice, MethodKind, RunConfig, TrainError, TrainingSet, embedding_graph};
+use crate::build::memory_bytes;
+use crate::{RunConfig, TrainError, TrainingSet, embedding_graph};
 
 /// Refuses a network that the host has no memory for, beside so many other bytes for the pictures' features.
 pub fn check_room(
@@ -14,8 +16,21 @@ pub fn check_room(
     rows: usize,
 ) -> Result<(), Error> {
     match device.is_host() {
-        true => within(host_memory(), graph, options, rows),
+        true => within(
+            host_memory(),
+            options.batch,
+            rows,
+            &of_network(graph, options),
+        ),
         false => Ok(()),
+    }
+}
+
+/// Bytes of a network for batches of any size.
+fn of_network(graph: &Graph, options: &NetworkOptions) -> impl Fn(usize) -> Result<usize, Error> {
+    |batch| {
+        let options = options.clone();
+        NetworkOptions { batch, ..options }.memory_bytes(graph)
     }
 }
 
@@ -36,52 +51,31 @@ pub(crate) fn check_room_of(
     set: &TrainingSet,
     graph: &Graph,
 ) -> Result<(), TrainError> {
-    let optimiser = config.training.optimiser();
-    let views = config.method.views_of_a_picture();
-    let together = device.communicator();
-    let batch = together.part(config.batch_of(set)).len();
-    let batch = batch.saturating_mul(views);
-    let options = NetworkOptions::new(batch).with_optimiser(optimiser);
-    let pictures = together.part(set.pictures.len()).len();
-    // A row of the memory, and the number and the likeness of each neighbour.
-    let remembered = |dim| {
-        let each = 4 * dim + 8 * config.discovery.neighbours;
-        pictures.saturating_mul(each)
-    };
-    let (method, features) = (config.method.name, config.network.features);
-    let rows = match method.kind() {
-        MethodKind::Memory => remembered(features),
-        MethodKind::Views if method.discovers() => remembered(config.method.projector_features),
-        MethodKind::Supervised => 4 * pictures,
-        // All features, and the same whitened, or the points they are to go to.
-        MethodKind::Targets if method != MethodChoice::Counting => {
-            pictures.saturating_mul(8 * features)
-        }
-        MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => 0,
-    };
-    Ok(check_room(device, graph, &options, rows)?)
+    if !device.is_host() {
+        return Ok(());
+    }
+    let setup = config.setup(device, graph, set);
+    let of_batch = |batch| Ok(memory_bytes(config, &Setup { batch, ..setup })?.0);
+    let (_, of_each) = memory_bytes(config, &setup)?;
+    let own = device.communicator().part(setup.pictures).len();
+    let rows = own.saturating_mul(of_each);
+    Ok(within(host_memory(), setup.batch, rows, &of_batch)?)
 }
 
+/// Refuses what needs more than the host has: for a batch by what `of_batch` says of batches, and for all pictures so many other bytes.
 fn within(
     host: HostMemory,
-    graph: &Graph,
-    options: &NetworkOptions,
+    batch: usize,
     rows: usize,
+    of_batch: &dyn Fn(usize) -> Result<usize, Error>,
 ) -> Result<(), Error> {
-    let of_batch = |batch| {
-        NetworkOptions {
-            batch,
-            ..options.clone()
-        }
-        .memory_bytes(graph)
-    };
-    let (network, free) = (of_batch(options.batch)?, host.free as usize);
+    let (network, free) = (of_batch(batch)?, host.free as usize);
     let asked = network.saturating_add(rows);
     if asked <= free {
         return Ok(());
     }
     let one = of_batch(1)?;
-    let each = network.saturating_sub(one) / (options.batch - 1).max(1);
+    let each = network.saturating_sub(one) / (batch - 1).max(1);
     let fits = match network <= free {
         true => Fits::Rows {
             percent: ((free - network) as u128 * 100 / rows.max(1) as u128) as u8,
@@ -95,7 +89,7 @@ fn within(
         },
     };
     Err(Error::Memory {
-        what: format!("a network and its memory for batches of {}", options.batch),
+        what: format!("a network and its memory for batches of {batch}"),
         asked,
         free,
         total: host.total as usize,
@@ -105,14 +99,18 @@ fn within(
 
 #[cfg(test)]
 mod tests {
+    use anchorhood_methods::StateTensor;
+    use anchorhood_models::Architecture;
+
     use super::*;
-    use crate::Preset;
+    use crate::{MethodChoice, Preset, build_method};
 
     fn refused(config: &RunConfig, free: u64, rows: usize) -> Option<(usize, Option<Fits>)> {
         let graph = embedding_graph(config, 32).unwrap();
         let options = NetworkOptions::new(config.training.batch);
         let total = free;
-        match within(HostMemory { free, total }, &graph, &options, rows) {
+        let of_batch = of_network(&graph, &options);
+        match within(HostMemory { free, total }, options.batch, rows, &of_batch) {
             Ok(()) => None,
             Err(Error::Memory { asked, fits, .. }) => Some((asked, fits)),
             Err(other) => panic!("{other}"),
@@ -134,6 +132,68 @@ mod tests {
             let network = Device::cpu(1).network(&graph, &options).unwrap();
             let ratio = network.memory_bytes() as f64 / estimate;
             assert!((0.9..1.2).contains(&ratio), "{ratio}");
+        }
+    }
+
+    /// Heads, momentum copies, and what a method has of every picture.
+    #[test]
+    fn what_is_estimated_is_what_a_method_takes() {
+        let device = Device::cpu(1);
+        let mut narrow = vec![];
+        for name in MethodChoice::NAMES {
+            let mut config = Preset::Paper.config_for("shapes", name.parse().unwrap());
+            config.network.width = 8;
+            config.network.architecture = Architecture::ResNet10;
+            config.training.batch = 16;
+            config.method.projector_width = config.method.projector_width.min(512);
+            config.method.predictor_width = 512;
+            config.data.shapes_train = 4000;
+            config.data.shapes_test = 10;
+            narrow.push(config);
+        }
+        let mut momentum = narrow[1].clone();
+        assert_eq!(momentum.method.name, MethodChoice::Anchorhood);
+        momentum.method.momentum_rows = true;
+        momentum.method.predictor = true;
+        narrow.push(momentum);
+        let data = anchorhood_data::open("shapes", &narrow[0].data.load_options(0)).unwrap();
+        for config in narrow {
+            let config = config.fitted(&data).unwrap();
+            let set = TrainingSet::of(&data);
+            let graph = embedding_graph(&config, 32).unwrap();
+            let setup = config.setup(&device, &graph, &set);
+            let (networks, of_each) = memory_bytes(&config, &setup).unwrap();
+            let mut method = build_method(&device, &config, &data).unwrap();
+            let (mut built, mut held) = (0, 0);
+            for (_, network) in method.networks() {
+                let options = NetworkOptions {
+                    passes: network.passes(),
+                    input_gradient: network.input_gradient().is_ok(),
+                    ..setup.options(network.batch())
+                };
+                built += options.memory_bytes(network.graph()).unwrap();
+                held += network.memory_bytes();
+            }
+            let case = format!("{} {}", config.method.name, config.method.momentum_rows);
+            assert!(networks <= held, "{case}: {networks} of {held}");
+            // What tiles and parts of pictures are cut into is no network.
+            let cut = match config.method.name {
+                MethodChoice::Jigsaw => 9,
+                MethodChoice::Context => 2,
+                MethodChoice::Counting => 5,
+                _ => 0,
+            };
+            let cut = 4 * cut * setup.batch * set.pictures.picture_len();
+            assert_eq!(networks, built + cut, "{case}");
+            // Rows of numbers that are kept of all pictures, of which the rest is not there yet.
+            let state = method.state(&device).unwrap();
+            let of_pictures = |t: &&StateTensor| t.shape[0] == 4000;
+            let rows = state.tensors.iter().filter(of_pictures);
+            let rows: usize = rows.map(|t| t.shape[1..].iter().product::<usize>()).sum();
+            assert!(4 * rows <= of_each, "{case}: {rows} of {of_each}");
+            if config.method.name == MethodChoice::NnClr {
+                assert_eq!(4 * rows, of_each);
+            }
         }
     }
 
