@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anchorhood::data::Dataset;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Args, Bench, Command};
 
@@ -84,6 +84,19 @@ pub fn train(
     )?;
     trained.draw(args.tensorboard, viewer)?;
     Ok(trained)
+}
+
+/// Whether a command has a flag of this name, without its dashes.
+pub fn is_flag(name: &str) -> bool {
+    fn has(command: &clap::Command, name: &str) -> bool {
+        let named = |arg: &clap::Arg| {
+            let others = arg.get_all_aliases().unwrap_or_default();
+            arg.get_long() == Some(name) || others.contains(&name)
+        };
+        let mut below = command.get_subcommands();
+        command.get_arguments().any(named) || below.any(|command| has(command, name))
+    }
+    has(&Args::command(), name)
 }
 
 /// What was typed and cannot be: the sentence alone.

@@ -1,6 +1,6 @@
 //! What goes wrong, as Python sees it: the command line's sentences, as exceptions of the package (`anchorhood/errors.py`).
 
-use anchorhood_cli::Failure;
+use anchorhood_cli::{Failure, is_flag};
 use pyo3::PyErr;
 use pyo3::import_exception;
 
@@ -19,19 +19,31 @@ pub fn exception(failure: Failure) -> PyErr {
     }
 }
 
-/// A sentence with flags as arguments are called here: `--crop-scale` is `crop_scale`.
+/// A sentence with flags as arguments are called here: `--crop-scale` is `crop_scale`. Flags of the command line alone, which stand
+/// by themselves and in no quotation: what else has dashes is somebody's file.
 fn in_python(sentence: &str) -> String {
-    let mut parts = sentence.split("--");
-    let mut said = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
-        let (flag, rest) = part.split_at(end);
-        match flag.starts_with(|c: char| c.is_ascii_lowercase()) {
-            true => said += &flag.replace('-', "_"),
-            false => said = said + "--" + flag,
-        }
-        said += rest;
+    let mut quoted = false;
+    let mut words = vec![];
+    for word in sentence.split(' ') {
+        words.push(match quoted || word.starts_with('`') {
+            true => word.into(),
+            false => word_in_python(word),
+        });
+        quoted ^= word.matches('`').count() % 2 == 1;
     }
-    said
+    words.join(" ")
+}
+
+/// A word with its punctuation.
+fn word_in_python(word: &str) -> String {
+    let open = word.len() - word.trim_start_matches('(').len();
+    let (before, rest) = word.split_at(open);
+    let Some(rest) = rest.strip_prefix("--") else {
+        return word.into();
+    };
+    let (flag, after) = rest.split_at(rest.trim_end_matches([',', ';', ':', '.', ')', '?']).len());
+    match is_flag(flag) {
+        true => format!("{before}{}{after}", flag.replace('-', "_")),
+        false => word.into(),
+    }
 }

@@ -165,6 +165,8 @@ def test_settings_are_the_command_lines():
         ({"epochs": "three"}, "three"),
         ({"method": "magic"}, "magic"),
         ({"data": "no/such/folder"}, "no/such/folder"),
+        ({"data": "no/a--size/--limit.d"}, "no/a--size/--limit.d"),
+        ({"data": "shapes", "method": "byol", "knn_features": "memory"}, "^knn_features says .* leave knn_features out"),
         ({"data": []}, "no picture came"),
         ({"data": ["a.png", "b.png"]}, "lists the files"),
         ({"data": np.zeros((4, 8, 8, 3), np.int32)}, "int32"),
