@@ -334,3 +334,66 @@ fn a_diverging_run_stops_and_keeps_what_was_good() {
         anchorhood::train::Checkpoint::load(&path).unwrap();
     }
 }
+
+/// 2 for what cannot be asked for, 1 for what was asked for and failed; in every command that trains.
+#[test]
+fn bad_usage_ends_with_2_and_a_failure_with_1() {
+    let sandbox = Sandbox::new();
+    sandbox.train(&["--name", "a", "--quiet"]).succeeded();
+    sandbox.train(&["--name", "broken", "--quiet"]).succeeded();
+    for name in names(&sandbox.path("runs/broken/checkpoints")) {
+        let file = sandbox.path(&format!("runs/broken/checkpoints/{name}"));
+        fs::write(file, "no checkpoint").unwrap();
+    }
+    fs::write(sandbox.path("file"), "no folder").unwrap();
+    let tiny =
+        "--shapes-train 48 --shapes-test 16 --size 16 --width 2 --batch 16 --rounds 0 --threads 1";
+    let before = names(&sandbox.path("runs"));
+    for (code, line) in [
+        (2, "train nowhere/at/all"),
+        (2, "train --epochs 0"),
+        (2, "train --epochs 2 --minutes 1"),
+        (2, "train --data elsewhere"),
+        (2, "train --from nothing"),
+        (2, "train --name a"),
+        (2, "train --method byol --features 8"),
+        (2, "train --config file"),
+        (1, "train --runs file"),
+        (2, "train --resume nobody"),
+        (2, "train --resume a --name broken"),
+        (2, "train --resume a --minutes 1"),
+        (2, "train --resume a --epochs 7"),
+        (2, "train --resume a --preset paper"),
+        (2, "train --resume a --data nowhere"),
+        (2, "train --resume a --from base"),
+        (1, "train --resume broken"),
+        (2, "compare"),
+        (2, "compare --methods and"),
+        (2, "compare --methods magic --minutes 1"),
+        (2, "compare --methods and --view-epochs 1 --from base"),
+        (2, "compare --methods and --view-epochs 1 --epochs 2"),
+        (2, "compare --methods and --minutes 0.000001"),
+        (2, "compare nowhere/at/all --methods and --view-epochs 1"),
+        (1, "compare --methods and --view-epochs 1 --runs file"),
+    ] {
+        let sized = !line.contains("--resume") && !line.contains("nowhere");
+        let line = match sized {
+            true => format!("{line} {tiny}"),
+            false => line.into(),
+        };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ran = sandbox.run(&words);
+        assert_eq!(ran.code, Some(code), "{line}: {ran:?}");
+        assert!(!ran.stderr.contains("panicked"), "{line}: {}", ran.stderr);
+    }
+    let begun = |name: &String| !name.starts_with("compare-");
+    let after: Vec<String> = names(&sandbox.path("runs"))
+        .into_iter()
+        .filter(begun)
+        .collect();
+    assert_eq!(after, before, "no run is left behind");
+    let lost = "compare --methods and --view-epochs 4 --lr 1e30 --name lost --fill-memory false";
+    let line = format!("{lost} {tiny}");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    sandbox.run(&words).failed(1, &[]);
+}
