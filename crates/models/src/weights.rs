@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Graph, Network, Tensors};
+use anchorhood_files::{Disk, FileSystem};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
@@ -118,12 +119,7 @@ impl Weights {
             path: path.into(),
             source,
         };
-        if !path.metadata().map_err(read)?.is_file() {
-            // A device may have no end, and a pipe waits for somebody who writes.
-            return Err(read(std::io::Error::other("is not a regular file")));
-        }
-        let bytes = std::fs::read(path).map_err(read)?;
-        Weights::decode(&bytes, path)
+        Weights::decode(&Disk.read(path).map_err(read)?, path)
     }
 
     /// The same from bytes; `path` names them in errors.

@@ -1,11 +1,10 @@
 //! An ONNX file that makes vectors of pictures, read, judged and ready to run.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use anchorhood_files::read_at_most;
+use anchorhood_files::{open_regular, read_at_most};
 use twox_hash::XxHash3_128;
 
 use crate::header::External;
@@ -232,7 +231,7 @@ fn fingerprint(
 
 /// Weights may be larger than memory has room for twice.
 fn hash_file(path: &Path, hasher: &mut XxHash3_128) -> std::io::Result<()> {
-    let (mut file, mut part) = (File::open(path)?, vec![0; 1 << 20]);
+    let (mut file, mut part) = (open_regular(path)?, vec![0; 1 << 20]);
     loop {
         match file.read(&mut part)? {
             0 => return Ok(()),

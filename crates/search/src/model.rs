@@ -5,14 +5,13 @@ mod base;
 mod model_file;
 mod refit;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anchorhood_data::{Pictures, host_memory};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
-use anchorhood_files::OpenContainer;
+use anchorhood_files::{OpenContainer, open_regular};
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
@@ -57,7 +56,7 @@ struct EngineModel {
 /// Whether a file is one by its name, or by what follows the length of its header, however much of it is left.
 fn begins_as_safetensors(path: &Path) -> bool {
     let mut first = [0; 9];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut first));
     let named = path.extension().is_some_and(|e| e == "safetensors");
     named || (read.is_ok() && first[8] == b'{')
 }

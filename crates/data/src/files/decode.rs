@@ -6,13 +6,12 @@
 //! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anchorhood_files::{Checksum, checksum, take_at_most};
+use anchorhood_files::{Checksum, checksum, open_regular, take_at_most};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
@@ -28,6 +27,8 @@ use crate::resize::{Extent, to_rectangle};
 const MOST_PIXELS: u64 = 100_000_000;
 /// What a decoder may allocate: such a picture with 16-bit RGBA, and some room.
 const MOST_BYTES: u64 = 1 << 30;
+/// Why a pipe, a device or a folder is no picture.
+const NO_FILE: &str = "it is not a regular file";
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
 pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
@@ -227,19 +228,16 @@ fn from_bytes(bytes: &[u8], side: Option<usize>) -> Result<Picture, String> {
 
 /// For squares of `side` pixels, or whole.
 fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
-    let found = match path.metadata() {
+    let mut file = match open_regular(path) {
         Err(e) if e.kind() == ErrorKind::NotADirectory => return read_member(path, side, &e),
-        found => found.map_err(|e| e.to_string())?,
+        Err(e) if e.kind() == ErrorKind::InvalidInput => return Err(NO_FILE.into()),
+        opened => BufReader::new(opened.map_err(|e| e.to_string())?),
     };
-    if !found.is_file() {
-        // Opening a pipe would wait for somebody to write to it.
-        return Err("it is not a file".into());
-    }
-    if found.len() == 0 {
+    let first = file.fill_buf().map_err(|e| e.to_string())?;
+    if first.is_empty() {
         return Err("the file is empty".into());
     }
-    let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
-    match heif::is_heif(file.fill_buf().map_err(|e| e.to_string())?) {
+    match heif::is_heif(first) {
         true => read_heif(&take_at_most(&mut file, MOST_BYTES).map_err(|e| e.to_string())?),
         false => caught(|| read_from(&mut file, side)),
     }
