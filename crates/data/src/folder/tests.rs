@@ -398,6 +398,20 @@ fn given_parts_are_honoured_and_number_classes_alike() {
 }
 
 #[test]
+fn an_unknown_class_is_an_error_that_names_the_picture() {
+    let files = || ["cat/1.jpg", "eel/2.jpg"].map(|name| Candidate::named(name.into()));
+    let classes = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
+    let known = part(files().into(), "val", classes(&["cat", "dog", "eel"])).unwrap();
+    assert_eq!(known.values, [0, 2]);
+    let unknown = part(files().into(), "val", classes(&["cat", "dog"]));
+    assert!(matches!(
+        unknown.err().unwrap(),
+        DataError::UnknownClass { file, class, classes: 2 }
+            if file == "val/eel/2.jpg" && class == "eel"
+    ));
+}
+
+#[test]
 fn limits_choose_by_the_seed() {
     let dir = TempDir::new().unwrap();
     for i in 0..20 {

@@ -83,7 +83,7 @@ pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
     let listing = Listing {
         name: IMAGENET.name.into(),
         root: folder.into(),
-        train: part(train.candidates, "train", classes),
+        train: part(train.candidates, "train", classes)?,
         test: Some(test),
         holds_out: false,
         unreadable: [train.unreadable, val.unreadable].concat(),
@@ -106,7 +106,7 @@ fn foldered_val(
         _ => None,
     };
     match wrong {
-        None => Ok(part(files, "val", classes.to_vec())),
+        None => part(files, "val", classes.to_vec()),
         Some((class, how)) => Err(DataError::BadList {
             path: folder.join("val"),
             reason: format!("expected the same class folders as in train: {class} {how}"),
