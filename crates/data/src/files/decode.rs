@@ -20,8 +20,8 @@ use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::over_white::over_white;
 use super::semaphore::{Permit, Semaphore};
-use crate::memory;
-use crate::resize::{Extent, to_rectangle};
+use crate::resize::{Extent, to_rectangle, to_square_by};
+use crate::{Squaring, memory};
 
 /// Larger pictures are skipped: 100 megapixels.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -170,6 +170,28 @@ impl Picture {
         self.shrunk([size, size], out)
     }
 
+    /// Fills `out` with the square of the picture, the right way up, that a network sees which is given pictures in this way. An error
+    /// where what is to be cut out is larger than the resized picture.
+    pub fn square_by(&self, by: Squaring, out: &mut [u8]) -> Result<(), String> {
+        let reversed = reversed(self.orientation);
+        to_square_by(self.rgb.as_raw(), self.extents(), by, reversed, out)?;
+        turn([by.size, by.size], self.orientation, out);
+        Ok(())
+    }
+
+    /// Rows and columns as they lie in the file, of the pixels that there are.
+    fn extents(&self) -> [Extent; 2] {
+        let extent = |pixels: u32, whole: u32| Extent {
+            pixels: pixels as usize,
+            seen: f64::from(whole) / f64::from(self.shrunk_by),
+        };
+        let [width, height] = self.whole;
+        [
+            extent(self.rgb.height(), height),
+            extent(self.rgb.width(), width),
+        ]
+    }
+
     /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most `longest` pixels and never more than
     /// were read.
     pub fn fitted(&self, longest: usize) -> Result<([usize; 2], Vec<u8>), String> {
@@ -185,13 +207,7 @@ impl Picture {
 
     /// Fills `out` with so many rows and columns of the largest part around the centre that has this shape, the right way up.
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
-        let extent = |pixels: u32, whole: u32| Extent {
-            pixels: pixels as usize,
-            seen: f64::from(whole) / f64::from(self.shrunk_by),
-        };
-        let [width, height] = self.whole;
-        let width = extent(self.rgb.width(), width);
-        let height = extent(self.rgb.height(), height);
+        let [height, width] = self.extents();
         let [rows, columns] = to;
         let as_it_lies = match self.lies_on_its_side() {
             true => [columns, rows],
@@ -409,6 +425,16 @@ fn check_room(bytes: u64) -> Result<(), String> {
     }
 }
 
+/// Of rows and of columns as they lie in the file, whether the last is the first of the picture the right way up.
+fn reversed(orientation: Orientation) -> [bool; 2] {
+    match orientation {
+        Orientation::NoTransforms | Orientation::Rotate90FlipH => [false, false],
+        Orientation::Rotate180 | Orientation::Rotate270FlipH => [true, true],
+        Orientation::FlipVertical | Orientation::Rotate90 => [true, false],
+        Orientation::FlipHorizontal | Orientation::Rotate270 => [false, true],
+    }
+}
+
 /// The part's centre is the picture's, so turning it after resizing is the same as before, and cheap.
 fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
     if orientation == Orientation::NoTransforms {
@@ -418,5 +444,36 @@ fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
         let mut part = DynamicImage::ImageRgb8(part);
         part.apply_orientation(orientation);
         out.copy_from_slice(part.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Interpolation, Resize};
+
+    /// An odd border is not cut evenly: however a picture lies in its file, the same pixels are cut off.
+    #[test]
+    fn a_turned_picture_becomes_the_square_of_the_upright_one() {
+        let noise = |x: u32, y: u32| image::Rgb([x * 31 + y, y * 17, x * y].map(|v| v as u8));
+        let lying = RgbImage::from_fn(23, 34, noise);
+        for exif in 1..=8 {
+            let orientation = Orientation::from_exif(exif).unwrap();
+            let mut upright = DynamicImage::ImageRgb8(lying.clone());
+            upright.apply_orientation(orientation);
+            let upright = Picture::whole(upright.into_rgb8(), Orientation::NoTransforms);
+            let by = Squaring {
+                size: 16,
+                resize: Resize::ShorterSide(23),
+                interpolation: Interpolation::Bicubic,
+            };
+            let square = |picture: &Picture| {
+                let mut out = vec![0; 16 * 16 * 3];
+                picture.square_by(by, &mut out).unwrap();
+                out
+            };
+            let turned = Picture::whole(lying.clone(), orientation);
+            assert_eq!(square(&turned), square(&upright), "{exif}");
+        }
     }
 }
