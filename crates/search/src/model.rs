@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::{Pictures, host_memory};
+use anchorhood_data::{Pictures, Squaring, host_memory};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
 use anchorhood_files::{OpenContainer, open_regular};
 use anchorhood_models::{Weights, WeightsError};
@@ -88,11 +88,11 @@ impl Model {
             path: path.into(),
             input: InputForm {
                 version: InputForm::VERSION,
-                size: wanted.size,
+                size: wanted.squaring.size,
                 mean: wanted.mean,
                 std: wanted.std,
             },
-            learnt_size: wanted.size,
+            learnt_size: wanted.squaring.size,
             fingerprint: encoder.fingerprint().into(),
             checked: Checked::CannotBeChecked,
             runner: Runner::Onnx(Arc::new(encoder)),
@@ -221,6 +221,14 @@ impl Model {
     /// What it is given of a picture.
     pub fn input(&self) -> &InputForm {
         &self.input
+    }
+
+    /// How a picture becomes the square that it is given.
+    pub fn squaring(&self) -> Squaring {
+        match &self.runner {
+            Runner::Engine(_) => self.input.size.into(),
+            Runner::Onnx(encoder) => encoder.preprocessing().squaring,
+        }
     }
 
     /// Pixels a side of the pictures it learnt with, which may be smaller than those it is given.
