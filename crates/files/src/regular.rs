@@ -42,7 +42,7 @@ mod tests {
         let read = |path: &Path| {
             let mut text = String::new();
             open_regular(path)?.read_to_string(&mut text)?;
-            std::io::Result::Ok(text)
+            Ok::<String, Error>(text)
         };
         assert_eq!(read(&path).unwrap(), "four");
         let error = read(folder.path()).unwrap_err();

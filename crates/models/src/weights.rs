@@ -22,6 +22,8 @@ const SHOWN: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Weights {
     tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    /// The metadata of a safetensors file.
+    notes: BTreeMap<String, String>,
 }
 
 /// What was loaded.
@@ -124,11 +126,15 @@ impl Weights {
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
-        let raw = match torch_file::is_archive(bytes) {
-            true => torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
-                path: path.into(),
-                reason,
-            })?,
+        let (raw, notes) = match torch_file::is_archive(bytes) {
+            true => {
+                let tensors =
+                    torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
+                        path: path.into(),
+                        reason,
+                    })?;
+                (tensors, BTreeMap::new())
+            }
             false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
                 path: path.into(),
                 reason: e.to_string(),
@@ -149,7 +155,7 @@ impl Weights {
             }
             tensors.insert(tensor.name, (tensor.shape, values));
         }
-        Ok(Weights { tensors })
+        Ok(Weights { tensors, notes })
     }
 
     /// All weights and statistics of a network.
@@ -159,7 +165,10 @@ impl Weights {
             let values = network.read(Tensors::Values, i)?;
             tensors.insert(p.name.clone(), (p.shape.clone(), values));
         }
-        Ok(Weights { tensors })
+        Ok(Weights {
+            tensors,
+            notes: BTreeMap::new(),
+        })
     }
 
     /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))` takes.
@@ -178,6 +187,11 @@ impl Weights {
             (name.as_str(), view.expect("the bytes have their shape"))
         });
         safetensors::serialize(views, None).expect("the tensors are valid")
+    }
+
+    /// What the metadata of its safetensors file says under a name.
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.notes.get(name).map(String::as_str)
     }
 
     /// A tensor's dimensions.
@@ -298,8 +312,13 @@ impl Weights {
     }
 }
 
-fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Vec<RawTensor<'a>>, SafeTensorError> {
+/// Tensors and metadata.
+type Contents<'a> = (Vec<RawTensor<'a>>, BTreeMap<String, String>);
+
+fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Contents<'a>, SafeTensorError> {
     let file = SafeTensors::deserialize(bytes)?;
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    let notes = header.metadata().clone().unwrap_or_default();
     let tensors = file.tensors();
     let of = |(name, tensor): (String, TensorView<'a>)| RawTensor {
         name,
@@ -307,7 +326,8 @@ fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Vec<RawTensor<'a>>, SafeTensorE
         kind: tensor.dtype().into(),
         bytes: tensor.data(),
     };
-    Ok(tensors.into_iter().map(of).collect())
+    let tensors = tensors.into_iter().map(of).collect();
+    Ok((tensors, notes.into_iter().collect()))
 }
 
 /// PyTorch's count of the batches a norm has seen.

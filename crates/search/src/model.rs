@@ -2,6 +2,7 @@
 //! ResNet, from a file that holds a model alone, or from the program itself; or it is an ONNX file, which another program's library runs.
 
 mod base;
+mod description;
 mod model_file;
 mod refit;
 
@@ -155,13 +156,17 @@ impl Model {
         }
     }
 
-    /// Another program's weights, seen as torchvision's models see pictures; judged is what its last layer would have been given.
+    /// Weights: what `anchorhood export` wrote says all of the model itself. Another program's are seen as torchvision's models see
+    /// pictures; judged is what its last layer would have been given.
     fn of_weights(path: &Path) -> Result<Model, SearchError> {
         let failed = |source| SearchError::Weights {
             path: path.into(),
             source,
         };
         let weights = Weights::read(path).map_err(failed)?;
+        if let Some(model) = description::of_exported(path, &weights) {
+            return model;
+        }
         let found = weights.recognise().map_err(failed)?;
         let (mean, std) = IMAGENET;
         let input = InputForm {
