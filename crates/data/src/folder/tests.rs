@@ -476,13 +476,14 @@ fn pipes_are_not_waited_for() {
     std::os::unix::fs::symlink(&pipes[1], at("link.tar")).unwrap();
     let (sender, loaded) = std::sync::mpsc::channel();
     let folder = dir.path().to_owned();
-    std::thread::spawn(move || {
+    std::thread::spawn(move || -> Result<(), String> {
         let opened = |path: &Path| crate::open(path.to_str().unwrap(), &LoadOptions::default());
-        sender.send((
+        let all = (
             opened(&folder),
             opened(&list),
             pipes.map(|pipe| opened(&pipe)),
-        ))
+        );
+        sender.send(all).map_err(|e| e.to_string())
     });
     let (folder, list, pipes) = loaded
         .recv_timeout(std::time::Duration::from_secs(60))
