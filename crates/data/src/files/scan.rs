@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anchorhood_files::{Disk, FileSystem, Kind};
@@ -81,9 +82,13 @@ pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
         found: Found::default(),
         entered: HashSet::new(),
     };
-    let entered = match root.is_file() {
-        true => scanner.enter_archive(root, ""),
-        false => scanner.enter(root, String::new(), 0),
+    let entered = match Disk.kind(root) {
+        Ok(Kind::File) => scanner.enter_archive(root, ""),
+        Ok(Kind::Other) => Err(std::io::Error::new(
+            ErrorKind::InvalidInput,
+            "is neither a folder nor a regular file; give the path of one",
+        )),
+        _ => scanner.enter(root, String::new(), 0),
     };
     entered.map_err(|e| DataError::io(root, e))?;
     let mut found = scanner.found;
@@ -272,6 +277,10 @@ mod tests {
         let found = scan(dir.path()).unwrap();
         assert_eq!((found.special, found.others.len()), (4, 0));
         assert!(found.unreadable.is_empty());
+        assert!(matches!(
+            scan(&at("c.tar")).err().unwrap(),
+            DataError::Io { source, .. } if source.kind() == ErrorKind::InvalidInput
+        ));
         assert_eq!(names(dir.path()), ["a.jpg"]);
     }
 
