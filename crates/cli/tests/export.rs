@@ -4,8 +4,9 @@ mod clients;
 mod common;
 mod folders;
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::Sandbox;
 use folders::{fill, trained};
@@ -106,11 +107,77 @@ fn what_cannot_be_exported() {
         .run(&["export", "a", "--onnx", "one", "--safetensors", "./one"])
         .failed(2, &["./one", "a name of its own"]);
     assert!(!sandbox.path("one").exists());
-    let last = "runs/a/checkpoints/last.safetensors";
-    sandbox
-        .run(&["export", "a", "--safetensors", last, "--overwrite"])
-        .failed(2, &[last, "the checkpoint itself"]);
     sandbox
         .run(&["export", "a", "--onnx", "x.onnx"])
         .succeeded();
+}
+
+/// Every file below a folder, links followed, and its bytes.
+fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.append(&mut files_below(&path)),
+            false => _ = files.insert(path.clone(), fs::read(path).unwrap()),
+        }
+    }
+    files
+}
+
+/// At the width of which timm's networks are.
+#[test]
+fn nothing_of_a_run_is_written() {
+    let wide = ["--network", "resnet18", "--width", "64"];
+    let short = ["--rounds", "0", "--shapes-train", "16"];
+    let sandbox = trained(&[wide, short].concat());
+    let run = sandbox.path("runs/a");
+    let other = sandbox.path("runs/b");
+    fs::create_dir_all(other.join("checkpoints")).unwrap();
+    fs::write(other.join("config.toml"), "").unwrap();
+    let before = (files_below(&run), files_below(&other));
+    let last = "runs/a/checkpoints/last.safetensors";
+    let mut cases = vec![
+        ("--timm", "runs/a"),
+        ("--timm", "./runs/../runs/a/"),
+        ("--timm", "runs/a/new"),
+        ("--timm", "runs/b"),
+        ("--safetensors", "runs/a/model.safetensors"),
+        ("--bf16", "runs/a/model.safetensors"),
+        ("--onnx", "runs/a/config.toml"),
+        ("--safetensors", last),
+        ("--onnx", "runs/b/checkpoints/new"),
+    ];
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        symlink("runs/a", sandbox.path("link")).unwrap();
+        symlink(last, sandbox.path("file")).unwrap();
+        symlink("runs/a/model.safetensors", sandbox.path("dangling")).unwrap();
+        // A run whose checkpoints lie on another disk.
+        fs::rename(run.join("checkpoints"), sandbox.path("elsewhere")).unwrap();
+        symlink("../../elsewhere", run.join("checkpoints")).unwrap();
+        cases.extend([
+            ("--timm", "link"),
+            ("--timm", "elsewhere"),
+            ("--safetensors", "link/model.safetensors"),
+            ("--bf16", "file"),
+            ("--bf16", "dangling"),
+            ("--onnx", "elsewhere/round-7.safetensors"),
+            ("--safetensors", "elsewhere/last.safetensors"),
+        ]);
+    }
+    for (format, to) in cases {
+        let args = ["export", "a", format, to, "--overwrite"];
+        sandbox.run(&args).failed(2, &[to.trim_end_matches('/')]);
+        let after = (files_below(&run), files_below(&other));
+        assert!(after == before, "{format} {to}");
+    }
+    let twice = ["--timm", "t", "--onnx", "t/config.json"];
+    fs::create_dir(sandbox.path("t")).unwrap();
+    sandbox
+        .run(&[&["export", "a"], &twice[..]].concat())
+        .failed(2, &["t/config.json", "a name of its own"]);
+    assert_eq!(fs::read_dir(sandbox.path("t")).unwrap().count(), 0);
+    sandbox.run(&["export", "a", "--timm", "t"]).succeeded();
 }

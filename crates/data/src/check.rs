@@ -1,10 +1,10 @@
 //! Is a copy of a data set whole? Every file is looked at, every problem noted; the first does not end it.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anchorhood_files::open_regular;
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 
@@ -195,7 +195,7 @@ fn archive_sum(path: &Path) -> Result<Option<String>, DataError> {
 
 /// MD5 of a file's bytes, in hexadecimal.
 fn md5_of(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut hash = Md5::new();
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -89,6 +89,18 @@ pub enum DataError {
         /// What was met, and what was expected.
         reason: String,
     },
+    /// A picture of a class that its set has not.
+    #[error(
+        "{file}: is of the class `{class}`, which is none of the set's {classes}; move it away, or see `anchorhood data check`"
+    )]
+    UnknownClass {
+        /// The picture.
+        file: String,
+        /// Its class.
+        class: String,
+        /// How many classes there are.
+        classes: usize,
+    },
     /// A list that names pictures which are not there.
     #[error(
         "{}: names {total} pictures, of which {missing} are not there; the first is {}. Unpack the archive again, or see `anchorhood data check`",

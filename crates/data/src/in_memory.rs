@@ -11,12 +11,12 @@ use rayon::prelude::*;
 use crate::files::choose::Offer;
 use crate::store::{Made, Store};
 use crate::{
-    DataError, Dataset, FolderReport, Labels, LoadOptions, Picture, Pictures, Split, resize,
-    statistics,
+    DataError, Dataset, FolderReport, Labels, LoadOptions, Picture, Pictures, Split, Squaring,
+    resize, statistics,
 };
 
 impl Pictures {
-    /// Pictures of any sizes, each by its central square, resized to `size`×`size`.
+    /// Pictures of any sizes, each by its central square, resized to `size`×`size`, or as [`Squaring`] says.
     ///
     /// ```
     /// use anchorhood_data::{Picture, Pictures};
@@ -27,12 +27,14 @@ impl Pictures {
     /// assert_eq!((pictures.len(), pictures.height(), pictures.width()), (2, 32, 32));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn squares(size: usize, pictures: &[Picture]) -> Result<Self, DataError> {
+    pub fn squares(by: impl Into<Squaring>, pictures: &[Picture]) -> Result<Self, DataError> {
+        let by = by.into();
+        let size = by.size;
         check_size(size, size)?;
         let mut pixels = resize::memory(pictures.len(), size)?;
         let all = pixels.par_chunks_exact_mut(size * size * 3);
         all.zip(pictures)
-            .try_for_each(|(out, picture)| picture.square(size, out))
+            .try_for_each(|(out, picture)| picture.square_by(by, out))
             .map_err(|why| unfit(format!("a picture cannot be resized: {why}")))?;
         Pictures::new(size, size, pixels)
     }
@@ -54,10 +56,11 @@ impl Pictures {
         Ok(Pictures::stored(height, width, len, Arc::new(store)))
     }
 
-    /// The same pictures at `size`×`size`: the central square of each, resized.
-    pub fn resized(&self, size: usize) -> Result<Self, DataError> {
-        check_size(size, size)?;
-        Ok(resize::split(self.clone().into(), size)?.pictures)
+    /// The same pictures at `size`×`size`: the central square of each, resized, or as [`Squaring`] says.
+    pub fn resized(&self, by: impl Into<Squaring>) -> Result<Self, DataError> {
+        let by = by.into();
+        check_size(by.size, by.size)?;
+        Ok(resize::split(self.clone().into(), by)?.pictures)
     }
 }
 
@@ -195,7 +198,7 @@ impl Dataset {
         };
         let choice = offer.choose(options);
         let at_size = |split: Split| match options.size {
-            Some(size) => resize::split(split, size),
+            Some(size) => resize::split(split, size.into()),
             None => Ok(split),
         };
         let tested_from = match choice.held_out {

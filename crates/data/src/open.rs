@@ -200,7 +200,7 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
 
 fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
     let at_size = |split| match options.size {
-        Some(size) => resize::split(split, size),
+        Some(size) => resize::split(split, size.into()),
         None => Ok(split),
     };
     Ok(Dataset {

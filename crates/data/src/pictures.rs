@@ -34,6 +34,16 @@ pub struct Pictures {
 impl Pictures {
     /// Pictures from their bytes, one after the other, each `height`×`width`×3.
     pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Result<Self, DataError> {
+        Pictures::with_failures(height, width, pixels, vec![])
+    }
+
+    /// The same, of which some stand for files that could not be read: their names, each with the reason.
+    pub(crate) fn with_failures(
+        height: usize,
+        width: usize,
+        pixels: Vec<u8>,
+        failures: Vec<(String, String)>,
+    ) -> Result<Self, DataError> {
         let one = height.saturating_mul(width).saturating_mul(3);
         if one == 0 || !pixels.len().is_multiple_of(one) {
             return Err(DataError::WrongPixelCount {
@@ -47,7 +57,7 @@ impl Pictures {
             height,
             width,
             len,
-            Arc::new(Store::Memory(pixels)),
+            Arc::new(Store::Memory(pixels, failures)),
         ))
     }
 
@@ -238,8 +248,7 @@ impl Pictures {
         }
     }
 
-    /// Files that could not be read when their picture was asked for, each with the reason; a plain grey picture stands
-    /// for them.
+    /// Files that could not be read, as far as that is known by now, each with the reason; a plain grey picture stands for them.
     pub fn failures(&self) -> Vec<(String, String)> {
         self.store.failures().into_owned()
     }

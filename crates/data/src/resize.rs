@@ -1,14 +1,14 @@
-//! Any RGB picture to a square of one size: its centre, the shorter side whole, resized with antialiasing.
+//! Any RGB picture to a square of one size, resized with antialiasing: its centre, the shorter side whole, or [otherwise](Squaring).
 //!
 //! The filter is bilinear and as wide as the step between two output pixels (Pillow's `BILINEAR`): along each axis an output
-//! pixel is the weighted mean of the input pixels under a triangle around its centre. Weights are 16-bit integers with one
+//! pixel is the weighted mean of the input pixels under a triangle around its centre; or bicubic (`BICUBIC`). Weights are 16-bit integers with one
 //! binary point for an axis, sums 32-bit, rounded half up after each axis, the
 //! vertical one first.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::{DataError, Pictures, Split};
+use crate::{DataError, Interpolation, Pictures, Split, Squaring};
 
 /// One side of a picture.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +60,132 @@ pub(crate) fn to_rectangle(
     }
     let ratio = to_columns as f64 / to_rows as f64;
     let wide = columns.seen.min(rows.seen * ratio);
-    let mut across = Axis::new(columns, wide, to_columns);
-    let down = Axis::new(rows, wide / ratio, to_rows);
+    let steps = [
+        Steps::of_middle(rows, wide / ratio, to_rows),
+        Steps::of_middle(columns, wide, to_columns),
+    ];
+    resample(
+        rgb,
+        [rows, columns],
+        steps,
+        Interpolation::Bilinear,
+        to,
+        out,
+    );
+    Ok(())
+}
+
+/// Fills `out` as [`Squaring`] says. `reversed` says of rows and of columns whether the last is the first of the
+/// picture the right way up.
+pub(crate) fn to_square_by(
+    rgb: &[u8],
+    [rows, columns]: [Extent; 2],
+    by: Squaring,
+    reversed: [bool; 2],
+    out: &mut [u8],
+) -> Result<(), String> {
+    let size = by.size;
+    if by.is_ours() {
+        return to_rectangle(rgb, columns, rows, [size, size], out);
+    }
+    let (width, height) = (columns.pixels, rows.pixels);
+    let whole = width.min(height).min(size) > 0 && rgb.len() == width * height * 3;
+    if !whole || out.len() != size * size * 3 {
+        let bytes = rgb.len();
+        return Err(format!(
+            "{bytes} bytes do not make a picture of {width}×{height}×3"
+        ));
+    }
+    let side = rows.seen.min(columns.seen);
+    let steps = match by.resized([rows.seen, columns.seen]) {
+        None => [rows, columns].map(|axis| Steps::of_middle(axis, side, size)),
+        Some(to) if to.iter().any(|to| *to < size) => {
+            let [rows, columns] = to;
+            return Err(format!(
+                "resized to {columns}×{rows} it is smaller than {size}×{size}"
+            ));
+        }
+        Some([down, across]) => [
+            Steps::of_centre(rows, down, size, reversed[0]),
+            Steps::of_centre(columns, across, size, reversed[1]),
+        ],
+    };
+    resample(
+        rgb,
+        [rows, columns],
+        steps,
+        by.interpolation,
+        [size, size],
+        out,
+    );
+    Ok(())
+}
+
+/// Where output pixels lie on an axis, in input pixels.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// Where the first begins.
+    left: f64,
+    /// From one to the next.
+    scale: f64,
+}
+
+impl Steps {
+    /// The middle `side` of an axis to `to` pixels.
+    fn of_middle(from: Extent, side: f64, to: usize) -> Steps {
+        Steps {
+            left: (from.seen - side) / 2.0,
+            scale: side / to as f64,
+        }
+    }
+
+    /// The centre `size` of an axis that is resized to `to` pixels. torchvision rounds where it begins, to the even pixel.
+    fn of_centre(from: Extent, to: usize, size: usize, reversed: bool) -> Steps {
+        let before = ((to - size) as f64 / 2.0).round_ties_even();
+        let before = match reversed {
+            true => (to - size) as f64 - before,
+            false => before,
+        };
+        let scale = from.seen / to as f64;
+        Steps {
+            left: before * scale,
+            scale,
+        }
+    }
+}
+
+/// Along columns and then along rows; where the filter overshoots along rows first, since what is cut off at 0 and 255 in between
+/// is then what Pillow cuts off.
+fn resample(
+    rgb: &[u8],
+    [rows, columns]: [Extent; 2],
+    steps: [Steps; 2],
+    by: Interpolation,
+    to: [usize; 2],
+    out: &mut [u8],
+) {
+    if by == Interpolation::Bilinear {
+        return columns_first(rgb, [rows, columns], steps, by, to, out);
+    }
+    let [down, across] = steps;
+    let turned = transposed(rgb, columns.pixels);
+    let turned_to = [to[1], to[0]];
+    columns_first(&turned, [columns, rows], [across, down], by, turned_to, out);
+    let upright = transposed(out, to[0]);
+    out.copy_from_slice(&upright);
+}
+
+fn columns_first(
+    rgb: &[u8],
+    [rows, columns]: [Extent; 2],
+    steps: [Steps; 2],
+    by: Interpolation,
+    [to_rows, to_columns]: [usize; 2],
+    out: &mut [u8],
+) {
+    let width = columns.pixels;
+    let down = Axis::new(rows, steps[0], to_rows, by);
+    let mut across = Axis::new(columns, steps[1], to_columns, by);
     // Only the columns that some output pixel sees.
     let (first, last) = (across.taps[0].start, across.taps[to_columns - 1].end());
     let mut seen = vec![0; to_rows * (last - first) * 3];
@@ -70,7 +194,6 @@ pub(crate) fn to_rectangle(
     across.apply(&transposed(&seen, last - first), to_rows * 3, out);
     let turned = transposed(out, to_rows);
     out.copy_from_slice(&turned);
-    Ok(())
 }
 
 /// Rows of `width` pixels become columns.
@@ -105,9 +228,9 @@ impl Taps {
 }
 
 impl Axis {
-    /// The middle `side` of `from` pixels to `to` pixels.
-    fn new(from: Extent, side: f64, to: usize) -> Axis {
-        let exact: Vec<(usize, Vec<f64>)> = (0..to).map(|i| triangle(from, side, to, i)).collect();
+    /// `to` pixels of `from` input pixels.
+    fn new(from: Extent, steps: Steps, to: usize, by: Interpolation) -> Axis {
+        let exact: Vec<(usize, Vec<f64>)> = (0..to).map(|i| taps(from, steps, by, i)).collect();
         let greatest = exact
             .iter()
             .flat_map(|(_, w)| w)
@@ -138,15 +261,18 @@ impl Axis {
 }
 
 /// The first input pixel that output pixel `i` sees, and the weights from there on, which sum to 1.
-fn triangle(from: Extent, side: f64, to: usize, i: usize) -> (usize, Vec<f64>) {
-    let left = (from.seen - side) / 2.0;
-    let scale = side / to as f64;
-    let radius = scale.max(1.0);
-    let inverse = 1.0 / radius;
+fn taps(from: Extent, steps: Steps, by: Interpolation, i: usize) -> (usize, Vec<f64>) {
+    let Steps { left, scale } = steps;
+    let unit = scale.max(1.0);
+    let (filter, radius): (fn(f64) -> f64, f64) = match by {
+        Interpolation::Bilinear => (triangle, unit),
+        Interpolation::Bicubic => (cubic, 2.0 * unit),
+    };
+    let inverse = 1.0 / unit;
     let centre = left + (i as f64 + 0.5) * scale;
     let start = (centre - radius).floor().max(0.0) as usize;
     let end = (centre + radius).ceil().min(from.pixels as f64) as usize;
-    let weight = |x: usize| (1.0 - ((x as f64 - (centre - 0.5)) * inverse).abs()).max(0.0);
+    let weight = |x: usize| filter(((x as f64 - (centre - 0.5)) * inverse).abs());
     let mut weights: Vec<f64> = (start..end).map(weight).collect();
     let before = weights.iter().take_while(|w| **w == 0.0).count();
     weights.drain(..before);
@@ -156,6 +282,19 @@ fn triangle(from: Extent, side: f64, to: usize, i: usize) -> (usize, Vec<f64>) {
     let sum: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|w| *w /= sum);
     (start + before, weights)
+}
+
+fn triangle(distance: f64) -> f64 {
+    (1.0 - distance).max(0.0)
+}
+
+/// Keys 1981, with a = −0.5.
+fn cubic(x: f64) -> f64 {
+    match x {
+        x if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
+        x if x < 2.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
+        _ => 0.0,
+    }
 }
 
 /// One axis applied to rows of bytes, compiled for each level of vector instructions: output row `i` = Σ `weights[r]` · row
@@ -206,8 +345,8 @@ fn add_rows(rows: &[u8], stride: usize, weights: &[i16], sums: &mut [i32]) {
 }
 
 /// All pictures of a split at another size.
-pub(crate) fn split(split: Split, size: usize) -> Result<Split, DataError> {
-    let pictures = &split.pictures;
+pub(crate) fn split(split: Split, by: Squaring) -> Result<Split, DataError> {
+    let (pictures, size) = (&split.pictures, by.size);
     if pictures.height() == size && pictures.width() == size {
         return Ok(split);
     }
@@ -218,7 +357,8 @@ pub(crate) fn split(split: Split, size: usize) -> Result<Split, DataError> {
         .enumerate()
         .try_for_each_init(Vec::new, |scratch, (i, out)| {
             let picture = pictures.picture_in(i, scratch);
-            to_square(picture, width, height, size, out)
+            let sides = [height.into(), width.into()];
+            to_square_by(picture, sides, by, [false; 2], out)
         })
         .map_err(|why| DataError::BadOption {
             option: "size",

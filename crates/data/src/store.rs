@@ -18,8 +18,8 @@ pub enum ChecksumOf {
 
 /// Bytes of pictures, all of one length, by their number.
 pub(crate) enum Store {
-    /// In memory, one after the other.
-    Memory(Vec<u8>),
+    /// In memory, one after the other, and the names of those that stand for files which could not be read, each with the reason.
+    Memory(Vec<u8>, Vec<(String, String)>),
     /// In a pack, a mapped file.
     Pack(Arc<PackedPixels>),
     /// In files of their own, decoded whenever one is asked for.
@@ -56,7 +56,7 @@ impl Store {
     /// Picture `i` of `one` bytes: where it lies, or decoded into `scratch`.
     pub fn get<'a>(&'a self, i: usize, one: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
-            Store::Memory(pixels) => &pixels[i * one..][..one],
+            Store::Memory(pixels, _) => &pixels[i * one..][..one],
             Store::Pack(pack) => pack.get(i),
             Store::Files(files) if files.keeps() => files.keep(i, one),
             Store::Files(files) => {
@@ -76,7 +76,7 @@ impl Store {
     pub fn fill_slot(&self, i: usize, slot: &mut [u8]) {
         match self {
             Store::Files(files) => files.fill_slot(i, slot),
-            Store::Memory(_) | Store::Pack(_) | Store::Made(_) => {
+            Store::Memory(..) | Store::Pack(_) | Store::Made(_) => {
                 unreachable!("slots are filled from files alone")
             }
         }
@@ -85,7 +85,7 @@ impl Store {
     /// Picture `i`, for as long as the store lives. A decoded picture is kept for that long.
     pub fn keep(&self, i: usize, one: usize) -> &[u8] {
         match self {
-            Store::Memory(pixels) => &pixels[i * one..][..one],
+            Store::Memory(pixels, _) => &pixels[i * one..][..one],
             Store::Pack(pack) => pack.get(i),
             Store::Files(files) => files.keep(i, one),
             Store::Made(made) => made.keep(i, one),
@@ -95,7 +95,7 @@ impl Store {
     /// The `n` pictures of `one` bytes from `start` on, where they lie side by side.
     pub fn range(&self, start: usize, n: usize, one: usize) -> Option<&[u8]> {
         match self {
-            Store::Memory(pixels) => Some(&pixels[start * one..][..n * one]),
+            Store::Memory(pixels, _) => Some(&pixels[start * one..][..n * one]),
             Store::Pack(pack) => pack.range(start, n),
             Store::Files(_) | Store::Made(_) => None,
         }
@@ -109,17 +109,18 @@ impl Store {
                 Some(pixels) => pixels,
                 None => return (ChecksumOf::File, files.checksum_of_file(i)),
             },
-            Store::Memory(_) | Store::Made(_) => crc32fast::hash(self.get(i, one, scratch)),
+            Store::Memory(..) | Store::Made(_) => crc32fast::hash(self.get(i, one, scratch)),
         };
         (ChecksumOf::Pixels, pixels)
     }
 
     /// Pictures whose files could not be read when they were asked for, each with the reason.
-    pub fn failures(&self) -> Cow<'static, [(String, String)]> {
+    pub fn failures(&self) -> Cow<'_, [(String, String)]> {
         match self {
             Store::Files(files) => Cow::Owned(files.failures()),
             Store::Pack(pack) => Cow::Owned(pack.failures()),
-            Store::Memory(_) | Store::Made(_) => Cow::Borrowed(&[]),
+            Store::Memory(_, failures) => Cow::Borrowed(failures),
+            Store::Made(_) => Cow::Borrowed(&[]),
         }
     }
 
@@ -132,7 +133,7 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Store::Memory(_) => "in memory",
+            Store::Memory(..) => "in memory",
             Store::Pack(_) => "in a mapped file",
             Store::Files(_) => "decoded on demand",
             Store::Made(_) => "made on demand",

@@ -75,6 +75,9 @@ impl<'a> Exported<'a> {
 
     /// The bytes of a safetensors file with torchvision's names.
     pub fn weights(&self) -> Result<Vec<u8>, ExportError> {
-        torchvision_weights(&self.tensors, &self.preprocessing, &self.notes)
+        // For loading it here.
+        let all = (Model::DESCRIPTION, self.model.description()?);
+        let notes = [&self.notes[..], &[all]].concat();
+        torchvision_weights(&self.tensors, &self.preprocessing, &notes)
     }
 }

@@ -1,14 +1,14 @@
 //! The real disk.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use memmap2::Mmap;
 
-use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile};
+use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, open_regular};
 
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,19 +111,14 @@ impl FileSystem for Disk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        let mut bytes = vec![];
+        open_regular(path)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
-        let file = File::open(path)?;
-        let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "is not a regular file",
-            ));
-        }
-        if about.len() == 0 {
+        let file = open_regular(path)?;
+        if file.metadata()?.len() == 0 {
             return Ok(Bytes::from(Vec::new())); // an empty map is an error on some systems
         }
         // SAFETY: the map is only read. Another program that shortens or rewrites the file meanwhile could end this one or

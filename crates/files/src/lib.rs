@@ -28,6 +28,7 @@ mod open;
 pub mod pickle;
 pub mod protobuf;
 mod python_packages;
+mod regular;
 mod resolve;
 mod varint;
 
@@ -51,6 +52,7 @@ pub use forgetful::{Forgetful, Survives};
 pub use move_file::move_file;
 pub use open::{Checked, OpenContainer, Tensor};
 pub use python_packages::{entries_beginning, python_packages};
+pub use regular::open_regular;
 pub use resolve::{resolve, resolve_inside, resolve_inside_on, resolve_on, same_file};
 pub use safetensors::Dtype;
 pub use varint::{read_varint, write_varint};

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Graph, Network, Tensors};
+use anchorhood_files::{Disk, FileSystem};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
@@ -21,6 +22,8 @@ const SHOWN: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Weights {
     tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    /// The metadata of a safetensors file.
+    notes: BTreeMap<String, String>,
 }
 
 /// What was loaded.
@@ -118,21 +121,20 @@ impl Weights {
             path: path.into(),
             source,
         };
-        if !path.metadata().map_err(read)?.is_file() {
-            // A device may have no end, and a pipe waits for somebody who writes.
-            return Err(read(std::io::Error::other("is not a regular file")));
-        }
-        let bytes = std::fs::read(path).map_err(read)?;
-        Weights::decode(&bytes, path)
+        Weights::decode(&Disk.read(path).map_err(read)?, path)
     }
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
-        let raw = match torch_file::is_archive(bytes) {
-            true => torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
-                path: path.into(),
-                reason,
-            })?,
+        let (raw, notes) = match torch_file::is_archive(bytes) {
+            true => {
+                let tensors =
+                    torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
+                        path: path.into(),
+                        reason,
+                    })?;
+                (tensors, BTreeMap::new())
+            }
             false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
                 path: path.into(),
                 reason: e.to_string(),
@@ -153,7 +155,7 @@ impl Weights {
             }
             tensors.insert(tensor.name, (tensor.shape, values));
         }
-        Ok(Weights { tensors })
+        Ok(Weights { tensors, notes })
     }
 
     /// All weights and statistics of a network.
@@ -163,7 +165,10 @@ impl Weights {
             let values = network.read(Tensors::Values, i)?;
             tensors.insert(p.name.clone(), (p.shape.clone(), values));
         }
-        Ok(Weights { tensors })
+        Ok(Weights {
+            tensors,
+            notes: BTreeMap::new(),
+        })
     }
 
     /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))` takes.
@@ -182,6 +187,11 @@ impl Weights {
             (name.as_str(), view.expect("the bytes have their shape"))
         });
         safetensors::serialize(views, None).expect("the tensors are valid")
+    }
+
+    /// What the metadata of its safetensors file says under a name.
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.notes.get(name).map(String::as_str)
     }
 
     /// A tensor's dimensions.
@@ -302,8 +312,13 @@ impl Weights {
     }
 }
 
-fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Vec<RawTensor<'a>>, SafeTensorError> {
+/// Tensors and metadata.
+type Contents<'a> = (Vec<RawTensor<'a>>, BTreeMap<String, String>);
+
+fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Contents<'a>, SafeTensorError> {
     let file = SafeTensors::deserialize(bytes)?;
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    let notes = header.metadata().clone().unwrap_or_default();
     let tensors = file.tensors();
     let of = |(name, tensor): (String, TensorView<'a>)| RawTensor {
         name,
@@ -311,7 +326,8 @@ fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Vec<RawTensor<'a>>, SafeTensorE
         kind: tensor.dtype().into(),
         bytes: tensor.data(),
     };
-    Ok(tensors.into_iter().map(of).collect())
+    let tensors = tensors.into_iter().map(of).collect();
+    Ok((tensors, notes.into_iter().collect()))
 }
 
 /// PyTorch's count of the batches a norm has seen.

@@ -14,7 +14,7 @@ fn main() {
     };
     let (threads, pictures): (usize, usize) = (threads.parse().unwrap(), pictures.parse().unwrap());
     let encoder = Encoder::load(Path::new(file), 4 << 30).unwrap();
-    let size = encoder.preprocessing().size;
+    let size = encoder.preprocessing().size();
     let bytes = encoder.step() * size * size * 3;
     let square: Vec<u8> = (0..bytes).map(|i| (i * 31 % 251) as u8).collect();
     let each = pictures.div_ceil(threads * encoder.step());

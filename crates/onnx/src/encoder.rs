@@ -1,11 +1,11 @@
 //! An ONNX file that makes vectors of pictures, read, judged and ready to run.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use anchorhood_files::read_at_most;
+use anchorhood_data::Resize;
+use anchorhood_files::{open_regular, read_at_most};
 use twox_hash::XxHash3_128;
 
 use crate::header::External;
@@ -54,8 +54,9 @@ impl Encoder {
         let header = Header::read(&bytes).map_err(damaged)?;
         let input = PictureInput::of(&header).map_err(no_encoder)?;
         let output = VectorOutput::choose(&header).map_err(no_encoder)?;
-        let preprocessing = Preprocessing::of(path, &header, &input, &output);
-        check_room(&input, preprocessing.size).map_err(no_encoder)?;
+        let preprocessing = Preprocessing::of(path, &header, &input, &output)?;
+        let size = preprocessing.size();
+        check_room(&input, size).map_err(no_encoder)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let weights = weight_files(folder, &header.external).map_err(damaged)?;
         let fingerprint = fingerprint(&bytes, &weights, &preprocessing, &output)?;
@@ -64,7 +65,7 @@ impl Encoder {
         let session =
             Session::new(runtime, &bytes, folder, &input.name, &output).map_err(refused)?;
         drop(bytes);
-        let trial = trial(&session, &input, preprocessing.size).map_err(refused)?;
+        let trial = trial(&session, &input, size).map_err(refused)?;
         let count = input.batch.unwrap_or(1);
         let output = VectorOutput::of(&output, count, &trial, input.layout).map_err(no_encoder)?;
         Ok(Encoder {
@@ -102,7 +103,7 @@ impl Encoder {
     /// The vectors of up to [`step`](Encoder::step) pictures of `size`×`size`×3 bytes each, as the network gives them. The thread
     /// that asks does the work.
     pub fn vectors(&self, squares: &[u8]) -> Result<Vec<f32>, OnnxError> {
-        let size = self.preprocessing.size;
+        let size = self.preprocessing.size();
         let (one, step) = (size * size * 3, self.step());
         let mut pixels = vec![0.0; step * one];
         for (bytes, to) in squares.chunks_exact(one).zip(pixels.chunks_exact_mut(one)) {
@@ -138,9 +139,9 @@ impl fmt::Display for Encoder {
         };
         write!(
             f,
-            "ONNX model, {0}×{0} pixels, mean {1:?} and deviation {2:?} ({3}); vectors of {4} (output `{5}`{made}); run by ONNX \
+            "ONNX model, {0}, mean {1:?} and deviation {2:?} ({3}); vectors of {4} (output `{5}`{made}); run by ONNX \
              Runtime {6}",
-            p.size,
+            p.squaring,
             p.mean,
             p.std,
             p.source,
@@ -223,7 +224,17 @@ fn fingerprint(
         })?;
     }
     hasher.write(output.as_bytes());
-    hasher.write(&(preprocessing.size as u64).to_le_bytes());
+    let by = preprocessing.squaring;
+    hasher.write(&(by.size as u64).to_le_bytes());
+    if !by.is_ours() {
+        let (tag, side) = match by.resize {
+            Resize::CentreSquare => (0, by.size),
+            Resize::ShorterSide(side) => (1, side),
+            Resize::BothSides(side) => (2, side),
+        };
+        hasher.write(&[tag, by.interpolation as u8]);
+        hasher.write(&(side as u64).to_le_bytes());
+    }
     for value in preprocessing.mean.iter().chain(&preprocessing.std) {
         hasher.write(&value.to_le_bytes());
     }
@@ -232,7 +243,7 @@ fn fingerprint(
 
 /// Weights may be larger than memory has room for twice.
 fn hash_file(path: &Path, hasher: &mut XxHash3_128) -> std::io::Result<()> {
-    let (mut file, mut part) = (File::open(path)?, vec![0; 1 << 20]);
+    let (mut file, mut part) = (open_regular(path)?, vec![0; 1 << 20]);
     loop {
         match file.read(&mut part)? {
             0 => return Ok(()),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Source;
+
 /// An error of running ONNX files.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OnnxError {
@@ -44,6 +46,19 @@ pub enum OnnxError {
         /// The file.
         path: PathBuf,
         /// What it does.
+        why: String,
+    },
+    /// Pictures are prepared for it in a way that is not followed here.
+    #[error(
+        "{}: images {why}, {says}; this program does not do so, and the vectors would be others than the model's. Where another way \
+         will do, change that entry", .path.display()
+    )]
+    Preprocessing {
+        /// The file.
+        path: PathBuf,
+        /// Who says so.
+        says: Source,
+        /// What is done.
         why: String,
     },
     /// The library refused the file, or failed to run it.

@@ -59,7 +59,7 @@ fn vectors_are_those_of_onnx_runtime_in_python() {
         let file = |ending: &str| folder.path().join(format!("{name}.{ending}"));
         let encoder = Encoder::load(&file("onnx"), MOST_BYTES).unwrap();
         println!("{name}: {encoder}");
-        assert_eq!((encoder.preprocessing().size, encoder.dim()), (size, dim));
+        assert_eq!((encoder.preprocessing().size(), encoder.dim()), (size, dim));
         let pictures = std::fs::read(file("bytes")).unwrap();
         let ours = vectors(&encoder, &pictures, size * size * 3);
         let theirs = floats(&file("f32"));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anchorhood::data::{Picture, Pictures};
+use anchorhood::data::{Picture, Pictures, Squaring};
 use anchorhood::engine::Device;
 use anchorhood::export::Exported;
 use anchorhood::search::{self, Embedder, SearchError, embed_paths};
@@ -198,8 +198,8 @@ impl Model {
             let embed = |embedder: &mut Embedder| {
                 let mut vectors = vec![];
                 for some in pictures.chunks(batch.max(1)) {
-                    let size = embedder.size();
-                    let some = loaded.device.within(|| squares(size, some))?;
+                    let by = embedder.squaring();
+                    let some = loaded.device.within(|| squares(by, some))?;
                     embedder.embed(some.raw(), &mut vectors)?;
                     if worker.stopped() {
                         break;
@@ -285,14 +285,14 @@ fn machine(device: &str, precision: &str, threads: usize) -> Result<MachineConfi
     Ok(config.machine)
 }
 
-/// The central squares of pictures of any sizes.
-pub fn squares(size: usize, pictures: &[AnyPicture]) -> Result<Pictures, SearchError> {
+/// The squares of pictures of any sizes: the central ones, of a size alone.
+pub fn squares(by: impl Into<Squaring>, pictures: &[AnyPicture]) -> Result<Pictures, SearchError> {
     let picture = |(width, height, rgb): &AnyPicture| {
         let made = Picture::from_rgb(*width as u32, *height as u32, rgb.clone());
         made.map_err(SearchError::Impossible)
     };
     let pictures: Result<Vec<Picture>, SearchError> = pictures.iter().map(picture).collect();
-    Ok(Pictures::squares(size, &pictures?)?)
+    Ok(Pictures::squares(by, &pictures?)?)
 }
 
 /// Values as rows of `dim`, without a copy.

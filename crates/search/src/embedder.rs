@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anchorhood_curate::extend_unit;
-use anchorhood_data::{Picture, Pictures, normalise};
+use anchorhood_data::{Picture, Pictures, Squaring, normalise};
 use anchorhood_engine::{Device, Network, NodeId};
 use anchorhood_onnx::{Encoder, OnnxError};
 use anchorhood_train::InputForm;
@@ -19,6 +19,7 @@ use crate::{SearchError, Vectors};
 pub struct Embedder {
     runner: Runner,
     input: InputForm,
+    squaring: Squaring,
     dim: usize,
     batch: usize,
 }
@@ -48,6 +49,7 @@ impl Embedder {
         };
         Embedder {
             input,
+            squaring: input.size.into(),
             dim,
             batch: network.batch(),
             runner: Runner::Engine(OnEngine {
@@ -67,6 +69,7 @@ impl Embedder {
     ) -> Self {
         Embedder {
             input,
+            squaring: encoder.preprocessing().squaring,
             dim: encoder.dim(),
             batch,
             runner: Runner::Onnx(encoder, device.clone()),
@@ -88,6 +91,11 @@ impl Embedder {
         self.input.size
     }
 
+    /// How a picture becomes what it is given.
+    pub fn squaring(&self) -> Squaring {
+        self.squaring
+    }
+
     /// Appends to `vectors` one for each of up to a batch of pictures, `size`×`size`×3 bytes each.
     pub fn embed(&mut self, squares: &[u8], vectors: &mut Vec<f32>) -> Result<(), SearchError> {
         let one = self.input.size * self.input.size * 3;
@@ -107,13 +115,18 @@ impl Embedder {
     /// The vectors of any number of pictures, which are resized where the network wants another size.
     pub fn embed_all(&mut self, pictures: &Pictures) -> Result<Vectors, SearchError> {
         let size = self.input.size;
-        let fits = (pictures.height(), pictures.width()) == (size, size);
+        let ours = self.squaring.is_ours();
+        let fits = ours && (pictures.height(), pictures.width()) == (size, size);
         let mut values = Vec::with_capacity(pictures.len() * self.dim);
         let all: Vec<usize> = (0..pictures.len()).collect();
         for batch in all.chunks(self.batch()) {
             // A batch at a time: what is made or decoded on demand need not fit in memory.
             let batch = pictures.subset(batch);
-            let batch = if fits { batch } else { batch.resized(size)? };
+            let batch = if fits {
+                batch
+            } else {
+                batch.resized(self.squaring)?
+            };
             self.embed(batch.raw(), &mut values)?;
         }
         Ok(Vectors::new(self.dim, values))
@@ -121,9 +134,8 @@ impl Embedder {
 
     /// The vector of one picture.
     pub fn embed_picture(&mut self, picture: &Picture) -> Result<Vec<f32>, SearchError> {
-        let size = self.input.size;
-        let mut square = vec![0; size * size * 3];
-        let cut = picture.square(size, &mut square);
+        let mut square = vec![0; self.squaring.bytes()];
+        let cut = picture.square_by(self.squaring, &mut square);
         cut.map_err(SearchError::Impossible)?;
         let mut vector = Vec::with_capacity(self.dim);
         self.embed(&square, &mut vector)?;
@@ -133,9 +145,11 @@ impl Embedder {
     /// The vector of one picture file.
     pub fn embed_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<f32>, SearchError> {
         let path = path.as_ref();
-        let size = self.input.size;
-        let mut square = vec![0; size * size * 3];
-        let read = Picture::read_for(path, size, |picture| picture.square(size, &mut square));
+        let by = self.squaring;
+        let mut square = vec![0; by.bytes()];
+        let read = Picture::read_for(path, by.side(), |picture| {
+            picture.square_by(by, &mut square)
+        });
         read.map_err(|why| SearchError::BadPicture {
             path: path.into(),
             why,

@@ -98,6 +98,15 @@ pub enum SearchError {
         /// The file.
         path: PathBuf,
     },
+    /// Exported weights that do not say what they are of.
+    #[error(
+        "{}: exported by an earlier version, which did not say all that is needed to load it here; export it again from its run",
+        .path.display()
+    )]
+    OldExport {
+        /// The file.
+        path: PathBuf,
+    },
     /// The bytes are no model alone, or not a whole one.
     #[error("{}: not a whole model: {reason}", .path.display())]
     DamagedModel {
@@ -259,6 +268,7 @@ impl SearchError {
             SearchError::OtherModel { .. }
             | SearchError::OnlyVectors { .. }
             | SearchError::NoModel { .. }
+            | SearchError::OldExport { .. }
             | SearchError::OtherJob { .. }
             | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }

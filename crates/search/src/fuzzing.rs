@@ -4,27 +4,40 @@ use std::path::Path;
 
 use anchorhood_files::Checked;
 use anchorhood_random::{Draws, Stream};
-use anchorhood_train::{InputForm, Preset, Tensor};
+use anchorhood_train::{InputForm, NetworkConfig, Preset, Tensor, judged_graph};
 
 use crate::{IndexParts, IndexedFolder, Lists, Model, Thumbnails};
 
 /// A network that nobody trained, of pictures of 8×8.
 pub fn small_model() -> Model {
-    let mut config = Preset::Quick.config("shapes");
-    (config.network.width, config.network.features) = (2, 4);
+    let network = NetworkConfig {
+        width: 2,
+        features: 4,
+        ..Preset::Quick.config("shapes").network
+    };
     let input = InputForm {
         version: InputForm::VERSION,
         size: 8,
         mean: [0.1, 0.2, 0.3],
         std: [0.4, 0.5, 0.6],
     };
-    let network = config.network;
+    drawn_model(network, input, "fc")
+}
+
+/// Any network that nobody trained, judged by a layer.
+pub fn drawn_model(network: NetworkConfig, input: InputForm, judged: &str) -> Model {
     let graph = network.graph(input.size);
+    let graph = graph.and_then(|whole| judged_graph(&whole, judged));
     let graph = graph.expect("such a network there is");
     let weights = graph.parameters().iter().enumerate().map(|(i, p)| {
         let draws = Draws::new(0, Stream::Test, i as u64, 0);
         let count = p.shape.iter().product::<usize>();
-        let value = |j: usize| draws.word(j as u64) as f32 / 1e10 + 0.01;
+        // Of either sign, and smaller the more are summed up; statistics and the like are positive.
+        let fan = p.shape.iter().skip(1).product::<usize>() as f32;
+        let value = |j: usize| match draws.word(j as u64) as f32 / 2_f32.powi(32) {
+            part if p.shape.len() > 1 => (part - 0.5) * (12.0 / fan).sqrt(),
+            part => part / 2.0 + 0.5,
+        };
         Tensor {
             name: p.name.clone(),
             shape: p.shape.clone(),

@@ -2,17 +2,17 @@
 //! ResNet, from a file that holds a model alone, or from the program itself; or it is an ONNX file, which another program's library runs.
 
 mod base;
+mod description;
 mod model_file;
 mod refit;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::{Pictures, host_memory};
+use anchorhood_data::{Pictures, Squaring, host_memory};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
-use anchorhood_files::OpenContainer;
+use anchorhood_files::{OpenContainer, open_regular};
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
@@ -57,7 +57,7 @@ struct EngineModel {
 /// Whether a file is one by its name, or by what follows the length of its header, however much of it is left.
 fn begins_as_safetensors(path: &Path) -> bool {
     let mut first = [0; 9];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut first));
     let named = path.extension().is_some_and(|e| e == "safetensors");
     named || (read.is_ok() && first[8] == b'{')
 }
@@ -89,11 +89,11 @@ impl Model {
             path: path.into(),
             input: InputForm {
                 version: InputForm::VERSION,
-                size: wanted.size,
+                size: wanted.squaring.size,
                 mean: wanted.mean,
                 std: wanted.std,
             },
-            learnt_size: wanted.size,
+            learnt_size: wanted.squaring.size,
             fingerprint: encoder.fingerprint().into(),
             checked: Checked::CannotBeChecked,
             runner: Runner::Onnx(Arc::new(encoder)),
@@ -156,13 +156,17 @@ impl Model {
         }
     }
 
-    /// Another program's weights, seen as torchvision's models see pictures; judged is what its last layer would have been given.
+    /// Weights: what `anchorhood export` wrote says all of the model itself. Another program's are seen as torchvision's models see
+    /// pictures; judged is what its last layer would have been given.
     fn of_weights(path: &Path) -> Result<Model, SearchError> {
         let failed = |source| SearchError::Weights {
             path: path.into(),
             source,
         };
         let weights = Weights::read(path).map_err(failed)?;
+        if let Some(model) = description::of_exported(path, &weights) {
+            return model;
+        }
         let found = weights.recognise().map_err(failed)?;
         let (mean, std) = IMAGENET;
         let input = InputForm {
@@ -222,6 +226,14 @@ impl Model {
     /// What it is given of a picture.
     pub fn input(&self) -> &InputForm {
         &self.input
+    }
+
+    /// How a picture becomes the square that it is given.
+    pub fn squaring(&self) -> Squaring {
+        match &self.runner {
+            Runner::Engine(_) => self.input.size.into(),
+            Runner::Onnx(encoder) => encoder.preprocessing().squaring,
+        }
     }
 
     /// Pixels a side of the pictures it learnt with, which may be smaller than those it is given.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-use anchorhood_data::{Picture, encode_jpeg};
+use anchorhood_data::{Picture, Squaring, encode_jpeg};
 use rayon::prelude::*;
 
 use crate::SearchError;
@@ -16,8 +16,8 @@ const WAITING: usize = 2;
 /// What is wanted of each picture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// Pixels a side for the network.
-    pub size: usize,
+    /// The network's square.
+    pub square: Squaring,
     /// Pixels a side of a thumbnail, where there is to be one.
     pub thumbnail: Option<usize>,
     /// Whether its file's checksum is.
@@ -91,7 +91,7 @@ impl Drop for Ahead {
 }
 
 fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
-    let side = wanted.size.max(wanted.thumbnail.unwrap_or(0));
+    let side = wanted.square.side().max(wanted.thumbnail.unwrap_or(0));
     // First: if the file is written to meanwhile, the checksum is of what was, and it will be noticed.
     let content_sum = if wanted.content_sum {
         content_sum(path)
@@ -99,8 +99,8 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
         0
     };
     Picture::read_for(path, side, |picture| {
-        let mut square = vec![0; wanted.size * wanted.size * 3];
-        picture.square(wanted.size, &mut square)?;
+        let mut square = vec![0; wanted.square.bytes()];
+        picture.square_by(wanted.square, &mut square)?;
         let thumbnail = match wanted.thumbnail {
             Some(side) => jpeg(picture, side)?,
             None => vec![],

@@ -105,7 +105,7 @@ pub(crate) fn embed_runs(
     keep: &mut dyn FnMut(Vec<Entry>) -> Result<(), SearchError>,
 ) -> Result<bool, SearchError> {
     let wanted = Wanted {
-        size: embedder.size(),
+        square: embedder.squaring(),
         thumbnail: options.thumbnail,
         content_sum: options.content_sums,
     };
@@ -145,7 +145,7 @@ pub fn embed_paths(
     stop: &AtomicBool,
 ) -> Result<Vec<Result<Vec<f32>, String>>, SearchError> {
     let wanted = Wanted {
-        size: embedder.size(),
+        square: embedder.squaring(),
         thumbnail: None,
         content_sum: false,
     };

@@ -109,10 +109,10 @@ impl Collection {
         let Some(model) = self.model.take() else {
             return self.serve_without_model(options, stop, hearers);
         };
-        let size = model.model.input().size;
+        let squaring = model.model.squaring();
         let layer = self.layer.take();
         let loaded = LoadedModel::new(device, model, layer.as_deref())?;
-        let (asker, queue) = inference_queue(size);
+        let (asker, queue) = inference_queue(squaring);
         let (run, growing) = (self.run.clone(), self.growing.take());
         let mut server = self.bind(options, Some(asker), stop)?;
         if let Some(growing) = &growing {

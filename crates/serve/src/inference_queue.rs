@@ -4,6 +4,7 @@
 //! Uploads and attention wait in queues of their own and take turns, one batch and then one map, so that an upload waits for
 //! the map being made and not for all that were asked for before it, and no crowd of uploads keeps a map waiting for ever.
 
+use anchorhood_data::Squaring;
 use tokio::sync::{mpsc, oneshot};
 
 const CLOSED: &str = "the model is not there any more";
@@ -26,7 +27,7 @@ pub struct Asker {
     uploads: mpsc::Sender<Upload>,
     attention: mpsc::Sender<Attention>,
     bell: mpsc::UnboundedSender<()>,
-    size: usize,
+    squaring: Squaring,
 }
 
 /// Where pictures arrive.
@@ -38,8 +39,8 @@ pub struct InferenceQueue {
     bell: mpsc::UnboundedReceiver<()>,
 }
 
-/// Both sides, for a model that is given squares of `size` pixels a side.
-pub fn inference_queue(size: usize) -> (Asker, InferenceQueue) {
+/// Both sides, for a model that is given such squares.
+pub fn inference_queue(squaring: impl Into<Squaring>) -> (Asker, InferenceQueue) {
     let (to_uploads, uploads) = mpsc::channel(QUEUE);
     let (to_attention, attention) = mpsc::channel(QUEUE);
     let (to_bell, bell) = mpsc::unbounded_channel();
@@ -47,7 +48,7 @@ pub fn inference_queue(size: usize) -> (Asker, InferenceQueue) {
         uploads: to_uploads,
         attention: to_attention,
         bell: to_bell,
-        size,
+        squaring: squaring.into(),
     };
     let queue = InferenceQueue {
         uploads,
@@ -58,12 +59,12 @@ pub fn inference_queue(size: usize) -> (Asker, InferenceQueue) {
 }
 
 impl Asker {
-    /// Pixels a side of what the model is given.
-    pub(crate) fn size(&self) -> usize {
-        self.size
+    /// How a picture becomes the square that the model is given.
+    pub(crate) fn squaring(&self) -> Squaring {
+        self.squaring
     }
 
-    /// The vector of a picture, `size`×`size`×3 bytes.
+    /// The vector of a picture, by its square.
     pub(crate) async fn ask(&self, square: Vec<u8>) -> Vector {
         self.put(&self.uploads, square).await
     }

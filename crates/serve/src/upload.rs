@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use anchorhood_data::Picture;
+use anchorhood_data::{Picture, Squaring};
 use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -57,12 +57,12 @@ pub(crate) async fn search_by_upload(
             return Err(refusal);
         }
     };
-    let (most, size) = (site.most_pixels, asker.size());
+    let (most, by) = (site.most_pixels, asker.squaring());
     let turn = site.turn_to_decode().await?;
     // Only those whose turn it is are in one.
     let square = blocking(turn, move || {
         let (bytes, held) = pieces.joined();
-        decoded(&bytes, most, size).map(|square| (square, held))
+        decoded(&bytes, most, by).map(|square| (square, held))
     });
     let (square, mut held) = square.await?.map_err(|(code, why)| {
         Refusal(
@@ -171,7 +171,7 @@ async fn throw_away(mut parts: BodyDataStream, mut most: usize) {
 }
 
 /// What the model is given of a picture. Its size is looked at before anything is decoded.
-fn decoded(bytes: &[u8], most: u64, size: usize) -> Result<Vec<u8>, (StatusCode, String)> {
+fn decoded(bytes: &[u8], most: u64, by: Squaring) -> Result<Vec<u8>, (StatusCode, String)> {
     let unusable = |why: String| (StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     match Picture::promised(bytes) {
         Some([w, h]) if u64::from(w) * u64::from(h) > most => Err((
@@ -179,9 +179,9 @@ fn decoded(bytes: &[u8], most: u64, size: usize) -> Result<Vec<u8>, (StatusCode,
             format!("{w}×{h} is more than {} megapixels", most / 1_000_000),
         )),
         _ => {
-            let mut square = vec![0; size * size * 3];
-            let picture = Picture::from_bytes_for(bytes, size).map_err(unusable)?;
-            picture.square(size, &mut square).map_err(unusable)?;
+            let mut square = vec![0; by.bytes()];
+            let picture = Picture::from_bytes_for(bytes, by.side()).map_err(unusable)?;
+            picture.square_by(by, &mut square).map_err(unusable)?;
             Ok(square)
         }
     }

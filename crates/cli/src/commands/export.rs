@@ -1,11 +1,11 @@
 //! `anchorhood export`: the model for other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anchorhood::data::{LabelChoice, find_pictures};
 use anchorhood::discover::Whitening;
 use anchorhood::export::{Exported, OPSET, timm_config};
-use anchorhood::files::{AtomicFile, Disk, FileSystem};
+use anchorhood::files::{AtomicFile, Disk, FileSystem, resolve, same_file};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
 use clap::Parser;
@@ -65,16 +65,10 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let files = [&args.onnx, &args.safetensors, &args.bf16];
     let files = files.into_iter().flatten();
     check_outputs(files.clone(), args.overwrite)?;
-    let model = refitted(args, args.model.load()?)?;
-    for file in files.filter(|f| f.exists()) {
-        let same = file.canonicalize().ok() == model.path().canonicalize().ok();
-        if same {
-            return Err(Failure::usage(format!(
-                "{}: is the checkpoint itself, which the run needs; choose another name",
-                file.display()
-            )));
-        }
-    }
+    let model = args.model.load()?;
+    let of_timm = args.timm.iter().flat_map(|folder| timm_files(folder));
+    check_places(files.cloned().chain(of_timm), model.path())?;
+    let model = refitted(args, model)?;
     let export = Export(Exported::of(&model)?);
     if let Some(folder) = &args.timm {
         export.timm(folder, args.overwrite)?;
@@ -106,6 +100,53 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What timm's folder consists of: weights and what is to be known of them.
+fn timm_files(folder: &Path) -> [PathBuf; 2] {
+    ["model.safetensors", "config.json"].map(|name| folder.join(name))
+}
+
+/// Each result has a place of its own, is not the model itself, and lies in no run, whatever spelling or links lead there.
+fn check_places(files: impl Iterator<Item = PathBuf>, model: &Path) -> Result<(), Failure> {
+    let run = std::path::absolute(model).map_err(io(model))?;
+    let run = run.ancestors().find(|folder| is_run(folder));
+    let parts = run.map(parts_of).unwrap_or_default();
+    let mut seen = vec![];
+    for file in files {
+        let refused = |why: &str| {
+            let file = file.display();
+            Err(Failure::usage(format!("{file}: {why}")))
+        };
+        let place = resolve(&file).map_err(io(&file))?;
+        if seen.contains(&place) {
+            return refused("two results cannot be one file; give each a name of its own");
+        }
+        if same_file(&file, model).unwrap_or(false) {
+            return refused("is the checkpoint itself, which the run needs; choose another name");
+        }
+        let linked = parts.iter().any(|part| place.starts_with(part));
+        if linked || place.ancestors().any(is_run) {
+            return refused("is part of a run, which export leaves as it is; choose another place");
+        }
+        seen.push(place);
+    }
+    Ok(())
+}
+
+/// Whether a folder is a run's.
+fn is_run(folder: &Path) -> bool {
+    let there = |name: &str| folder.join(name).exists();
+    there("config.toml") && (there("checkpoints") || there("metrics.jsonl"))
+}
+
+/// What a run consists of: its folder, and whatever lies elsewhere and is linked to from there.
+fn parts_of(run: &Path) -> Vec<PathBuf> {
+    let folders = [run.to_owned(), run.join("checkpoints")];
+    let entries = folders.iter().flat_map(std::fs::read_dir).flatten();
+    let entries = entries.flatten().map(|entry| entry.path());
+    let all = std::iter::once(run.to_owned()).chain(entries);
+    all.filter_map(|part| resolve(&part).ok()).collect()
+}
+
 fn power(word: &str) -> Result<f64, String> {
     match word.parse() {
         Ok(power) if (0.0..=1.0).contains(&power) => Ok(power),
@@ -135,14 +176,12 @@ fn refitted(args: &ExportArgs, model: Model) -> Result<Model, Failure> {
 struct Export<'a>(Exported<'a>);
 
 impl Export<'_> {
-    fn timm(&self, folder: &std::path::Path, overwrite: bool) -> Result<(), Failure> {
+    fn timm(&self, folder: &Path, overwrite: bool) -> Result<(), Failure> {
         let architecture = self.0.network.architecture.name();
         let config = timm_config(architecture, &self.0.tensors, &self.0.preprocessing)?;
         let bytes = self.0.weights()?;
-        let files = [
-            (folder.join("model.safetensors"), bytes.as_slice()),
-            (folder.join("config.json"), config.as_bytes()),
-        ];
+        let [weights, about] = timm_files(folder);
+        let files = [(&weights, bytes.as_slice()), (&about, config.as_bytes())];
         Disk.create_folders(folder).map_err(io(folder))?;
         for (path, _) in &files {
             check_output(path, overwrite)?;
@@ -155,10 +194,7 @@ impl Export<'_> {
             Form::Large => format!(
                 "{shown}: load it with\n  timm.create_model('local-dir:{shown}', pretrained=True)"
             ),
-            Form::Small | Form::Medium => self.how_to_load(
-                &folder.join("model.safetensors").display().to_string(),
-                "timm",
-            ),
+            Form::Small | Form::Medium => self.how_to_load(&weights.display().to_string(), "timm"),
         })
     }
 

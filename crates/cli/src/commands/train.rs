@@ -434,6 +434,13 @@ fn open(
             message: format!("{path}: skipped: {why}"),
         });
     }
+    // Those of the training part are told as training meets them.
+    let test = data.test.iter().flat_map(|test| test.pictures.failures());
+    for (path, why) in test {
+        viewer.event(&Event::Warning {
+            message: format!("{path}: {why}; it is seen as plain grey"),
+        });
+    }
     if !data.skipped.is_empty() {
         let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
         viewer.event(&Event::Warning {

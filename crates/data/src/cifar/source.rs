@@ -1,11 +1,10 @@
 //! Where CIFAR's files lie: unpacked in a folder, or inside a `.tar.gz`.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{read_at_most, take_at_most};
+use anchorhood_files::{open_regular, read_at_most, take_at_most};
 use flate2::read::GzDecoder;
 
 use super::kind::{FORMS, Form};
@@ -111,7 +110,7 @@ fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>
         path: path.into(),
         reason: e.to_string(),
     };
-    let file = File::open(path).map_err(|e| DataError::io(path, e))?;
+    let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
     let limited = GzDecoder::new(std::io::BufReader::new(file)).take(MOST_ARCHIVE_BYTES);
     let mut archive = tar::Archive::new(limited);
     let mut found: Option<&'static Form> = None;

@@ -4,13 +4,12 @@
 //! what it was. Compressed archives are not read: nobody could go to one of their pictures without unpacking all before it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use anchorhood_files::read_at_most;
+use anchorhood_files::{open_regular, read_at_most};
 
 use super::named::name_of;
 
@@ -50,7 +49,7 @@ pub(crate) fn members(path: &Path) -> Result<Arc<Vec<Member>>> {
 }
 
 fn read_members(path: &Path) -> Result<Vec<Member>> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut archive = tar::Archive::new(file);
     let mut members = vec![];
@@ -118,7 +117,7 @@ pub(crate) fn read(archive: &Path, member: &Member, most: u64) -> Result<Vec<u8>
     if member.length > most {
         return Err(Error::other(format!("it has more than {most} bytes")));
     }
-    let mut file = File::open(archive)?;
+    let mut file = open_regular(archive)?;
     file.seek(SeekFrom::Start(member.start))?;
     let mut bytes = vec![0; member.length as usize];
     file.read_exact(&mut bytes)?;
@@ -155,6 +154,7 @@ pub fn is_member(path: &Path) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::fs::File;
 
     /// Writes an archive of names and bytes.
     pub(crate) fn write(path: &Path, files: &[(&str, &[u8])]) {

@@ -6,13 +6,12 @@
 //! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anchorhood_files::{Checksum, checksum, take_at_most};
+use anchorhood_files::{Checksum, checksum, open_regular, take_at_most};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
@@ -21,13 +20,15 @@ use super::heif;
 use super::jpeg::{self, Frame, Shrink};
 use super::over_white::over_white;
 use super::semaphore::{Permit, Semaphore};
-use crate::memory;
-use crate::resize::{Extent, to_rectangle};
+use crate::resize::{Extent, to_rectangle, to_square_by};
+use crate::{Squaring, memory};
 
 /// Larger pictures are skipped: 100 megapixels.
 const MOST_PIXELS: u64 = 100_000_000;
 /// What a decoder may allocate: such a picture with 16-bit RGBA, and some room.
 const MOST_BYTES: u64 = 1 << 30;
+/// Why a pipe, a device or a folder is no picture.
+const NO_FILE: &str = "it is not a regular file";
 
 /// Decodes the file at `path` into `out`, `size`×`size`×3.
 pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), String> {
@@ -169,6 +170,28 @@ impl Picture {
         self.shrunk([size, size], out)
     }
 
+    /// Fills `out` with the square of the picture, the right way up, that a network sees which is given pictures in this way. An error
+    /// where what is to be cut out is larger than the resized picture.
+    pub fn square_by(&self, by: Squaring, out: &mut [u8]) -> Result<(), String> {
+        let reversed = reversed(self.orientation);
+        to_square_by(self.rgb.as_raw(), self.extents(), by, reversed, out)?;
+        turn([by.size, by.size], self.orientation, out);
+        Ok(())
+    }
+
+    /// Rows and columns as they lie in the file, of the pixels that there are.
+    fn extents(&self) -> [Extent; 2] {
+        let extent = |pixels: u32, whole: u32| Extent {
+            pixels: pixels as usize,
+            seen: f64::from(whole) / f64::from(self.shrunk_by),
+        };
+        let [width, height] = self.whole;
+        [
+            extent(self.rgb.height(), height),
+            extent(self.rgb.width(), width),
+        ]
+    }
+
     /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most `longest` pixels and never more than
     /// were read.
     pub fn fitted(&self, longest: usize) -> Result<([usize; 2], Vec<u8>), String> {
@@ -184,13 +207,7 @@ impl Picture {
 
     /// Fills `out` with so many rows and columns of the largest part around the centre that has this shape, the right way up.
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
-        let extent = |pixels: u32, whole: u32| Extent {
-            pixels: pixels as usize,
-            seen: f64::from(whole) / f64::from(self.shrunk_by),
-        };
-        let [width, height] = self.whole;
-        let width = extent(self.rgb.width(), width);
-        let height = extent(self.rgb.height(), height);
+        let [height, width] = self.extents();
         let [rows, columns] = to;
         let as_it_lies = match self.lies_on_its_side() {
             true => [columns, rows],
@@ -227,19 +244,16 @@ fn from_bytes(bytes: &[u8], side: Option<usize>) -> Result<Picture, String> {
 
 /// For squares of `side` pixels, or whole.
 fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
-    let found = match path.metadata() {
+    let mut file = match open_regular(path) {
         Err(e) if e.kind() == ErrorKind::NotADirectory => return read_member(path, side, &e),
-        found => found.map_err(|e| e.to_string())?,
+        Err(e) if e.kind() == ErrorKind::InvalidInput => return Err(NO_FILE.into()),
+        opened => BufReader::new(opened.map_err(|e| e.to_string())?),
     };
-    if !found.is_file() {
-        // Opening a pipe would wait for somebody to write to it.
-        return Err("it is not a file".into());
-    }
-    if found.len() == 0 {
+    let first = file.fill_buf().map_err(|e| e.to_string())?;
+    if first.is_empty() {
         return Err("the file is empty".into());
     }
-    let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
-    match heif::is_heif(file.fill_buf().map_err(|e| e.to_string())?) {
+    match heif::is_heif(first) {
         true => read_heif(&take_at_most(&mut file, MOST_BYTES).map_err(|e| e.to_string())?),
         false => caught(|| read_from(&mut file, side)),
     }
@@ -411,6 +425,16 @@ fn check_room(bytes: u64) -> Result<(), String> {
     }
 }
 
+/// Of rows and of columns as they lie in the file, whether the last is the first of the picture the right way up.
+fn reversed(orientation: Orientation) -> [bool; 2] {
+    match orientation {
+        Orientation::NoTransforms | Orientation::Rotate90FlipH => [false, false],
+        Orientation::Rotate180 | Orientation::Rotate270FlipH => [true, true],
+        Orientation::FlipVertical | Orientation::Rotate90 => [true, false],
+        Orientation::FlipHorizontal | Orientation::Rotate270 => [false, true],
+    }
+}
+
 /// The part's centre is the picture's, so turning it after resizing is the same as before, and cheap.
 fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
     if orientation == Orientation::NoTransforms {
@@ -420,5 +444,36 @@ fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
         let mut part = DynamicImage::ImageRgb8(part);
         part.apply_orientation(orientation);
         out.copy_from_slice(part.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Interpolation, Resize};
+
+    /// An odd border is not cut evenly: however a picture lies in its file, the same pixels are cut off.
+    #[test]
+    fn a_turned_picture_becomes_the_square_of_the_upright_one() {
+        let noise = |x: u32, y: u32| image::Rgb([x * 31 + y, y * 17, x * y].map(|v| v as u8));
+        let lying = RgbImage::from_fn(23, 34, noise);
+        for exif in 1..=8 {
+            let orientation = Orientation::from_exif(exif).unwrap();
+            let mut upright = DynamicImage::ImageRgb8(lying.clone());
+            upright.apply_orientation(orientation);
+            let upright = Picture::whole(upright.into_rgb8(), Orientation::NoTransforms);
+            let by = Squaring {
+                size: 16,
+                resize: Resize::ShorterSide(23),
+                interpolation: Interpolation::Bicubic,
+            };
+            let square = |picture: &Picture| {
+                let mut out = vec![0; 16 * 16 * 3];
+                picture.square_by(by, &mut out).unwrap();
+                out
+            };
+            let turned = Picture::whole(lying.clone(), orientation);
+            assert_eq!(square(&turned), square(&upright), "{exif}");
+        }
     }
 }

@@ -13,6 +13,9 @@ const HEIF: [&str; 4] = ["heic", "heif", "hif", "avif"];
 const NO_HEIF: &str =
     "the library libheif, which reads them, is not here; install it (apt: libheif1, brew: libheif)";
 
+/// Why pipes, sockets and devices are not read.
+const SPECIAL: &str = "not a regular file but a pipe, a socket or a device";
+
 /// Endings of what shows something and is not read, with the reason.
 const NOT_READ: [(&[&str], &str); 6] = [
     (&HEIF, NO_HEIF),
@@ -59,7 +62,11 @@ pub struct PassedOver {
 impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let why = self.why.unwrap_or("no picture");
-        write!(f, "{} {} skipped: {why}", self.files, self.ending)
+        let (files, ending) = (self.files, &self.ending);
+        match ending.is_empty() {
+            true => write!(f, "{files} skipped: {why}"),
+            false => write!(f, "{files} {ending} skipped: {why}"),
+        }
     }
 }
 
@@ -71,8 +78,8 @@ pub(crate) fn is_read(ending: &str) -> bool {
     READ.contains(&ending) || (HEIF.contains(&ending) && heif::is_here())
 }
 
-/// What was passed over: first what may show something.
-pub(crate) fn passed_over(endings: &Endings) -> Vec<PassedOver> {
+/// What was passed over, `special` of it no regular files: first what may show something.
+pub(crate) fn passed_over(endings: &Endings, special: usize) -> Vec<PassedOver> {
     let kind = |(ending, files): (&String, &usize)| PassedOver {
         ending: match ending.is_empty() {
             true => String::new(),
@@ -81,7 +88,12 @@ pub(crate) fn passed_over(endings: &Endings) -> Vec<PassedOver> {
         files: *files,
         why: why(ending),
     };
-    let mut kinds: Vec<PassedOver> = endings.iter().map(kind).collect();
+    let special = (special > 0).then(|| PassedOver {
+        ending: String::new(),
+        files: special,
+        why: Some(SPECIAL),
+    });
+    let mut kinds: Vec<PassedOver> = endings.iter().map(kind).chain(special).collect();
     kinds.sort_by_key(|kind| (kind.why.is_none(), std::cmp::Reverse(kind.files)));
     kinds
 }
@@ -99,14 +111,15 @@ mod tests {
     fn kinds_are_counted_with_the_reason() {
         let endings = [("txt", 9), ("nef", 312), ("", 1), ("mp4", 400)];
         let endings = endings.map(|(e, n)| (e.to_string(), n));
-        let kinds = passed_over(&Endings::from(endings));
+        let kinds = passed_over(&Endings::from(endings), 2);
         let counted: Vec<_> = kinds.iter().map(|k| (k.ending.as_str(), k.files)).collect();
         assert_eq!(
             counted,
-            [(".mp4", 400), (".nef", 312), (".txt", 9), ("", 1)]
+            [(".mp4", 400), (".nef", 312), ("", 2), (".txt", 9), ("", 1)]
         );
         assert!(kinds[1].to_string().starts_with("312 .nef skipped: "));
-        assert!(kinds[2].why.is_none() && kinds[3].why.is_none());
+        assert!(kinds[2].to_string().starts_with("2 skipped: "));
+        assert!(kinds[3].why.is_none() && kinds[4].why.is_none());
     }
 
     #[test]

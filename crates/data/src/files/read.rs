@@ -1,7 +1,8 @@
 //! From a listing to a data set: everything decoded into memory where it fits, decoded on demand where it does not.
 //!
 //! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is decoded once when the
-//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets are spared that.
+//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets are spared that: they have
+//! as many pictures as was published wherever they are, and a plain grey one stands for each file that cannot be read.
 //!
 //! Of several processes that open a set together each decodes its own part of the files for that, and afterwards those that it is asked for,
 //! which it keeps where there is room.
@@ -14,7 +15,7 @@ use rayon::prelude::*;
 
 use super::choose::Offer;
 use super::survey::Survey;
-use super::{Candidate, Listing, OnDemand, Part, Picture, Skipped};
+use super::{Candidate, GREY, Listing, OnDemand, Part, Picture, Skipped};
 use crate::crops::{Crops, fill, shape, slot_len};
 use crate::fellows::Fellows;
 use crate::folder::SIZE;
@@ -74,11 +75,14 @@ pub(crate) fn open_within(
         ..reader
     };
     let test = test.map(|t| judged.read(t, &mut skipped)).transpose()?;
-    if skipped.len() * 10 > total || train.pictures.is_empty() {
-        let (first, why) = skipped.first().cloned().unwrap_or_default();
+    let parts = std::iter::once(&train).chain(test.as_ref().map(|(t, _)| t));
+    let mut lost = skipped.clone();
+    lost.extend(parts.flat_map(|part| part.pictures.failures()));
+    if lost.len() * 10 > total || train.pictures.is_empty() {
+        let (first, why) = lost.first().cloned().unwrap_or_default();
         return Err(DataError::TooManyUnreadable {
             path: listing.root,
-            skipped: skipped.len(),
+            skipped: lost.len(),
             total,
             first,
             why,
@@ -201,6 +205,7 @@ struct Reader<'a> {
     /// Whether crops are cut from more than squares.
     crops: bool,
     /// Whether files that stay on disk are decoded once to judge them.
+    /// What cannot be read is then left out; of a published set, it is seen as plain grey.
     surveyed: bool,
     step: &'a (dyn Fn() + Sync),
 }
@@ -230,6 +235,12 @@ impl Reader<'_> {
             .zip(&part.files)
             .map(|((out, slot), file)| self.one(&file.path(self.root), out, slot))
             .collect();
+        if !self.surveyed {
+            let failures = greyed(&part.files, results, one, &mut pixels);
+            let pictures = Pictures::with_failures(self.size, self.size, pixels, failures)?;
+            let pictures = pictures.with_folder(self.root);
+            return Ok((part.split(pictures), Sums::default()));
+        }
         keep_those(&results, one, &mut pixels);
         keep_those(&results, slot, &mut slots);
         let (part, sums) = part.without(results, skipped);
@@ -275,6 +286,24 @@ impl Reader<'_> {
         (self.step)();
         read.map(|()| Sums::of(out))
     }
+}
+
+/// Makes the pictures of `one` byte grey that could not be read, and names them.
+fn greyed(
+    files: &[Candidate],
+    results: Vec<Result<Sums, String>>,
+    one: usize,
+    pixels: &mut [u8],
+) -> Skipped {
+    let mut failures = vec![];
+    let pictures = pixels.chunks_exact_mut(one).zip(files).zip(results);
+    for ((picture, file), result) in pictures {
+        if let Err(why) = result {
+            picture.fill(GREY);
+            failures.push((file.name.clone(), why));
+        }
+    }
+    failures
 }
 
 /// Moves the pieces of `one` byte together whose pictures could be read.

@@ -1,10 +1,15 @@
 //! Which files of a folder are pictures, by their names, in one order on every machine.
 //!
 //! Hidden files and folders are passed over; other files that are not read are counted by the endings of their names. Links are
-//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive is like a folder.
+//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive is like a folder. What is neither
+//! a folder nor a regular file is counted, and never opened.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use anchorhood_files::{Disk, FileSystem, Kind};
 
 use super::archive::{self, Member};
 use super::kinds::{Endings, is_read};
@@ -53,6 +58,8 @@ pub(crate) struct Found {
     pub unreadable: Vec<(String, String)>,
     /// Files that are not read.
     pub others: Endings,
+    /// Pipes, sockets and devices, whatever they are called.
+    pub special: usize,
     /// The classes of candidates, by name, where a file beside them or a list tells them.
     pub told: BTreeMap<String, String>,
 }
@@ -64,6 +71,7 @@ impl Found {
         for (ending, files) in &other.others {
             *self.others.entry(ending.clone()).or_default() += files;
         }
+        self.special += other.special;
         self
     }
 }
@@ -74,9 +82,13 @@ pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
         found: Found::default(),
         entered: HashSet::new(),
     };
-    let entered = match root.is_file() {
-        true => scanner.enter_archive(root, ""),
-        false => scanner.enter(root, String::new(), 0),
+    let entered = match Disk.kind(root) {
+        Ok(Kind::File) => scanner.enter_archive(root, ""),
+        Ok(Kind::Other) => Err(std::io::Error::new(
+            ErrorKind::InvalidInput,
+            "is neither a folder nor a regular file; give the path of one",
+        )),
+        _ => scanner.enter(root, String::new(), 0),
     };
     entered.map_err(|e| DataError::io(root, e))?;
     let mut found = scanner.found;
@@ -107,16 +119,18 @@ impl Scanner {
             }
             let name = format!("{prefix}{file_name}");
             let path = entry.path();
-            // Only links need a look at what they lead to.
-            let is_folder = match entry.file_type() {
-                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
-                _ => path.is_dir(),
-            };
-            if is_folder {
-                if let Err(e) = self.enter(&path, format!("{name}/"), depth + 1) {
-                    self.found.unreadable.push((name, e.to_string()));
+            match kind_of(&entry) {
+                Kind::Folder => {
+                    if let Err(e) = self.enter(&path, format!("{name}/"), depth + 1) {
+                        self.found.unreadable.push((name, e.to_string()));
+                    }
+                    continue;
                 }
-                continue;
+                Kind::Other => {
+                    self.found.special += 1;
+                    continue;
+                }
+                Kind::File | Kind::Nothing => {}
             }
             if archive::is_archive(&path) {
                 if let Err(e) = self.enter_archive(&path, &format!("{name}/")) {
@@ -156,6 +170,16 @@ impl Scanner {
             .candidates
             .extend(pictures.into_iter().map(named));
         Ok(())
+    }
+}
+
+/// What an entry of a folder is. Only links need a look at what they lead to; where there is nothing, reading will tell why.
+fn kind_of(entry: &DirEntry) -> Kind {
+    match entry.file_type() {
+        Ok(kind) if kind.is_dir() => Kind::Folder,
+        Ok(kind) if kind.is_file() => Kind::File,
+        Ok(kind) if !kind.is_symlink() => Kind::Other,
+        _ => Disk.kind(&entry.path()).unwrap_or(Kind::Nothing),
     }
 }
 
@@ -238,6 +262,26 @@ mod tests {
         link("3f9a", "a.jpg");
         link("more", "folder");
         assert_eq!(names(dir.path()), ["a.jpg", "folder/x.png"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_sockets_and_devices_are_counted_whatever_they_are_called() {
+        let dir = TempDir::new().unwrap();
+        touch(dir.path(), "a.jpg");
+        let at = |name: &str| dir.path().join(name);
+        for name in ["b.jpg", "c.tar", "d.txt"] {
+            std::os::unix::net::UnixListener::bind(at(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/zero", at("e.png")).unwrap();
+        let found = scan(dir.path()).unwrap();
+        assert_eq!((found.special, found.others.len()), (4, 0));
+        assert!(found.unreadable.is_empty());
+        assert!(matches!(
+            scan(&at("c.tar")).err().unwrap(),
+            DataError::Io { source, .. } if source.kind() == ErrorKind::InvalidInput
+        ));
+        assert_eq!(names(dir.path()), ["a.jpg"]);
     }
 
     #[cfg(unix)]

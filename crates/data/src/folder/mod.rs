@@ -31,7 +31,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
     let (folder, (train, test, found, decided)) = match is_list {
         true => {
             let (folder, found) = list::read(root)?;
-            (folder, one_part(found, &name, labels))
+            (folder, one_part(found, &name, labels)?)
         }
         false => (root.into(), parts(root, &name, labels)?),
     };
@@ -50,7 +50,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
         unreadable: found.unreadable,
         report: FolderReport {
             labels: Some(decided),
-            passed_over: passed_over(&found.others),
+            passed_over: passed_over(&found.others, found.special),
         },
         facts: None,
     })
@@ -76,23 +76,28 @@ fn parts(root: &Path, name: &str, labels: LabelChoice) -> Result<Parts, DataErro
         }
         let (a, b) = (scan(&root.join("train"))?, scan(&root.join(test))?);
         if !a.candidates.is_empty() && !b.candidates.is_empty() {
-            return Ok(given_parts(a, b, test, labels));
+            return given_parts(a, b, test, labels);
         }
     }
-    Ok(one_part(scan(root)?, name, labels))
+    one_part(scan(root)?, name, labels)
 }
 
-fn one_part(mut found: Found, name: &str, labels: LabelChoice) -> Parts {
+fn one_part(mut found: Found, name: &str, labels: LabelChoice) -> Result<Parts, DataError> {
     let decided = labels::decide(&found, name, labels);
     let each = class_of_each(&found, &decided);
     let classes = each.as_ref().map(|each| sorted(each.iter()));
     let files = std::mem::take(&mut found.candidates);
-    let whole = classed(files, None, each.zip(classes));
-    (whole, None, found, decided)
+    let whole = classed(files, None, each.zip(classes))?;
+    Ok((whole, None, found, decided))
 }
 
 /// Both parts number their classes alike: by the names of either, sorted.
-fn given_parts(mut train: Found, mut test: Found, test_name: &str, labels: LabelChoice) -> Parts {
+fn given_parts(
+    mut train: Found,
+    mut test: Found,
+    test_name: &str,
+    labels: LabelChoice,
+) -> Result<Parts, DataError> {
     let decided = labels::decide(&train, "train", labels);
     let (of_train, of_test) = (
         class_of_each(&train, &decided),
@@ -110,14 +115,10 @@ fn given_parts(mut train: Found, mut test: Found, test_name: &str, labels: Label
         others,
         Some(test_name),
         of_test.map(|of| (of, both.clone())),
-    );
-    let train_part = classed(files, Some("train"), of_train.map(|of| (of, both)));
-    (
-        train_part,
-        Some(test_part),
-        train.counted_with(&test),
-        decided,
-    )
+    )?;
+    let train_part = classed(files, Some("train"), of_train.map(|of| (of, both)))?;
+    let found = train.counted_with(&test);
+    Ok((train_part, Some(test_part), found, decided))
 }
 
 /// The class of each candidate, where it was decided that there are classes and all have one.
@@ -142,8 +143,12 @@ pub(crate) fn classes_of(candidates: &[Candidate], least: usize) -> Option<Vec<S
     Some(folders.into_iter().map(str::to_owned).collect())
 }
 
-/// Files with the class that their first folder says, named from one folder further up.
-pub(crate) fn part(files: Vec<Candidate>, under: &str, classes: Vec<String>) -> Part {
+/// Files with the class that their first folder says, which must be one of the sorted `classes`; named from one folder further up.
+pub(crate) fn part(
+    files: Vec<Candidate>,
+    under: &str,
+    classes: Vec<String>,
+) -> Result<Part, DataError> {
     let each = files
         .iter()
         .map(|f| f.first_folder().unwrap_or_default().to_owned());
@@ -156,21 +161,33 @@ fn classed(
     files: Vec<Candidate>,
     under: Option<&str>,
     classes: Option<(Vec<String>, Vec<String>)>,
-) -> Part {
-    let (values, classes) = match classes {
-        Some((each, all)) => {
-            let number = |class: &String| all.binary_search(class).unwrap_or(0) as u32;
-            (each.iter().map(number).collect(), Some(all))
-        }
-        None => (Vec::new(), None),
-    };
-    let files = match under {
+) -> Result<Part, DataError> {
+    let files: Vec<Candidate> = match under {
         Some(folder) => files.into_iter().map(|f| f.under(folder)).collect(),
         None => files,
     };
-    Part {
+    let (values, classes) = match classes {
+        Some((each, all)) => {
+            let numbers = each.iter().zip(&files);
+            let numbers = numbers.map(|(class, file)| number_of(class, &all, file));
+            (numbers.collect::<Result<_, _>>()?, Some(all))
+        }
+        None => (Vec::new(), None),
+    };
+    Ok(Part {
         files,
         values,
         classes,
-    }
+    })
+}
+
+/// Which of the sorted classes a file's is.
+fn number_of(class: &String, all: &[String], file: &Candidate) -> Result<u32, DataError> {
+    let found = all.binary_search(class);
+    let number = found.map_err(|_| DataError::UnknownClass {
+        file: file.name.clone(),
+        class: class.clone(),
+        classes: all.len(),
+    })?;
+    Ok(number as u32)
 }

@@ -398,6 +398,20 @@ fn given_parts_are_honoured_and_number_classes_alike() {
 }
 
 #[test]
+fn an_unknown_class_is_an_error_that_names_the_picture() {
+    let files = || ["cat/1.jpg", "eel/2.jpg"].map(|name| Candidate::named(name.into()));
+    let classes = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
+    let known = part(files().into(), "val", classes(&["cat", "dog", "eel"])).unwrap();
+    assert_eq!(known.values, [0, 2]);
+    let unknown = part(files().into(), "val", classes(&["cat", "dog"]));
+    assert!(matches!(
+        unknown.err().unwrap(),
+        DataError::UnknownClass { file, class, classes: 2 }
+            if file == "val/eel/2.jpg" && class == "eel"
+    ));
+}
+
+#[test]
 fn limits_choose_by_the_seed() {
     let dir = TempDir::new().unwrap();
     for i in 0..20 {
@@ -450,19 +464,40 @@ fn pipes_are_not_waited_for() {
     for i in 0..20 {
         png(dir.path(), &format!("{i:02}.png"));
     }
-    let pipe = dir.path().join("pipe.png");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    let at = |name: &str| dir.path().join(name);
+    let pipes = ["pipe.png", "pipe.tar", "pipe.tar.gz", "pipe.pack"].map(at);
+    let made = std::process::Command::new("mkfifo").args(&pipes).status();
     if !made.is_ok_and(|status| status.success()) {
         anchorhood_testing::skip("mkfifo is not here");
         return;
     }
+    let list = at("list.txt");
+    fs::write(&list, "00.png\npipe.png\npipe.tar/a.png\n").unwrap();
+    std::os::unix::fs::symlink(&pipes[1], at("link.tar")).unwrap();
     let (sender, loaded) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(load(dir.path()).unwrap().skipped));
-    let skipped = loaded.recv_timeout(std::time::Duration::from_secs(60));
-    assert_eq!(
-        skipped.expect("it waits for nobody"),
-        [("pipe.png".into(), "it is not a file".into())]
-    );
+    let folder = dir.path().to_owned();
+    std::thread::spawn(move || -> Result<(), String> {
+        let opened = |path: &Path| crate::open(path.to_str().unwrap(), &LoadOptions::default());
+        let all = (
+            opened(&folder),
+            opened(&list),
+            pipes.map(|pipe| opened(&pipe)),
+        );
+        sender.send(all).map_err(|e| e.to_string())
+    });
+    let (folder, list, pipes) = loaded
+        .recv_timeout(std::time::Duration::from_secs(60))
+        .expect("it waits for nobody");
+    let folder = folder.unwrap();
+    assert_eq!((folder.train.pictures.len(), folder.skipped.len()), (20, 0));
+    let special = &folder.report.passed_over[0];
+    assert_eq!((special.files, special.why.is_some()), (5, true));
+    // Of three files that a list names, two are more than a tenth.
+    assert!(matches!(
+        list.unwrap_err(),
+        DataError::TooManyUnreadable { skipped: 2, .. }
+    ));
+    assert!(pipes.iter().all(Result::is_err));
 }
 
 #[test]

@@ -11,10 +11,10 @@ mod element;
 mod tests;
 mod value;
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use anchorhood_files::open_regular;
 use flate2::read::ZlibDecoder;
 
 use crate::DataError;
@@ -32,7 +32,7 @@ pub(crate) fn read<const N: usize>(
     wanted: [&str; N],
     most: u64,
 ) -> Result<[Value; N], DataError> {
-    let file = File::open(path).map_err(|e| DataError::io(path, e))?;
+    let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
     read_from(&mut BufReader::new(file), wanted, most).map_err(|reason| DataError::BadMat {
         path: path.into(),
         reason,

@@ -41,7 +41,7 @@ pub(super) const PREPROCESSING: u32 = 1;
 const U8: u8 = 0;
 
 /// All but the pixels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Index {
     /// What the set is called.
     pub name: String,

@@ -10,10 +10,10 @@ mod read;
 mod tests;
 mod write;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use anchorhood_files::open_regular;
 pub(crate) use pixels::PackedPixels;
 pub(crate) use read::{Pack, open};
 pub use write::{Packed, pack, pack_on};
@@ -21,7 +21,7 @@ pub use write::{Packed, pack, pack_on};
 /// Whether the file at `path` begins, or at least is called, like a packed set.
 pub(crate) fn is_pack(path: &Path) -> bool {
     let mut start = [0; format::MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut start));
     let begins = read.is_ok() && start == format::MAGIC;
     begins || path.extension().is_some_and(|e| e == "pack")
 }

@@ -52,11 +52,12 @@ impl Pack {
         facts_of(&self.index.set)
     }
 
-    /// All pictures of the pack, those of the first part first.
+    /// All pictures of the pack, those of the first part first, and the grey one.
     fn pictures(&self) -> Pictures {
         let size = self.index.size;
         let store = Arc::new(Store::Pack(Arc::clone(&self.pixels)));
-        Pictures::stored(size, size, self.pixels.len(), store)
+        let grey = usize::from(self.pixels.grey().is_some());
+        Pictures::stored(size, size, self.pixels.len() + grey, store)
     }
 
     /// The data set, as the options choose it.
@@ -95,7 +96,7 @@ impl Pack {
         })
     }
 
-    /// The entries `of` a part; those without pixels are added to `skipped`.
+    /// The entries `of` a part; those without pixels are grey in a published set, and otherwise added to `skipped`.
     fn split(
         &self,
         part: usize,
@@ -120,15 +121,20 @@ impl Pack {
                 .expect("chosen numbers ascend within the part");
             at = i + 1;
             let entry = &part.entries[i];
-            match &entry.pixels {
-                Ok((_, one)) => {
+            let place = match (&entry.pixels, self.pixels.grey()) {
+                (Ok((_, one)), _) => {
                     sums = sums + *one;
-                    places.push(slot);
-                    values.push(entry.class);
-                    names.extend(Some(entry.name.clone()).filter(|n| !n.is_empty()));
+                    slot
                 }
-                Err(why) => skipped.push((entry.name.clone(), why.clone())),
-            }
+                (Err(_), Some(grey)) => grey,
+                (Err(why), None) => {
+                    skipped.push((entry.name.clone(), why.clone()));
+                    continue;
+                }
+            };
+            places.push(place);
+            values.push(entry.class);
+            names.extend(Some(entry.name.clone()).filter(|n| !n.is_empty()));
         }
         let split = Split {
             pictures: self.pictures().subset(&places),

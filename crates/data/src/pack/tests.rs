@@ -6,8 +6,9 @@ use std::path::Path;
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
-use super::format::{Index, PartIndex};
+use super::format::{Entry, Index, PartIndex};
 use super::*;
+use crate::statistics::Sums;
 use crate::{DataError, Dataset, LoadOptions, Split};
 
 const QUIET: &crate::Progress = &|_, _| {};
@@ -226,6 +227,38 @@ fn damage_is_noticed() {
     drop(data);
     fs::write(&file, &whole).unwrap();
     assert!(Pack::open(&file).unwrap().damaged(&|| ()).is_empty());
+}
+
+/// Every picture is compared once, however often it is touched, and the name of each is had without going through the others.
+#[test]
+fn a_wholly_damaged_pack_costs_what_a_whole_one_does() {
+    let index = Index {
+        size: 1,
+        parts: vec![PartIndex {
+            rows: [0, 300_000],
+            entries: (0..300_000_u32)
+                .map(|i| Entry {
+                    name: format!("{i}.png"),
+                    class: 0,
+                    height_and_width: [1, 1],
+                    pixels: Ok((i, Sums::default())),
+                })
+                .collect(),
+            ..PartIndex::default()
+        }],
+        ..Index::default()
+    };
+    let bytes = vec![0; 4096 + 300_000 * 3];
+    let pixels = PackedPixels::new(bytes.into(), index.into());
+    for _ in 0..2 {
+        assert!((0..pixels.len()).all(|i| pixels.get(i) == [128; 3]));
+        assert!(pixels.range(0, pixels.len()).is_none());
+    }
+    assert_eq!(pixels.compared(), 300_000);
+    let failures = pixels.failures();
+    assert_eq!(failures.len(), 300_000);
+    let named = |(i, (name, _)): (usize, &(String, String))| *name == format!("{i}.png");
+    assert!(failures.iter().enumerate().all(named));
 }
 
 #[test]

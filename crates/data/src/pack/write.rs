@@ -16,7 +16,7 @@ use crate::files::{Candidate, Listing, Picture, archive};
 use crate::open::{find, whole};
 use crate::recognise::FoundSet;
 use crate::resize::to_square;
-use crate::sets::{cub, dogs, imagenet};
+use crate::sets::{cub, dogs, facts_of, imagenet};
 use crate::statistics::Sums;
 use crate::{DataError, Dataset, LabelChoice, Progress, Split, crops, folder};
 
@@ -36,8 +36,10 @@ pub struct Packed {
     pub bytes: u64,
     /// Pictures so large that training on their files would cut crops from more than the squares that are packed.
     pub cut: usize,
-    /// Files that could not be read, each with the reason.
+    /// Files that could not be read, each with the reason. They are left out, or seen as plain grey in a published set.
     pub skipped: Vec<(String, String)>,
+    /// Whether it is a published set.
+    pub published: bool,
     /// Whether the file was there already, of the same pictures.
     pub unchanged: bool,
 }
@@ -110,6 +112,7 @@ fn summary(
             false => 0,
         },
         skipped: skipped.collect(),
+        published: facts_of(&index.set).is_some(),
         unchanged,
     })
 }
@@ -134,7 +137,7 @@ impl Source {
             FoundSet::Cifar(..) | FoundSet::Svhn(..) => {
                 let data = whole(&place)?;
                 return Ok(Source {
-                    set: crate::sets::facts_of(&data.name).map_or("", |f| f.name),
+                    set: facts_of(&data.name).map_or("", |f| f.name),
                     name: data.name.clone(),
                     size: size.unwrap_or(data.train.pictures.height()),
                     pixels: Pixels::Memory(data),

@@ -83,7 +83,7 @@ pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
     let listing = Listing {
         name: IMAGENET.name.into(),
         root: folder.into(),
-        train: part(train.candidates, "train", classes),
+        train: part(train.candidates, "train", classes)?,
         test: Some(test),
         holds_out: false,
         unreadable: [train.unreadable, val.unreadable].concat(),
@@ -106,7 +106,7 @@ fn foldered_val(
         _ => None,
     };
     match wrong {
-        None => Ok(part(files, "val", classes.to_vec())),
+        None => part(files, "val", classes.to_vec()),
         Some((class, how)) => Err(DataError::BadList {
             path: folder.join("val"),
             reason: format!("expected the same class folders as in train: {class} {how}"),
@@ -238,5 +238,61 @@ mod tests {
         assert_eq!(memory.train.labels, disk.train.labels);
         assert_eq!(memory.train.pictures.raw(), disk.train.pictures.raw());
         assert!(!disk.train.pictures.is_resident());
+    }
+
+    /// A file that cannot be read is the same plain grey picture in memory, on demand and in a pack, under its own label, and is named.
+    #[test]
+    fn an_unreadable_picture_is_grey_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("imagenet");
+        copy(
+            Path::new(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/fixtures/imagenet"
+            )),
+            &folder,
+        );
+        let first = list(&folder).unwrap().0.train.files[0].name.clone();
+        std::fs::write(folder.join(&first), "no picture").unwrap();
+        let options = LoadOptions {
+            size: Some(24),
+            ..LoadOptions::default()
+        };
+        let load = |most| {
+            let listing = open(&folder).unwrap();
+            open_within(listing, &options, &|_, _| {}, most).unwrap()
+        };
+        let to = dir.path().join("imagenet.pack");
+        let spec = format!("imagenet:{}", folder.display());
+        crate::pack(&spec, &to, Some(24), false, &|_, _| {}).unwrap();
+        let pack = crate::open(to.to_str().unwrap(), &LoadOptions::default()).unwrap();
+        let all = [load(u64::MAX), load(0), pack];
+        for data in &all {
+            let pictures = &data.train.pictures;
+            assert!(data.skipped.is_empty());
+            assert_eq!(data.train.names, all[0].train.names);
+            assert_eq!(data.train.labels, all[0].train.labels);
+            assert_eq!(pictures.raw(), all[0].train.pictures.raw());
+            assert!(pictures.picture(0).iter().all(|&v| v == 128));
+            let failures = pictures.failures();
+            assert_eq!((failures.len(), &failures[0].0), (1, &first));
+            assert_eq!(failures[0].1, all[0].train.pictures.failures()[0].1);
+            let test = |data: &crate::Dataset| data.test.as_ref().unwrap().pictures.clone();
+            assert_eq!(test(data).raw(), test(&all[0]).raw());
+        }
+    }
+
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let (from, to) = (
+                entry.as_ref().unwrap().path(),
+                to.join(entry.unwrap().file_name()),
+            );
+            match from.is_dir() {
+                true => copy(&from, &to),
+                false => _ = std::fs::copy(&from, &to).unwrap(),
+            }
+        }
     }
 }

@@ -29,8 +29,8 @@ fn read(bytes: &[u8]) {
     let (input, output) = (PictureInput::of(&header), VectorOutput::choose(&header));
     if let (Ok(input), Ok(output)) = (input, output) {
         let path = Path::new("no/such/folder/a.onnx");
-        let found = Preprocessing::of(path, &header, &input, &output);
-        assert!((1..=4096).contains(&found.size));
+        let found = Preprocessing::of(path, &header, &input, &output).expect("nothing is refused");
+        assert!((1..=4096).contains(&found.size()));
         assert!(found.std.iter().all(|s| s.is_finite() && *s > 0.0));
         assert!(input.batch.is_none_or(|n| n > 0));
     }

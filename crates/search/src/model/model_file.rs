@@ -13,14 +13,11 @@ use std::path::Path;
 use anchorhood_files::{
     Bytes, Container, Disk, Dtype, FileError, FileSystem, NamedTensor, OpenContainer,
 };
-use anchorhood_train::{
-    InputForm, NetworkConfig, Preset, RunConfig, Tensor, VERSION, check_weights, fingerprint,
-    judged_graph,
-};
+use anchorhood_train::{InputForm, NetworkConfig, Tensor, VERSION, fingerprint};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::refit::has_layers_for;
+use super::description::Description;
 use super::{EngineModel, Model};
 use crate::SearchError;
 
@@ -110,45 +107,27 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
         return Err(damaged(reason));
     }
     let NetworkField { network, order } = fields.json("network").map_err(&damaged)?;
-    check_network(&network).map_err(&damaged)?;
-    let input: InputForm = fields.json("preprocessing").map_err(&damaged)?;
-    if !input.is_possible() {
-        return Err(damaged(format!("its input cannot be: {input:?}")));
-    }
-    let judged = fields.text("judged_layer").map_err(&damaged)?;
-    let whole = network.graph(input.size)?;
-    let graph = judged_graph(&whole, judged)?;
-    let weights = order.iter().map(|name| read(file, name));
-    let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
-    check_weights(&graph, &weights, path)?;
+    let preprocessing: InputForm = fields.json("preprocessing").map_err(&damaged)?;
     let learnt_size = match file.metadata().get("learnt_size") {
-        None => input.size,
-        Some(text) => match text.parse() {
-            Ok(size) if has_layers_for(&network, input, size) => size,
-            _ => {
-                return Err(damaged(format!(
-                    "it cannot have learnt with pictures of {text} pixels"
-                )));
-            }
-        },
+        None => preprocessing.size,
+        Some(text) => text.parse().map_err(|_| {
+            damaged(format!(
+                "it cannot have learnt with pictures of {text} pixels"
+            ))
+        })?,
     };
-    let model = Model {
+    let description = Description {
+        network,
+        order,
+        judged_layer: fields.text("judged_layer").map_err(&damaged)?.into(),
+        preprocessing,
         learnt_size,
-        ..Model::of(path, network, input, graph, weights, checked)
+        fingerprint: fields.text("fingerprint").map_err(&damaged)?.into(),
     };
-    match fields.text("fingerprint").map_err(&damaged)? == model.fingerprint {
-        true => Ok(model),
-        false => Err(damaged("its fingerprint is that of another model".into())),
-    }
-}
-
-/// Refuses widths and lengths that no run can have.
-fn check_network(network: &NetworkConfig) -> Result<(), String> {
-    let config = RunConfig {
-        network: network.clone(),
-        ..Preset::Quick.config("shapes")
-    };
-    config.check().map_err(|e| e.to_string())
+    description.check_order().map_err(&damaged)?;
+    let weights = description.order.iter().map(|name| read(file, name));
+    let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
+    description.model(path, weights, checked)
 }
 
 fn damaged(path: &Path) -> impl Fn(String) -> SearchError {

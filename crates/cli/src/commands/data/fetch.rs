@@ -1,11 +1,10 @@
 //! `anchorhood data fetch`: download, verify, unpack, so that `train NAME` finds the set.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anchorhood::data::{Archive, SETS, SetFacts, facts_of, unpack};
-use anchorhood::files::{Disk, FileSystem};
+use anchorhood::files::{Disk, FileSystem, open_regular};
 use flate2::read::GzDecoder;
 
 use super::FetchArgs;
@@ -78,7 +77,7 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
 }
 
 fn unpack_with_bar(from: &Path, folder: &Path, archive: &Archive) -> io::Result<()> {
-    let file = File::open(from)?;
+    let file = open_regular(from)?;
     let length = file.metadata()?.len();
     let bar = Bar::of_bytes(format!("unpacking {}", archive.file));
     let counted = Counted {

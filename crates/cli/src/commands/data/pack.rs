@@ -18,8 +18,12 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let packed = pack(&args.data, &args.output, args.size, args.force, &progress);
     drop(bar);
     let packed = packed?;
+    let becomes = match packed.published {
+        true => "packed as plain grey",
+        false => "left out",
+    };
     for (file, why) in &packed.skipped {
-        eprintln!("warning: {file}: left out: {why}");
+        eprintln!("warning: {file}: {becomes}: {why}");
     }
     if packed.cut > 0 {
         eprintln!(
