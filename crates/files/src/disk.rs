@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use memmap2::Mmap;
 
-use crate::{Bytes, FileSystem, Hold, Kind, WriteFile};
+use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile};
 
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,8 +69,8 @@ impl FileSystem for Disk {
         fs::rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::hard_link(from, to)
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        rename_new(from, to)
     }
 
     #[cfg(unix)]
@@ -143,6 +143,23 @@ impl FileSystem for Disk {
         }
     }
 
+    fn read_link(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        match fs::symlink_metadata(path) {
+            Ok(about) if about.is_symlink() => fs::read_link(path).map(Some),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
+        let about = fs::metadata(path)?;
+        Ok(FileStamp {
+            id: file_id(path, &about)?,
+            length: about.len(),
+            modified: about.modified().ok(),
+        })
+    }
+
     fn is_held(&self, path: &Path) -> Option<bool> {
         match File::open(path).ok()?.try_lock() {
             Ok(()) => Some(false),
@@ -163,6 +180,44 @@ impl FileSystem for Disk {
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?.map(|e| Ok(e?.path())).collect()
     }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // What kernels and file systems that do not know the flag answer.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        other => Ok(other?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_new(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(unix)]
+fn file_id(_: &Path, about: &fs::Metadata) -> io::Result<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(FileId {
+        device: about.dev(),
+        inode: about.ino(),
+    })
+}
+
+#[cfg(not(unix))]
+fn file_id(path: &Path, _: &fs::Metadata) -> io::Result<FileId> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    path.canonicalize()?.hash(&mut hasher);
+    Ok(FileId {
+        device: 0,
+        inode: hasher.finish(),
+    })
 }
 
 #[cfg(unix)]

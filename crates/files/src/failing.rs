@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Bytes, Disk, FileSystem, Hold, Kind, WriteFile};
+use crate::{Bytes, Disk, FileStamp, FileSystem, Hold, Kind, WriteFile};
 
 /// What an operation does. Asking what is there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,9 +218,9 @@ impl FileSystem for Failing {
         self.disk.rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step(Operation::Make)?;
-        self.disk.link(from, to)
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step(Operation::Change)?;
+        self.disk.rename_new(from, to)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
@@ -259,6 +259,14 @@ impl FileSystem for Failing {
 
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         self.disk.kind(path)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        self.disk.read_link(path)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
+        self.disk.stamp(path)
     }
 
     fn is_held(&self, path: &Path) -> Option<bool> {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::Bytes;
 
@@ -33,6 +33,27 @@ pub enum Kind {
     Other,
 }
 
+/// Identifies a file or folder, whatever it is named: equal for hard links, and for what a symbolic link
+/// leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// The file system that it lies on.
+    pub device: u64,
+    /// Its number there. Where the system tells none, a hash of the resolved path.
+    pub inode: u64,
+}
+
+/// A file's identity and state: equal at two moments where the file was neither replaced nor changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Which file.
+    pub id: FileId,
+    /// Bytes.
+    pub length: u64,
+    /// When it was last written to, where the system knows.
+    pub modified: Option<SystemTime>,
+}
+
 /// The operations by which files come, change and go. What a rename or a removal did survives a power cut only after
 /// [`sync_folder`](FileSystem::sync_folder), what was written only after [`WriteFile::sync`].
 pub trait FileSystem: fmt::Debug + Send + Sync {
@@ -45,9 +66,9 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
     /// Gives a file or a folder another name in one step; a file that had that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file a second name; [`io::ErrorKind::AlreadyExists`] where there is something of that name. Some disks know no
-    /// such thing: [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::PermissionDenied`].
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file another name in one step; [`io::ErrorKind::AlreadyExists`] where there is something
+    /// of that name, also a link. Some disks cannot: [`io::ErrorKind::Unsupported`].
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes renames and removals within a folder survive a power cut, where the system can.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Removes a file.
@@ -67,6 +88,10 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     }
     /// What lies at a path.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
+    /// Where a symbolic link leads, as it is written in it; none where there is no link, or nothing.
+    fn read_link(&self, path: &Path) -> io::Result<Option<PathBuf>>;
+    /// Which file a path names, links followed, and in which state it is.
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp>;
     /// Whether somebody who made a file still holds it; unknown where the system has no locks.
     fn is_held(&self, path: &Path) -> Option<bool>;
     /// Bytes of a file.

@@ -1,7 +1,9 @@
 //! A disk in memory that forgets what was not synced when its power is cut.
 //!
 //! Of each file it knows what was written and what of that was synced, of each folder the same of its names. What a real disk
-//! keeps beyond what was synced is its own choice, so a test tries several ([`Survives`]).
+//! keeps beyond what was synced is its own choice, so a test tries several ([`Survives`]). A file renamed from one folder into
+//! another keeps one of both names, and a sync of either folder makes the rename durable in both: disks with a journal write
+//! it as one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Bytes, FileSystem, Hold, Kind, WriteFile};
+use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile};
 
 /// What survives a power cut beside what was synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +40,23 @@ enum Node {
     Folder { now: Names, synced: Names },
 }
 
+/// A file or folder that was renamed from a name in one folder to a name in another.
+#[derive(Clone, Debug)]
+struct Move {
+    node: usize,
+    from: (usize, OsString),
+    to: (usize, OsString),
+}
+
 #[derive(Clone, Debug)]
 struct Contents {
     /// The first is the root.
     nodes: Vec<Node>,
     held: BTreeSet<usize>,
-    /// Whether a file may have two names.
-    links: bool,
+    /// Whether it renames without replacing.
+    rename_new: bool,
+    /// Renames from one folder to another of which neither was synced since.
+    moves: Vec<Move>,
 }
 
 impl Default for Contents {
@@ -52,7 +64,8 @@ impl Default for Contents {
         Contents {
             nodes: vec![Node::folder()],
             held: BTreeSet::new(),
-            links: true,
+            rename_new: true,
+            moves: vec![],
         }
     }
 }
@@ -86,10 +99,10 @@ impl Forgetful {
         Forgetful::default()
     }
 
-    /// An empty disk on which no file has two names, as those of cameras are formatted.
-    pub fn without_links() -> Forgetful {
+    /// An empty disk that cannot rename without replacing.
+    pub fn without_rename_new() -> Forgetful {
         let disk = Forgetful::default();
-        disk.contents().links = false;
+        disk.contents().rename_new = false;
         disk
     }
 
@@ -112,15 +125,20 @@ impl Forgetful {
             Survives::Mix(seed) => seed,
             Survives::Synced | Survives::Names | Survives::Bytes => 0,
         });
-        for node in &mut disk.contents().nodes {
+        let mut contents = disk.contents();
+        for node in &mut contents.nodes {
             match node {
                 Node::File { now, synced } => *now = bytes_left(now, synced, survives, &mut draws),
                 Node::Folder { now, synced } => {
                     *now = names_left(now, synced, survives, &mut draws);
                 }
             }
-            node.sync();
         }
+        for lost in std::mem::take(&mut contents.moves) {
+            contents.take_back(lost);
+        }
+        contents.nodes.iter_mut().for_each(Node::sync);
+        drop(contents);
         disk
     }
 
@@ -233,6 +251,68 @@ impl Contents {
         match &mut self.nodes[folder] {
             Node::Folder { now, .. } => Ok((now, name.to_owned())),
             Node::File { .. } => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let node = self.find(from)?;
+        let folders = [from, to].map(|path| self.find(path.parent().unwrap_or(Path::new(""))));
+        self.beside(to)?;
+        self.take(from)?;
+        let (names, name) = self.beside(to)?;
+        names.insert(name.clone(), node);
+        let [from_folder, to_folder] = folders;
+        let (from_folder, to_folder) = (from_folder?, to_folder?);
+        if from_folder != to_folder {
+            self.moves.push(Move {
+                node,
+                from: (from_folder, from.file_name().unwrap_or_default().into()),
+                to: (to_folder, name),
+            });
+        }
+        Ok(())
+    }
+
+    /// The names that survive a power cut in a folder, and those that are there now.
+    fn both_names(&mut self, folder: usize) -> Option<(&mut Names, &mut Names)> {
+        match &mut self.nodes[folder] {
+            Node::Folder { now, synced } => Some((now, synced)),
+            Node::File { .. } => None,
+        }
+    }
+
+    /// Makes the renames out of a folder and into it durable.
+    fn sync_moves(&mut self, folder: usize) {
+        let concerns = |m: &Move| m.from.0 == folder || m.to.0 == folder;
+        let (done, left) = std::mem::take(&mut self.moves)
+            .into_iter()
+            .partition(concerns);
+        self.moves = left;
+        let done: Vec<Move> = done;
+        for Move { node, from, to } in done {
+            if let Some((_, synced)) = self.both_names(from.0) {
+                synced.retain(|name, of| *name != from.1 || *of != node);
+            }
+            if let Some((now, synced)) = self.both_names(to.0)
+                && now.get(&to.1) == Some(&node)
+            {
+                synced.insert(to.1, node);
+            }
+        }
+    }
+
+    /// After a power cut: a file that a rename left without a name has its old one.
+    fn take_back(&mut self, lost: Move) {
+        let Move { node, from, to } = lost;
+        let there = |contents: &mut Contents, (folder, name): &(usize, OsString)| {
+            let names = contents.both_names(*folder);
+            names.is_some_and(|(now, _)| now.get(name) == Some(&node))
+        };
+        if !there(self, &from)
+            && !there(self, &to)
+            && let Some((now, _)) = self.both_names(from.0)
+        {
+            now.insert(from.1, node);
         }
     }
 
@@ -349,32 +429,26 @@ impl FileSystem for Forgetful {
             let replaces = contents.bytes(there).and(contents.bytes(node));
             replaces.map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))?;
         }
-        contents.beside(to)?;
-        contents.take(from)?;
-        let (names, name) = contents.beside(to)?;
-        names.insert(name, node);
-        Ok(())
+        contents.rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut contents = self.contents();
-        if !contents.links {
+        if !contents.rename_new {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let node = contents.find(from)?;
-        contents.bytes(node)?;
-        let (names, name) = contents.beside(to)?;
-        if names.contains_key(&name) {
+        contents.find(from)?;
+        if contents.find(to).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        names.insert(name, node);
-        Ok(())
+        contents.rename(from, to)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         let mut contents = self.contents();
         let node = contents.find(folder)?;
         contents.names(node)?;
+        contents.sync_moves(node);
         contents.nodes[node].sync();
         Ok(())
     }
@@ -422,6 +496,23 @@ impl FileSystem for Forgetful {
                 Node::Folder { .. } => Kind::Folder,
             }),
         }
+    }
+
+    fn read_link(&self, _: &Path) -> io::Result<Option<PathBuf>> {
+        Ok(None) // this disk has no symbolic links
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
+        let contents = self.contents();
+        let node = contents.find(path)?;
+        Ok(FileStamp {
+            id: FileId {
+                device: 0,
+                inode: node as u64,
+            },
+            length: contents.bytes(node).map_or(0, Vec::len) as u64,
+            modified: None,
+        })
     }
 
     fn is_held(&self, path: &Path) -> Option<bool> {

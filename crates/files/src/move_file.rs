@@ -1,44 +1,44 @@
-//! A file to another place, never over another file, and at every moment under its old name, its new one or both.
+//! A file to another place, never over another file, and at every moment under its old name or its new one.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::{FileSystem, folder_of};
 
-/// Moves the file `from` to `to`, whose folder is there; [`ErrorKind::AlreadyExists`] where there is something of that name. Where a
-/// power cut or a kill comes in between, the file may have both names.
+/// Moves the file `from` to `to`, whose folder is there; [`ErrorKind::AlreadyExists`] where there is something of that name,
+/// [`ErrorKind::CrossesDevices`] where that lies on another disk. Nothing is ever removed: a file that another program puts in
+/// the place of `from` meanwhile is moved, or stays.
 ///
-/// The new name is there, synced, before the old one goes. On a disk that gives no second names, an empty file takes the new name,
-/// which no other program's file can then have, and is replaced.
+/// It is one rename that replaces nothing. On a disk without such a rename, an empty file takes the new name, which no
+/// other program's file can then have, and is replaced; an interruption may leave it.
 pub fn move_file(disk: &dyn FileSystem, from: &Path, to: &Path) -> io::Result<()> {
-    match disk.link(from, to) {
-        Ok(()) => {
-            disk.sync_folder(folder_of(to))?;
-            disk.remove(from)?;
-        }
-        Err(e) if no_links(e.kind()) => rename_new(disk, from, to)?,
-        Err(e) => return Err(e),
+    match disk.rename_new(from, to) {
+        Err(e) if e.kind() == ErrorKind::Unsupported => rename_over_placeholder(disk, from, to)?,
+        other => other?,
     }
+    disk.sync_folder(folder_of(to))?;
     disk.sync_folder(folder_of(from))
 }
 
-fn rename_new(disk: &dyn FileSystem, from: &Path, to: &Path) -> io::Result<()> {
+fn rename_over_placeholder(disk: &dyn FileSystem, from: &Path, to: &Path) -> io::Result<()> {
+    disk.stamp(from)?; // where there is nothing to move, nothing is made
     drop(disk.create_new(to)?);
     if let Err(error) = disk.rename(from, to) {
         let _ = disk.remove(to); // the first error is the one to tell
         return Err(error);
     }
-    disk.sync_folder(folder_of(to))
-}
-
-fn no_links(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Unsupported | ErrorKind::PermissionDenied)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AtomicFile, Forgetful, Kind, attack};
+    use std::fs;
+    use std::sync::Arc;
+    #[cfg(target_os = "linux")]
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::{AtomicFile, Disk, Forgetful, Kind, attack};
 
     fn prepared(disk: Forgetful) -> Forgetful {
         disk.create_folders(Path::new("/a")).unwrap();
@@ -48,23 +48,27 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_under_one_name_or_both() {
-        let start = prepared(Forgetful::new());
-        let (from, to) = (Path::new("/a/x"), Path::new("/b/x"));
-        let work = |disk: std::sync::Arc<dyn FileSystem>| move_file(&*disk, from, to).is_ok();
-        let faults = attack(&start, work, |disk, done, what| {
-            let names = [from, to].map(|name| disk.read(name).ok());
-            assert!(names.iter().any(Option::is_some), "{what}");
-            let whole = |bytes: &Vec<u8>| bytes == b"picture";
-            assert!(names.iter().flatten().all(whole), "{what}");
-            assert!(!done || names[1].is_some(), "{what}");
-        });
-        assert!(faults > 20, "{faults}");
+    fn it_is_always_there_under_one_name() {
+        for disk in [Forgetful::new(), Forgetful::without_rename_new()] {
+            let start = prepared(disk);
+            let (from, to) = (Path::new("/a/x"), Path::new("/b/x"));
+            let work = |disk: Arc<dyn FileSystem>| move_file(&*disk, from, to).is_ok();
+            let faults = attack(&start, work, |disk, done, what| {
+                let names = [from, to].map(|name| disk.read(name).ok());
+                let whole = |bytes: &&Vec<u8>| !bytes.is_empty();
+                let there: Vec<&Vec<u8>> = names.iter().flatten().filter(whole).collect();
+                assert!(!there.is_empty(), "{what}");
+                assert!(there.iter().all(|bytes| *bytes == b"picture"), "{what}");
+                let moved = names[1].as_ref().is_some_and(|bytes| bytes == b"picture");
+                assert!(!done || moved, "{what}");
+            });
+            assert!(faults > 15, "{faults}");
+        }
     }
 
     #[test]
     fn never_over_another_file() {
-        for disk in [Forgetful::new(), Forgetful::without_links()] {
+        for disk in [Forgetful::new(), Forgetful::without_rename_new()] {
             let disk = prepared(disk);
             let (from, to) = (Path::new("/a/x"), Path::new("/b/x"));
             AtomicFile::write_on(&disk, to, b"another").unwrap();
@@ -76,5 +80,57 @@ mod tests {
             assert_eq!(disk.read(free).unwrap(), b"picture");
             assert_eq!(disk.kind(from).unwrap(), Kind::Nothing);
         }
+    }
+
+    /// Another program puts new files in the source's place by exchanging names, so that it loses none itself.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_takes_the_place_of_the_source_is_never_removed() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let (from, to) = (path("x"), path("y"));
+        fs::write(&from, "0").unwrap();
+        let versions = 500;
+        let stop = AtomicBool::new(false);
+        let moved = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for version in 1..versions {
+                    let new = path(&format!("new {version}"));
+                    fs::write(&new, version.to_string()).unwrap();
+                    let exchange = renameat_with(CWD, &new, CWD, &from, RenameFlags::EXCHANGE);
+                    exchange
+                        .or_else(|_| renameat_with(CWD, &new, CWD, &from, RenameFlags::NOREPLACE))
+                        .unwrap();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let mut moved = 0;
+            while !stop.load(Ordering::Relaxed) {
+                if move_file(&Disk, &from, &to).is_ok() {
+                    moved += 1;
+                    fs::rename(&to, path(&format!("moved {moved}"))).unwrap();
+                }
+            }
+            moved
+        });
+        let names = fs::read_dir(place.path()).unwrap();
+        let read = |entry: fs::DirEntry| fs::read_to_string(entry.path()).unwrap();
+        let mut left: Vec<usize> = names.map(|e| read(e.unwrap()).parse().unwrap()).collect();
+        left.sort_unstable();
+        assert_eq!(left, (0..versions).collect::<Vec<_>>(), "{moved} moved");
+        assert!(moved > 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_at_the_new_place_is_not_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("x"), place.path().join("y"));
+        fs::write(&from, "picture").unwrap();
+        std::os::unix::fs::symlink("nowhere", &to).unwrap();
+        let error = move_file(&Disk, &from, &to).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_link(&to).unwrap(), Path::new("nowhere"));
     }
 }
