@@ -116,10 +116,11 @@ pub(crate) async fn picture(
     let i = known(&now, &id)?;
     let turn = site.turn_to_read().await?;
     let whole = blocking(turn, move || {
-        let tag = now.shelf.tag(i, Wanted::Whole);
+        let opened = now.shelf.open(i, Wanted::Whole);
+        let tag = opened.tag;
         match has(&headers, tag) {
             true => Ok((tag, None)),
-            false => now.shelf.whole(i).map(|whole| (tag, Some(whole))),
+            false => opened.whole().map(|whole| (tag, Some(whole))),
         }
     });
     Ok(match whole.await?.map_err(Refusal::missing)? {
@@ -216,20 +217,25 @@ async fn copy(
     let i = known(&now, id)?;
     let (turn, there) = (site.turn_to_read().await?, now.clone());
     let look = blocking(turn, move || {
-        let tag = there.shelf.tag(i, wanted);
-        let looked = match has(&headers, tag) {
+        let opened = there.shelf.open(i, wanted);
+        let looked = match has(&headers, opened.tag) {
             true => Looked::Had,
-            false => (there.shelf.at_hand(i, wanted, tag)).map_or(Looked::ToBeMade, Looked::AtHand),
+            false => opened.at_hand().map_or(Looked::ToBeMade, Looked::AtHand),
         };
-        (tag, looked)
+        (opened.tag, looked)
     });
     Ok(match look.await? {
         (tag, Looked::Had) => unchanged(tag),
         (tag, Looked::AtHand(shown)) => tagged(tag, shown),
-        (tag, Looked::ToBeMade) => {
+        (_, Looked::ToBeMade) => {
             let turn = site.turn_to_decode().await?;
-            let made = blocking(turn, move || now.shelf.copy(i, wanted, tag)).await?;
-            tagged(tag, made.map_err(Refusal::missing)?)
+            let made = blocking(turn, move || {
+                let opened = now.shelf.open(i, wanted);
+                let tag = opened.tag;
+                opened.copy().map(|made| (tag, made))
+            });
+            let (tag, made) = made.await?.map_err(Refusal::missing)?;
+            tagged(tag, made)
         }
     })
 }

@@ -7,7 +7,8 @@
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Seek};
+use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -89,6 +90,17 @@ impl Picture {
         make: impl FnOnce(&Picture) -> Result<T, String>,
     ) -> Result<T, String> {
         let (picture, _permit) = read_file(path.as_ref(), Some(side))?;
+        make(&picture)
+    }
+
+    /// The same of a part of an open file: all of it, or the bytes of a member of an archive.
+    pub fn read_part_for<T>(
+        file: File,
+        part: Range<u64>,
+        side: usize,
+        make: impl FnOnce(&Picture) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (picture, _permit) = read_part(file, part, Some(side))?;
         make(&picture)
     }
 
@@ -238,7 +250,25 @@ fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
     if found.len() == 0 {
         return Err("the file is empty".into());
     }
-    let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
+    read_open(File::open(path).map_err(|e| e.to_string())?, side)
+}
+
+fn read_part(mut file: File, part: Range<u64>, side: Option<usize>) -> Result<Held, String> {
+    let said = |e: Error| e.to_string();
+    file.seek(SeekFrom::Start(part.start)).map_err(said)?;
+    let whole = 0..file.metadata().map_err(said)?.len();
+    match (part.is_empty(), part == whole) {
+        (true, _) => Err("the file is empty".into()),
+        (false, true) => read_open(file, side),
+        (false, false) => {
+            let part = &mut file.take(part.end - part.start);
+            read_bytes(take_at_most(part, MOST_BYTES).map_err(said)?, side)
+        }
+    }
+}
+
+fn read_open(file: File, side: Option<usize>) -> Result<Held, String> {
+    let mut file = BufReader::new(file);
     match heif::is_heif(file.fill_buf().map_err(|e| e.to_string())?) {
         true => read_heif(&take_at_most(&mut file, MOST_BYTES).map_err(|e| e.to_string())?),
         false => caught(|| read_from(&mut file, side)),
@@ -248,7 +278,13 @@ fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
 /// A picture in an archive; `error` says what the system thinks of the path.
 fn read_member(path: &Path, side: Option<usize>, error: &Error) -> Result<Held, String> {
     let (archive, member) = archive::find(path).ok_or_else(|| error.to_string())?;
-    let bytes = archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?;
+    read_bytes(
+        archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?,
+        side,
+    )
+}
+
+fn read_bytes(bytes: Vec<u8>, side: Option<usize>) -> Result<Held, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
