@@ -145,7 +145,7 @@ mod linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Launcher;
+    use crate::{Launcher, Secret};
 
     fn launch(ranks: usize, local_ranks: Option<usize>) -> Launch {
         Launch {
@@ -155,6 +155,8 @@ mod tests {
             local_rank: Some(0),
             local_ranks,
             master: None,
+            secret: Secret::default(),
+            listener: None,
         }
     }
 

@@ -2,6 +2,47 @@
 
 use std::fmt;
 
+/// The variable of a word that all processes of a launch know and nobody else.
+pub(crate) const SECRET: &str = "ANCHORHOOD_SECRET";
+/// The variable of a listening socket that the first process inherits, by its number.
+pub(crate) const LISTENER: &str = "ANCHORHOOD_LISTENER";
+
+/// A word that is not shown. How long a comparison takes does not tell how much of it was right.
+#[derive(Clone, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Empty for none.
+    pub fn new(word: String) -> Secret {
+        Secret(word)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Secret) -> bool {
+        let (a, b) = (self.bytes(), other.bytes());
+        let differing = a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
+        a.len() == b.len() && std::hint::black_box(differing) == 0
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "a secret" })
+    }
+}
+
 /// Who started the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
@@ -94,6 +135,10 @@ pub struct Launch {
     pub local_ranks: Option<usize>,
     /// Where the first one can be reached, where that is told: host and port.
     pub master: Option<(String, u16)>,
+    /// What each of them knows and nobody else; empty where no such word was given.
+    pub secret: Secret,
+    /// Of the first: the number of a socket that listens at `master` already, which it inherited.
+    pub listener: Option<i32>,
 }
 
 /// Variables that cannot be what a launcher meant.
@@ -174,6 +219,8 @@ impl Launch {
             });
         }
         launch.master = master(get)?;
+        launch.secret = Secret::new(get(SECRET).unwrap_or_default());
+        launch.listener = listener(get)?.filter(|_| launch.rank == 0);
         Ok(Some(launch).filter(|launch| launch.ranks > 1))
     }
 
@@ -217,6 +264,8 @@ fn told_by(launcher: Launcher, get: Variables) -> Result<Option<Launch>, LaunchE
         local_rank: number(local_rank, get)?.map(|n| n.1),
         local_ranks: number(local_ranks, get)?.map(|n| n.1),
         master: None,
+        secret: Secret::default(),
+        listener: None,
     }))
 }
 
@@ -266,6 +315,20 @@ fn master(get: Variables) -> Result<Option<(String, u16)>, LaunchError> {
             name: "MASTER_PORT".into(),
             value: port,
             most: Some(u16::MAX.into()),
+        }),
+    }
+}
+
+fn listener(get: Variables) -> Result<Option<i32>, LaunchError> {
+    let Some(value) = get(LISTENER) else {
+        return Ok(None);
+    };
+    match value.parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(LaunchError::Number {
+            name: LISTENER.into(),
+            value,
+            most: None,
         }),
     }
 }
@@ -327,6 +390,25 @@ mod tests {
         assert_eq!(says(slurm), (Launcher::Slurm, 5, 6, Some(2)));
         let hydra = "PMI_RANK=1 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4";
         assert_eq!(says(hydra), (Launcher::Pmi, 1, 4, Some(1)));
+    }
+
+    #[test]
+    fn the_secret_is_compared_and_never_shown() {
+        let told = "RANK=0 WORLD_SIZE=2 ANCHORHOOD_SECRET=open-sesame ANCHORHOOD_LISTENER=7";
+        let launch = of(told).unwrap().unwrap();
+        assert_eq!(launch.secret, Secret::new("open-sesame".into()));
+        assert_ne!(launch.secret, Secret::new("open-sesamE".into()));
+        assert_ne!(launch.secret, Secret::default());
+        assert_eq!(launch.listener, Some(7));
+        assert!(!format!("{launch:?} {launch}").contains("sesame"));
+        assert_eq!(
+            of(&told.replace("RANK=0", "RANK=1"))
+                .unwrap()
+                .unwrap()
+                .listener,
+            None
+        );
+        assert!(refused("RANK=0 WORLD_SIZE=2 ANCHORHOOD_LISTENER=x").contains("whole number"));
     }
 
     #[test]

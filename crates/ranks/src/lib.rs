@@ -8,6 +8,7 @@
 
 mod arrival;
 mod collectives;
+mod handed_over;
 mod join;
 mod launch;
 mod library;
@@ -18,7 +19,7 @@ mod threads;
 
 pub use collectives::{Collectives, RanksError, Reduce};
 pub use join::join;
-pub use launch::{Launch, LaunchError, Launcher};
+pub use launch::{Launch, LaunchError, Launcher, Secret};
 pub use library::open_global;
 pub use mpi::{MpiKind, find_mpi, open_mpi};
 pub use processes::Processes;

@@ -1,15 +1,20 @@
 //! Several processes of one machine, without a launcher: the program starts itself, once for each, and looks after them until all have ended.
 //!
-//! Each is told its rank as torchrun would tell it, and they meet by TCP. They are in groups of their own, so that a Ctrl-C comes to the
-//! starter alone, which passes it on once. One that fails ends the others, which say so themselves; who does not within a few seconds is killed.
-//! Should the starter be killed, they are asked to stop.
+//! Each is told its rank as torchrun would tell it. They meet by TCP on the loopback address: the
+//! first inherits the socket that listens there, so that nobody else can take the port, and all are
+//! told a secret drawn for them. They are in groups of their own, so that a Ctrl-C comes to the starter
+//! alone, which passes it on once. One that fails ends the others, which say so themselves; one that
+//! does not end within a few seconds is killed. Should the starter be killed, they are asked to stop.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::handed_over;
+use crate::launch::{LISTENER, SECRET};
 
 /// How long the others may take to end by themselves when one has failed.
 const GRACE: Duration = Duration::from_secs(15);
@@ -24,7 +29,8 @@ pub struct Processes {
 impl Processes {
     /// Starts so many; `command` makes the command of each.
     pub fn start(count: usize, command: impl Fn() -> Command) -> io::Result<Processes> {
-        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let (port, secret) = (listener.local_addr()?.port(), drawn_secret()?);
         let mut processes = Processes { children: vec![] };
         for rank in 0..count {
             let mut command = command();
@@ -35,9 +41,11 @@ impl Processes {
                 .env("LOCAL_WORLD_SIZE", &all);
             command.env("MASTER_ADDR", "127.0.0.1");
             command.env("MASTER_PORT", port.to_string());
+            command.env(SECRET, &secret).env_remove(LISTENER);
             command.env_remove("TORCHELASTIC_USE_AGENT_STORE");
-            if rank > 0 {
-                command.stdin(Stdio::null());
+            match rank {
+                0 => handed_over::hand_over(&mut command, &listener),
+                _ => drop(command.stdin(Stdio::null())),
             }
             apart(&mut command);
             // Dropped, those that were started are ended.
@@ -95,6 +103,13 @@ impl Drop for Processes {
             let _ = child.wait(); // nothing can be done about one that cannot be waited for
         }
     }
+}
+
+/// A word that cannot be guessed.
+fn drawn_secret() -> io::Result<String> {
+    let mut drawn = [0; 16];
+    getrandom::fill(&mut drawn).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(format!("{:032x}", u128::from_le_bytes(drawn)))
 }
 
 fn code_of(status: ExitStatus) -> u8 {

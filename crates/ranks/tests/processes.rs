@@ -1,6 +1,8 @@
 //! The program starts itself: this test's own binary as several processes.
 #![cfg(unix)]
 
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +34,11 @@ fn is_one_of_several() -> bool {
         return false;
     };
     let launch = Launch::from_environment().unwrap().unwrap();
+    // Their port is taken before the first of them begins, so that nobody can come in between.
+    let (host, port) = launch.master.clone().unwrap();
+    let taken = TcpListener::bind((&*host, port)).map(drop);
+    assert_eq!(taken.unwrap_err().kind(), ErrorKind::AddrInUse);
+    assert!(!launch.secret.is_empty());
     let ranks = join(&launch, |late| panic!("{late}")).unwrap();
     assert_eq!((ranks.rank(), ranks.ranks()), (launch.rank, launch.ranks));
     assert_eq!(launch.local_rank, Some(launch.rank));

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anchorhood_ranks::{Launch, RanksError, Reduce, open_tcp};
+use anchorhood_ranks::{Launch, RanksError, Reduce, Secret, open_tcp};
 use common::{Joined, free_place, launch, with_launches};
 
 const SHORT: Duration = Duration::from_secs(1);
@@ -103,6 +103,75 @@ fn strangers_are_let_go() {
     assert_eq!(sums, [[3.0]; 2]);
     // Whether it came in time is chance; that nobody minds is not.
     stranger.join().unwrap();
+}
+
+fn knowing(secret: &str, launch: Launch) -> Launch {
+    Launch {
+        secret: Secret::new(secret.into()),
+        ..launch
+    }
+}
+
+/// Somebody who speaks the language, and comes first as rank 1, is no rank without the secret.
+#[test]
+fn whoever_does_not_know_the_secret_is_let_go() {
+    for wrong in ["", "open-sesamE", "open-sesame-and-more"] {
+        let place = free_place();
+        let stranger = knowing(wrong, launch(1, 2, &place));
+        let ranks = [0, 1].map(|rank| knowing("open-sesame", launch(rank, 2, &place)));
+        let sums = std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                with_launches(&ranks[..1], Duration::from_secs(60), |joined| {
+                    let mut values = [1.5];
+                    let ranks = joined.unwrap();
+                    ranks.all_reduce_f64(&mut values, Reduce::Sum).unwrap();
+                    values
+                })
+            });
+            // It is told so, by a sentence that does not tell the secret.
+            let why = open_tcp(&stranger, Duration::from_secs(60)).err().unwrap();
+            let said = why.to_string();
+            assert!(
+                said.contains("ANCHORHOOD_SECRET") && !said.contains("sesame"),
+                "{said}"
+            );
+            let second = open_tcp(&ranks[1], Duration::from_secs(60)).unwrap();
+            second.all_reduce_f64(&mut [2.0], Reduce::Sum).unwrap();
+            first.join().unwrap()
+        });
+        assert_eq!(sums, [[3.5]]);
+    }
+}
+
+/// An address that this machine does not have (RFC 5737 keeps it for documents).
+fn elsewhere() -> (String, u16) {
+    ("192.0.2.1".into(), free_place().1)
+}
+
+#[test]
+fn all_addresses_are_listened_at_with_a_secret_alone() {
+    let first = launch(0, 2, &elsewhere());
+    let why = open_tcp(&first, SHORT).err().unwrap();
+    assert!(matches!(why, RanksError::Meeting { .. }), "{why}");
+    assert!(why.to_string().contains("ANCHORHOOD_SECRET"), "{why}");
+    let why = open_tcp(&knowing("open-sesame", first), SHORT)
+        .err()
+        .unwrap();
+    assert!(matches!(why, RanksError::Missing { .. }), "{why}");
+}
+
+/// Wherever MASTER_ADDR points: nobody else can reach them there.
+#[test]
+fn processes_of_one_machine_meet_on_its_loopback_address() {
+    let place = elsewhere();
+    let launches = [0, 1].map(|rank| Launch {
+        local_ranks: Some(2),
+        ..launch(rank, 2, &place)
+    });
+    let joined = with_launches(&launches, Duration::from_secs(60), |joined| {
+        joined.map(|ranks| ranks.barrier()).err()
+    });
+    assert_eq!(joined, [None, None]);
 }
 
 /// Ranks that make different calls are told so and do not wait.

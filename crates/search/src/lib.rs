@@ -58,5 +58,5 @@ pub use labels::GivenLabels;
 pub use model::Model;
 pub use set_aside::{PutBack, UNDO_FILE, set_aside, undo};
 pub use sheet::{Sheet, Shown, Tile};
-pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files, embed_paths};
+pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files, embed_paths, stamp_of};
 pub use vectors::Vectors;

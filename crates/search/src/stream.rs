@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anchorhood_data::{PictureFile, about_picture, picture_bytes};
 use anchorhood_engine::Communicator;
@@ -225,9 +225,11 @@ pub(crate) fn content_sum(path: &Path) -> u64 {
 
 /// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.
 pub(crate) fn stamp(path: &Path) -> u64 {
-    let Some((length, written)) = about_picture(path) else {
-        return 0;
-    };
+    about_picture(path).map_or(0, |(length, written)| stamp_of(length, written))
+}
+
+/// The same of a picture whose length is known, and when its file, or its archive, was written.
+pub fn stamp_of(length: u64, written: Option<SystemTime>) -> u64 {
     let since = written.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     let nanos = since.map_or(0, |d| d.as_nanos() as u64);
     nanos.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ length

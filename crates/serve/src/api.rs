@@ -1,6 +1,5 @@
 //! The questions of the page, as JSON. `openapi.json` says the same in a form that programs read.
 
-use std::fs::File;
 use std::io::{self, Read, Take};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
 use crate::asked::{Asked, Written};
@@ -117,10 +116,11 @@ pub(crate) async fn picture(
     let i = known(&now, &id)?;
     let turn = site.turn_to_read().await?;
     let whole = blocking(turn, move || {
-        let tag = now.shelf.tag(i, Wanted::Whole);
+        let opened = now.shelf.open(i, Wanted::Whole);
+        let tag = opened.tag;
         match has(&headers, tag) {
             true => Ok((tag, None)),
-            false => now.shelf.whole(i).map(|whole| (tag, Some(whole))),
+            false => opened.whole().map(|whole| (tag, Some(whole))),
         }
     });
     Ok(match whole.await?.map_err(Refusal::missing)? {
@@ -128,22 +128,31 @@ pub(crate) async fn picture(
         (tag, Some(Whole::Made(shown))) => tagged(tag, shown),
         (tag, Some(Whole::File { kind, length, file })) => {
             let length = (header::CONTENT_LENGTH, length.to_string());
-            let body = Body::from_stream(read(file));
+            let body = Body::from_stream(read(site.reading.clone(), file));
             ([length, etag(tag)], as_kind(kind), body).into_response()
         }
     })
 }
 
-/// A file by parts, each read when the one before it was sent: a client that reads slowly, or not, holds one of them.
-fn read(file: Take<File>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::try_unfold(file, |mut file| async move {
-        let part = tokio::task::spawn_blocking(move || {
-            let mut part = Vec::with_capacity(PART as usize);
-            file.by_ref().take(PART).read_to_end(&mut part)?;
-            Ok::<_, io::Error>((part, file))
-        });
-        let (part, file) = part.await.map_err(io::Error::other)??;
-        Ok((!part.is_empty()).then(|| (Bytes::from(part), file)))
+/// A file by parts, each read when the one before it was sent: a client that reads slowly, or not, holds one of them. Each waits for a turn,
+/// and has it until it is read: on a disk that does not answer, readers keep no more threads than there are for them.
+fn read<R: Read + Send + 'static>(
+    turns: Arc<Semaphore>,
+    file: Take<R>,
+) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold(file, move |mut file| {
+        let turn = turns.clone().acquire_owned();
+        async move {
+            let turn = turn.await.map_err(io::Error::other)?;
+            let part = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                let mut part = Vec::with_capacity(PART as usize);
+                file.by_ref().take(PART).read_to_end(&mut part)?;
+                Ok::<_, io::Error>((part, file))
+            });
+            let (part, file) = part.await.map_err(io::Error::other)??;
+            Ok((!part.is_empty()).then(|| (Bytes::from(part), file)))
+        }
     })
 }
 
@@ -208,20 +217,25 @@ async fn copy(
     let i = known(&now, id)?;
     let (turn, there) = (site.turn_to_read().await?, now.clone());
     let look = blocking(turn, move || {
-        let tag = there.shelf.tag(i, wanted);
-        let looked = match has(&headers, tag) {
+        let opened = there.shelf.open(i, wanted);
+        let looked = match has(&headers, opened.tag) {
             true => Looked::Had,
-            false => (there.shelf.at_hand(i, wanted, tag)).map_or(Looked::ToBeMade, Looked::AtHand),
+            false => opened.at_hand().map_or(Looked::ToBeMade, Looked::AtHand),
         };
-        (tag, looked)
+        (opened.tag, looked)
     });
     Ok(match look.await? {
         (tag, Looked::Had) => unchanged(tag),
         (tag, Looked::AtHand(shown)) => tagged(tag, shown),
-        (tag, Looked::ToBeMade) => {
+        (_, Looked::ToBeMade) => {
             let turn = site.turn_to_decode().await?;
-            let made = blocking(turn, move || now.shelf.copy(i, wanted, tag)).await?;
-            tagged(tag, made.map_err(Refusal::missing)?)
+            let made = blocking(turn, move || {
+                let opened = now.shelf.open(i, wanted);
+                let tag = opened.tag;
+                opened.copy().map(|made| (tag, made))
+            });
+            let (tag, made) = made.await?.map_err(Refusal::missing)?;
+            tagged(tag, made)
         }
     })
 }
@@ -425,4 +439,75 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 pub(crate) fn inside(_: JoinError) -> Refusal {
     Refusal::failed("this request failed inside the server; others go on")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    const TURNS: usize = 3;
+
+    /// A file on a disk that does not answer until the other end of `answer` is gone.
+    struct Stalled {
+        begun: Sender<()>,
+        answer: Receiver<()>,
+        left: usize,
+    }
+
+    impl Read for Stalled {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let _ = self.begun.send(());
+            let _ = self.answer.recv();
+            let now = self.left.min(into.len());
+            self.left -= now;
+            into[..now].fill(7);
+            Ok(now)
+        }
+    }
+
+    #[test]
+    fn reads_that_stall_leave_threads_for_others() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(TURNS + 1)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let turns = Arc::new(Semaphore::new(TURNS));
+            let (begun, begins) = channel();
+            let (answers, sent): (Vec<_>, Vec<_>) = (0..4 * TURNS)
+                .map(|_| {
+                    let (hold, answer) = channel();
+                    let file = Stalled {
+                        begun: begun.clone(),
+                        answer,
+                        left: 100_000,
+                    };
+                    let parts = read(turns.clone(), file.take(70_000));
+                    let parts = parts.map(|part| part.unwrap().len()).collect::<Vec<_>>();
+                    (hold, tokio::spawn(parts))
+                })
+                .unzip();
+            for _ in 0..TURNS {
+                begins.recv_timeout(Duration::from_secs(20)).unwrap();
+            }
+            let other = tokio::task::spawn_blocking(|| 5);
+            let other = tokio::time::timeout(Duration::from_secs(20), other);
+            assert_eq!(other.await.expect("a thread is left").unwrap(), 5);
+            assert!(
+                begins.try_recv().is_err(),
+                "no more are read than have a turn"
+            );
+            drop(answers);
+            for parts in sent {
+                assert_eq!(parts.await.unwrap().iter().sum::<usize>(), 70_000);
+            }
+        });
+    }
 }

@@ -23,6 +23,8 @@ const QUALITY: u8 = 88;
 const FIRST: u64 = 64;
 /// Copies are kept up to so many bytes.
 const KEPT: usize = 64 << 20;
+/// A picture file larger than this is not sent whole.
+const LARGEST_FILE: u64 = 64 << 20;
 
 /// Pictures with their vectors.
 #[derive(Debug)]
@@ -46,6 +48,16 @@ pub(crate) enum Wanted {
     Square(usize),
     /// All of it, its longer side so many pixels at most.
     Fitted(usize),
+}
+
+/// A picture whose file is open, where it has one.
+pub(crate) struct Opened<'a> {
+    /// What tells this view of the picture from every other of this process, also of the same file after it was written again.
+    pub tag: u64,
+    shelf: &'a Catalog,
+    i: usize,
+    wanted: Wanted,
+    original: Result<Original, String>,
 }
 
 /// A picture whole: made now, or as its file is.
@@ -160,69 +172,25 @@ impl Catalog {
         self
     }
 
-    fn original(&self, i: usize) -> Result<Original, String> {
-        Original::find(&self.folders, &self.index.parts().names, i)
-    }
-
-    /// What tells this view of a picture from every other of this process, also of the same file after it was written again.
-    pub(crate) fn tag(&self, i: usize, wanted: Wanted) -> u64 {
-        let file = self.original(i).ok();
-        let file = file.map(|file| (file.path, file.length, file.written));
-        let (place, name) = (self.index.path(), self.index.name(i));
+    /// Opens a picture's file, once for all that is done with it.
+    pub(crate) fn open(&self, i: usize, wanted: Wanted) -> Opened<'_> {
+        let original = self.original(i);
+        let file = original.as_ref().ok();
         let stored = file.is_none().then_some(i);
+        let file = file.map(|file| (&file.path, file.length, file.written));
+        let (place, name) = (self.index.path(), self.index.name(i));
         let known_by = (place, name, stored, file, wanted);
-        self.kept.hasher.hash_one(known_by)
-    }
-
-    /// The picture whole, or why not.
-    pub(crate) fn whole(&self, i: usize) -> Result<Whole, String> {
-        match (self.file(i), &self.train) {
-            (Err(_), Some(train)) => png(train, i).map(Whole::Made),
-            (file, _) => file,
+        Opened {
+            tag: self.kept.hasher.hash_one(known_by),
+            shelf: self,
+            i,
+            wanted,
+            original,
         }
     }
 
-    fn file(&self, i: usize) -> Result<Whole, String> {
-        let original = self.original(i)?;
-        let (mut file, mut first) = (original.open()?.into_inner(), vec![]);
-        let head = FIRST.min(original.length);
-        let read = (&mut file).take(head).read_to_end(&mut first);
-        let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
-        let kind = kind.ok_or("the file is not a picture any more")?;
-        original.rewind(&mut file)?;
-        Ok(Whole::File {
-            kind: kind_of(kind)?,
-            length: original.length,
-            file: file.take(original.length),
-        })
-    }
-
-    /// A copy that is at hand: in the index, or made before under this tag.
-    pub(crate) fn at_hand(&self, i: usize, wanted: Wanted, tag: u64) -> Option<Shown> {
-        let large_enough = |bytes: &[u8]| match wanted {
-            Wanted::Square(side) => {
-                Picture::promised(bytes).is_some_and(|[width, _]| width as usize >= side)
-            }
-            Wanted::Whole | Wanted::Fitted(_) => false,
-        };
-        let bytes = match self.kept.get(tag) {
-            Some(bytes) => bytes,
-            None => self.thumbnail(i).filter(|t| large_enough(t))?.into(),
-        };
-        shown(bytes)
-    }
-
-    /// The same, made now where it is not.
-    pub(crate) fn copy(&self, i: usize, wanted: Wanted, tag: u64) -> Result<Shown, String> {
-        if let Some(shown) = self.at_hand(i, wanted, tag) {
-            return Ok(shown);
-        }
-        let made = match self.original(i).and_then(|o| shrunk(&o.path, wanted)) {
-            Ok(made) => made,
-            Err(why) => self.stored(i, wanted).ok_or(why)?,
-        };
-        self.kept.put(tag, made.bytes.clone());
-        Ok(made)
+    fn original(&self, i: usize) -> Result<Original, String> {
+        Original::open(&self.folders, self.index.parts(), i)
     }
 
     /// The picture as it is compared with others: its file, or where there is none, what was trained on.
@@ -248,18 +216,76 @@ impl Catalog {
     }
 }
 
+impl Opened<'_> {
+    /// The picture whole, or why not.
+    pub fn whole(self) -> Result<Whole, String> {
+        let sent = self.original.and_then(sent_whole);
+        match &self.shelf.train {
+            Some(train) => sent.or_else(|_| png(train, self.i).map(Whole::Made)),
+            None => sent,
+        }
+    }
+
+    /// A copy that is at hand: in the index, or made before of this file.
+    pub fn at_hand(&self) -> Option<Shown> {
+        let large_enough = |bytes: &[u8]| match self.wanted {
+            Wanted::Square(side) => {
+                Picture::promised(bytes).is_some_and(|[width, _]| width as usize >= side)
+            }
+            Wanted::Whole | Wanted::Fitted(_) => false,
+        };
+        let thumbnail = || self.shelf.thumbnail(self.i).filter(|t| large_enough(t));
+        shown(match self.shelf.kept.get(self.tag) {
+            Some(bytes) => bytes,
+            None => thumbnail()?.into(),
+        })
+    }
+
+    /// The same, made now where it is not.
+    pub fn copy(self) -> Result<Shown, String> {
+        if let Some(shown) = self.at_hand() {
+            return Ok(shown);
+        }
+        let shrunk = |original| shrunk(original, self.wanted);
+        let made = match self.original.and_then(shrunk) {
+            Ok(made) => made,
+            Err(why) => self.shelf.stored(self.i, self.wanted).ok_or(why)?,
+        };
+        self.shelf.kept.put(self.tag, made.bytes.clone());
+        Ok(made)
+    }
+}
+
+/// A picture's file as it is.
+fn sent_whole(mut original: Original) -> Result<Whole, String> {
+    if original.length > LARGEST_FILE {
+        return Err("the picture's file is too large to be sent whole".into());
+    }
+    let mut first = vec![];
+    let head = FIRST.min(original.length);
+    let read = original.rewind()?.take(head).read_to_end(&mut first);
+    let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
+    let kind = kind_of(kind.ok_or("the file is not a picture any more")?)?;
+    let length = original.length;
+    Ok(Whole::File {
+        kind,
+        length,
+        file: original.into_file()?.take(length),
+    })
+}
+
 fn shown(bytes: Arc<[u8]>) -> Option<Shown> {
     let kind = kind_of(image::guess_format(&bytes).ok()?).ok()?;
     Some(Shown { kind, bytes })
 }
 
 /// A copy of the picture in a file.
-fn shrunk(path: &Path, wanted: Wanted) -> Result<Shown, String> {
+fn shrunk(original: Original, wanted: Wanted) -> Result<Shown, String> {
     match wanted {
-        Wanted::Square(side) => Picture::read_for(path, side, |picture| square(picture, side)),
+        Wanted::Square(side) => original.decode(side, |picture| square(picture, side)),
         Wanted::Fitted(longest) => {
             // Decoders are told of the shorter side; with two thirds of it the longer one has enough, whatever the shape.
-            Picture::read_for(path, longest * 2 / 3, |picture| fitted(picture, longest))
+            original.decode(longest * 2 / 3, |picture| fitted(picture, longest))
         }
         Wanted::Whole => Err("a file is sent as it is".into()),
     }
@@ -390,8 +416,15 @@ mod tests {
     }
 
     fn small(shelf: &Catalog, i: usize, side: usize) -> Result<Shown, String> {
-        let wanted = Wanted::Square(side);
-        shelf.copy(i, wanted, shelf.tag(i, wanted))
+        shelf.open(i, Wanted::Square(side)).copy()
+    }
+
+    fn is_whole(shelf: &Catalog, i: usize) -> bool {
+        shelf.open(i, Wanted::Whole).whole().is_ok()
+    }
+
+    fn why_not(shelf: &Catalog, i: usize) -> String {
+        shelf.open(i, Wanted::Whole).whole().err().unwrap()
     }
 
     fn sides(shown: &Shown) -> (u32, u32) {
@@ -401,7 +434,11 @@ mod tests {
 
     fn whole(shelf: &Catalog, i: usize) -> Vec<u8> {
         let mut bytes = vec![];
-        match shelf.whole(i).map_err(|why| panic!("{why}")) {
+        match shelf
+            .open(i, Wanted::Whole)
+            .whole()
+            .map_err(|why| panic!("{why}"))
+        {
             Ok(Whole::File { mut file, .. }) => file.read_to_end(&mut bytes).unwrap(),
             _ => panic!("it is in a file"),
         };
@@ -432,7 +469,7 @@ mod tests {
             );
         }
         let meant = Catalog::of_index("x".into(), index(Path::new("/")), Some(Path::new("/")));
-        assert!(meant.unwrap().whole(0).is_ok());
+        assert!(is_whole(&meant.unwrap(), 0));
     }
 
     #[cfg(unix)]
@@ -448,7 +485,7 @@ mod tests {
         }
         let names = ["mine.png", "a.png", "b.png", "c/mine.png", "c/other.png"];
         let shelf = index(&folder, &names);
-        let shown = (0..5).map(|i| shelf.whole(i).is_ok());
+        let shown = (0..5).map(|i| is_whole(&shelf, i));
         assert_eq!(shown.collect::<Vec<_>>(), [true, true, false, true, false]);
     }
 
@@ -466,7 +503,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("folder.png")).unwrap();
         let shelf = index(folder.path(), &["pipe.png", "folder.png"]);
         for i in 0..2 {
-            assert!(shelf.whole(i).err().unwrap().contains("gone"));
+            assert!(why_not(&shelf, i).contains("gone"));
             assert!(small(&shelf, i, 16).is_err());
         }
     }
@@ -503,12 +540,12 @@ mod tests {
             (3, "gone"),
             (4, "not a picture"),
         ] {
-            let why = shelf.whole(i).err().unwrap();
+            let why = why_not(&shelf, i);
             assert!(why.contains(part), "{why}");
             assert!(small(&shelf, i, 16).is_err());
         }
         #[cfg(unix)]
-        assert!(shelf.whole(5).err().unwrap().contains("outside"));
+        assert!(why_not(&shelf, 5).contains("link"));
     }
 
     #[cfg(unix)]
@@ -570,7 +607,7 @@ mod tests {
             folder.path(),
             &["large.png", "sub/tiny.png", "shard.tar/in/a.png"],
         );
-        let copy = |i, wanted| shelf.copy(i, wanted, shelf.tag(i, wanted)).unwrap();
+        let copy = |i, wanted| shelf.open(i, wanted).copy().unwrap();
         for i in [0, 2] {
             assert_eq!(sides(&copy(i, Wanted::Square(128))), (128, 128));
             assert_eq!(sides(&copy(i, Wanted::Square(512))), (200, 200));
@@ -597,11 +634,23 @@ mod tests {
         let names = ["../shard.tar/in/a.png", "out.tar/in/a.png", "in.tar/b.png"];
         let shelf = index(&inside, &names);
         for i in 0..3 {
-            let why = shelf.whole(i).err().unwrap();
+            let why = why_not(&shelf, i);
             let told = ["outside", "link", "gone"];
             assert!(told.iter().any(|t| why.contains(t)), "{why}");
             assert!(small(&shelf, i, 16).is_err());
         }
+    }
+
+    /// Only what is sent whole has to be small.
+    #[test]
+    fn a_copy_is_made_of_a_file_that_is_too_large_to_be_sent() {
+        let folder = folder_with_archive();
+        let large = folder.path().join("large.png");
+        let file = File::options().append(true).open(large).unwrap();
+        file.set_len(LARGEST_FILE + 1).unwrap();
+        let shelf = index(folder.path(), &["large.png"]);
+        assert!(!is_whole(&shelf, 0));
+        assert_eq!(sides(&small(&shelf, 0, 128).unwrap()), (128, 128));
     }
 
     #[test]
@@ -609,19 +658,19 @@ mod tests {
         let folder = folder_with_archive();
         let shelf = index(folder.path(), &["large.png", "sub/tiny.png"]);
         let wanted = Wanted::Square(64);
-        let (before, bytes) = (shelf.tag(0, wanted), small(&shelf, 0, 64).unwrap().bytes);
-        assert_eq!(before, shelf.tag(0, wanted));
-        assert_ne!(before, shelf.tag(1, wanted));
-        assert_ne!(before, shelf.tag(0, Wanted::Fitted(64)));
+        let tag = |shelf: &Catalog, i, wanted| shelf.open(i, wanted).tag;
+        let (before, bytes) = (tag(&shelf, 0, wanted), small(&shelf, 0, 64).unwrap().bytes);
+        assert_eq!(before, tag(&shelf, 0, wanted));
+        assert_ne!(before, tag(&shelf, 1, wanted));
+        assert_ne!(before, tag(&shelf, 0, Wanted::Fitted(64)));
         let again = RgbImage::from_pixel(301, 200, image::Rgb([9; 3]));
         again.save(folder.path().join("large.png")).unwrap();
-        assert_ne!(before, shelf.tag(0, wanted));
+        assert_ne!(before, tag(&shelf, 0, wanted));
         assert_ne!(bytes, small(&shelf, 0, 64).unwrap().bytes);
         // The next catalogue of the same pictures has what was made for this one.
         let next = index(folder.path(), &["large.png", "sub/tiny.png"]).with_copies_of(&shelf);
-        let tag = next.tag(0, wanted);
-        assert_eq!(tag, shelf.tag(0, wanted));
-        assert!(next.at_hand(0, wanted, tag).is_some());
+        assert_eq!(tag(&next, 0, wanted), tag(&shelf, 0, wanted));
+        assert!(next.open(0, wanted).at_hand().is_some());
     }
 
     #[test]
@@ -641,12 +690,18 @@ mod tests {
         let data = anchorhood_data::open(place, &options).unwrap();
         let vectors = [1.0, 0.0].repeat(3);
         let shelf = Catalog::of_run("run".into(), data.train, &vectors, 2, "m".into()).unwrap();
-        let copy = |i, wanted| shelf.copy(i, wanted, shelf.tag(i, wanted)).unwrap();
+        let copy = |i, wanted| shelf.open(i, wanted).copy().unwrap();
         assert_eq!(sides(&copy(1, Wanted::Square(128))), (128, 128));
         assert_eq!(sides(&copy(1, Wanted::Fitted(1600))), (300, 200));
-        assert!(matches!(shelf.whole(1), Ok(Whole::File { .. })));
+        assert!(matches!(
+            shelf.open(1, Wanted::Whole).whole(),
+            Ok(Whole::File { .. })
+        ));
         std::fs::remove_file(folder.path().join("1.png")).unwrap();
         assert_eq!(sides(&copy(1, Wanted::Square(128))), (16, 16));
-        assert!(matches!(shelf.whole(1), Ok(Whole::Made(_))));
+        assert!(matches!(
+            shelf.open(1, Wanted::Whole).whole(),
+            Ok(Whole::Made(_))
+        ));
     }
 }

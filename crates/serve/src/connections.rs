@@ -6,6 +6,7 @@
 //! - an upload has a longest time ([`upload`](crate::upload));
 //! - an answer must be taken ([`paced`](crate::paced)).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::Stop;
@@ -32,6 +33,14 @@ const BUFFER: usize = 32 << 10;
 pub(crate) struct Limits {
     pub connections: usize,
     pub longest_header: Duration,
+}
+
+/// The next connection. What is written to it is sent at once: an answer's last part would otherwise wait for the client to confirm the one
+/// before, which clients put off for 40 ms.
+async fn accept(listener: &mut TcpListener) -> (TcpStream, SocketAddr) {
+    let (stream, address) = Listener::accept(listener).await;
+    let _ = stream.set_nodelay(true); // of a connection that is broken already
+    (stream, address)
 }
 
 /// Takes connections until the word to stop, and ends when the last request under way is answered.
@@ -51,7 +60,7 @@ pub(crate) async fn serve(
         let taken = async {
             let place = places.clone().acquire_owned().await;
             // This one goes on after errors, as when too many files are open.
-            (place, Listener::accept(&mut listener).await)
+            (place, accept(&mut listener).await)
         };
         let (place, (stream, address)) = tokio::select! {
             taken = taken => taken,
@@ -72,4 +81,22 @@ pub(crate) async fn serve(
     }
     drop(listener);
     open.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_sent_at_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap());
+            let (_client, (stream, _)) = tokio::join!(client, accept(&mut listener));
+            assert!(stream.nodelay().unwrap());
+        });
+    }
 }

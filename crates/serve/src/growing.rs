@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anchorhood_data::{LabelChoice, PictureFile};
-use anchorhood_engine::Device;
+use anchorhood_engine::{Device, GrowingValues};
 use anchorhood_files::Disk;
 use anchorhood_search::{
     Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Journal, Model,
-    PictureIndex, SearchError,
+    PictureIndex, SearchError, StoredVectors,
 };
 
 use crate::{Catalog, ServeError};
@@ -205,43 +205,78 @@ fn work(
     }
 }
 
-/// What can be shown so far.
+/// What can be shown so far. All that was shown shares its vectors.
 struct Shown<'a> {
     news: &'a Sender<News>,
+    /// But for what the fields below hold.
     parts: IndexParts,
-    vectors: Vec<f32>,
+    vectors: Vectors,
     sizes: Vec<[u32; 2]>,
+    stamps: Vec<u64>,
     /// Where a picture of each name is.
     rows: HashMap<String, usize>,
     classes: HashMap<String, String>,
+    /// Pictures that there will be, at most.
+    files: usize,
     skipped: usize,
     /// Whether there is something that was not sent yet.
     more: bool,
     sent: Option<Instant>,
 }
 
+/// Vectors of unit length, one after the other.
+enum Vectors {
+    /// Those of the index of before, as long as there are no others.
+    Known(StoredVectors),
+    Growing(GrowingValues),
+}
+
+impl Vectors {
+    /// To be written to; memory is taken for `most` numbers, where there is so much.
+    fn growing(&mut self, most: usize) -> &mut GrowingValues {
+        if let Vectors::Known(known) = self {
+            let known = known.all().unwrap_or_default();
+            let mut growing = GrowingValues::with_capacity(most.max(known.len()));
+            growing.extend(known);
+            *self = Vectors::Growing(growing);
+        }
+        match self {
+            Vectors::Growing(growing) => growing,
+            Vectors::Known(_) => unreachable!("it is growing now"),
+        }
+    }
+
+    fn shared(&self) -> StoredVectors {
+        match self {
+            Vectors::Known(known) => known.clone(),
+            Vectors::Growing(growing) => growing.share().into(),
+        }
+    }
+}
+
 impl<'a> Shown<'a> {
     fn new(known: Option<&PictureIndex>, news: &'a Sender<News>) -> Shown<'a> {
-        let vectors = known.and_then(|known| known.vectors().ok());
-        let vectors = vectors.map_or(vec![], <[f32]>::to_vec);
         let parts = known.map(|known| known.parts().clone()).unwrap_or_default();
-        let sizes = parts.sizes.clone();
-        let sizes = sizes.unwrap_or_else(|| vec![[0; 2]; parts.names.len()]);
+        let n = parts.names.len();
         let mut shown = Shown {
             news,
             rows: parts.names.iter().cloned().zip(0..).collect(),
+            vectors: Vectors::Known(parts.vectors),
+            sizes: parts.sizes.unwrap_or_else(|| vec![[0; 2]; n]),
+            stamps: parts.stamps.unwrap_or_else(|| vec![0; n]),
             // What the pictures that come have none of.
             parts: IndexParts {
+                vectors: StoredVectors::default(),
                 thumbnails: None,
                 lists: None,
+                sizes: None,
                 stamps: None,
                 content_sums: None,
                 rows: None,
                 ..parts
             },
-            vectors,
-            sizes,
             classes: HashMap::new(),
+            files: 0,
             skipped: 0,
             more: known.is_some(),
             sent: None,
@@ -274,6 +309,7 @@ impl<'a> Shown<'a> {
                 several => self.parts.folders = several.to_vec(),
             }
         }
+        self.files = files.len();
         let class = |f: &PictureFile| Some((f.name.clone(), f.class.clone()?));
         self.classes = files.iter().filter_map(class).collect();
     }
@@ -283,23 +319,25 @@ impl<'a> Shown<'a> {
             return;
         };
         let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
-        let unit = vector.iter().map(|v| v / length);
+        let unit: Vec<f32> = vector.iter().map(|v| v / length).collect();
+        let most = self.rows.len().max(self.files) * unit.len();
+        let vectors = self.vectors.growing(most);
         match self.rows.get(&entry.name) {
             Some(row) => {
-                let at = row * vector.len();
-                let old = self.vectors[at..].iter_mut();
-                old.zip(unit).for_each(|(old, new)| *old = new);
+                vectors.overwrite(row * unit.len(), &unit);
                 self.sizes[*row] = entry.height_and_width;
+                self.stamps[*row] = entry.stamp;
             }
             None => {
                 let row = self.parts.names.len();
                 self.rows.insert(entry.name.clone(), row);
-                self.parts.dim = vector.len();
+                self.parts.dim = unit.len();
                 self.parts.names.push(entry.name.clone());
                 let class = self.classes.get(&entry.name).cloned();
                 self.parts.classes.push(class);
                 self.sizes.push(entry.height_and_width);
-                self.vectors.extend(unit);
+                self.stamps.push(entry.stamp);
+                vectors.extend(&unit);
             }
         }
         self.more = true;
@@ -320,8 +358,9 @@ impl<'a> Shown<'a> {
     fn send(&mut self) {
         if self.more && !self.parts.names.is_empty() {
             let parts = IndexParts {
-                vectors: self.vectors.clone().into(),
+                vectors: self.vectors.shared(),
                 sizes: Some(self.sizes.clone()),
+                stamps: Some(self.stamps.clone()),
                 ..self.parts.clone()
             };
             let _ = self.news.send(News::More(Box::new(parts)));
@@ -341,5 +380,81 @@ impl<'a> Shown<'a> {
 
     fn warn(&self, warning: String) {
         let _ = self.news.send(News::Warning(warning));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, vector: [f32; 2]) -> Entry {
+        Entry {
+            name: name.into(),
+            stamp: 9,
+            content_sum: 0,
+            height_and_width: [2, 3],
+            vector: Ok(vector.into()),
+            thumbnail: vec![],
+        }
+    }
+
+    /// What is shown after each of these entries.
+    fn all_shown(known: Option<&PictureIndex>, entries: &[Entry]) -> Vec<IndexParts> {
+        let (send, news) = channel();
+        let mut shown = Shown::new(known, &send);
+        shown.files = entries.len();
+        for entry in entries {
+            shown.take(entry);
+            shown.send();
+        }
+        drop(shown);
+        drop(send);
+        let parts = news.into_iter().map(|news| match news {
+            News::More(parts) => *parts,
+            News::Warning(_) | News::Failed(_) => panic!("there is more to be shown"),
+        });
+        parts.collect()
+    }
+
+    fn vectors(parts: &IndexParts) -> &[f32] {
+        parts.vectors.all().unwrap()
+    }
+
+    #[test]
+    fn each_update_shares_the_vectors_of_the_one_before() {
+        let entries: Vec<Entry> = (0..100)
+            .map(|i| entry(&format!("{i}.png"), [1.0, 0.0]))
+            .collect();
+        let shown = all_shown(None, &entries);
+        assert_eq!(shown.len(), entries.len());
+        for (parts, n) in shown.iter().zip(1..) {
+            assert_eq!((parts.names.len(), vectors(parts).len()), (n, 2 * n));
+            assert_eq!(vectors(parts).as_ptr(), vectors(&shown[0]).as_ptr());
+        }
+    }
+
+    #[test]
+    fn a_picture_that_was_written_again_changes_nothing_that_was_shown() {
+        let known = IndexParts {
+            names: vec!["a.png".into(), "b.png".into()],
+            classes: vec![None; 2],
+            dim: 2,
+            vectors: vec![1.0, 0.0, 0.0, 1.0].into(),
+            stamps: Some(vec![5, 6]),
+            ..IndexParts::default()
+        };
+        let known = PictureIndex::from_parts(std::path::Path::new("x.index"), known).unwrap();
+        let new = [entry("c.png", [2.0, 0.0]), entry("b.png", [3.0, 0.0])];
+        let shown = all_shown(Some(&known), &new);
+        let expected: [(&[f32], &[u64]); 3] = [
+            (&[1.0, 0.0, 0.0, 1.0], &[5, 6]),
+            (&[1.0, 0.0, 0.0, 1.0, 1.0, 0.0], &[5, 6, 9]),
+            (&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0], &[5, 9, 9]),
+        ];
+        assert_eq!(shown.len(), expected.len());
+        for (parts, (values, stamps)) in shown.iter().zip(expected) {
+            assert_eq!(vectors(parts), values);
+            assert_eq!(parts.stamps.as_deref(), Some(stamps));
+        }
     }
 }

@@ -32,6 +32,7 @@ mod kept;
 mod live;
 mod model;
 mod neighbourhoods;
+mod no_links;
 mod once;
 mod open_files;
 mod originals;

@@ -45,6 +45,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// What everybody must know; needed where other machines can reach the address.
     pub token: Option<String>,
+    /// Whether browsers reach it by https, through a proxy: its cookie is then sent by https alone.
+    pub https: bool,
     /// Whether pages of this machine, such as a notebook, may show it in a frame; no other site's may in any case.
     pub framed: bool,
     /// Bytes of an uploaded picture, at most.
@@ -67,6 +69,7 @@ impl Default for ServeOptions {
             host: IpAddr::from([127, 0, 0, 1]),
             port: 4242,
             token: None,
+            https: false,
             framed: false,
             largest_upload: 32 << 20,
             uploads_together: 256 << 20,
@@ -137,7 +140,7 @@ impl Server {
             options
                 .token
                 .clone()
-                .map(|t| Session::new(t, port))
+                .map(|t| Session::new(t, port, options.https))
                 .transpose()
         };
         session(options.port)?;

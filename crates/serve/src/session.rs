@@ -17,12 +17,14 @@ pub(crate) struct Session {
     /// With the port in it: a browser has the same cookies for all servers of a machine.
     cookie_name: String,
     cookie: String,
+    /// Whether the page is reached by https, and the cookie is never to be sent otherwise.
+    https: bool,
     guesses: Guesses,
 }
 
 impl Session {
     /// Draws the cookie; fails where the token is one that could be guessed or not be typed.
-    pub fn new(token: String, port: u16) -> Result<Session, ServeError> {
+    pub fn new(token: String, port: u16, https: bool) -> Result<Session, ServeError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if token.len() < 8 || !token.chars().all(plain) {
             return Err(ServeError::BadToken);
@@ -33,6 +35,7 @@ impl Session {
             token,
             cookie_name: format!("anchorhood_{port}"),
             cookie: format!("{:032x}", u128::from_le_bytes(drawn)),
+            https,
             guesses: Guesses::default(),
         })
     }
@@ -75,7 +78,8 @@ impl Session {
 
     fn set_cookie(&self) -> String {
         let (name, value) = (&self.cookie_name, &self.cookie);
-        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/")
+        let secure = if self.https { "; Secure" } else { "" };
+        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/{secure}")
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_cookie_stands_for_the_token_and_is_another() {
-        let session = Session::new(TOKEN.into(), 80).unwrap();
+        let session = Session::new(TOKEN.into(), 80, false).unwrap();
         let given = asked(&session, "/?token=open-sesame", &[])
             .unwrap()
             .unwrap();
@@ -131,7 +135,7 @@ mod tests {
         let among = format!("a=b; {cookie}; c=d");
         assert_eq!(asked(&session, "/", &[("Cookie", &among)]), Ok(None));
         // Another server, or the same one started again, has another.
-        let other = Session::new(TOKEN.into(), 80).unwrap();
+        let other = Session::new(TOKEN.into(), 80, false).unwrap();
         assert_eq!(asked(&other, "/", &[("Cookie", cookie)]), Err(401));
         assert_eq!(
             asked(&other, "/", &[("Cookie", "anchorhood_80=open-sesame")]),
@@ -140,8 +144,18 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_is_reached_by_https_has_a_cookie_for_https_alone() {
+        for https in [false, true] {
+            let session = Session::new(TOKEN.into(), 80, https).unwrap();
+            let given = asked(&session, "/?token=open-sesame", &[]);
+            let given = given.unwrap().unwrap();
+            assert_eq!(given.split("; ").any(|part| part == "Secure"), https);
+        }
+    }
+
+    #[test]
     fn a_request_is_one_guess() {
-        let session = Session::new(TOKEN.into(), 80).unwrap();
+        let session = Session::new(TOKEN.into(), 80, false).unwrap();
         assert_eq!(
             asked(&session, "/?token=wrong&token=open-sesame", &[]),
             Err(401)
@@ -155,7 +169,7 @@ mod tests {
 
     #[test]
     fn many_wrong_ones_are_sent_away_and_the_cookie_is_not() {
-        let session = Session::new(TOKEN.into(), 80).unwrap();
+        let session = Session::new(TOKEN.into(), 80, false).unwrap();
         let given = asked(&session, "/?token=open-sesame", &[])
             .unwrap()
             .unwrap();
@@ -170,7 +184,7 @@ mod tests {
     #[test]
     fn tokens_that_are_none() {
         for token in ["", "short", "with spaces in it", "späßchen-und-mehr"] {
-            let refused = Session::new(token.into(), 80);
+            let refused = Session::new(token.into(), 80, false);
             assert!(matches!(refused, Err(ServeError::BadToken)), "{token}");
         }
     }

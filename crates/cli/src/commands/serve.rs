@@ -53,6 +53,9 @@ pub struct ServeArgs {
     pub host: IpAddr,
     #[command(flatten)]
     pub token: TokenArgs,
+    /// Browsers reach the page by https, through a reverse proxy with TLS: its cookie is then sent by https alone.
+    #[arg(long)]
+    pub https: bool,
     /// Megabytes of an uploaded picture, at most.
     #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub largest_upload: u16,
@@ -72,6 +75,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         host: args.host,
         port: args.port,
         token: token.as_ref().map(|token| token.word.clone()),
+        https: args.https,
         largest_upload: usize::from(args.largest_upload) << 20,
         ..ServeOptions::default()
     };

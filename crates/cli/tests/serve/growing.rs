@@ -74,6 +74,46 @@ fn pictures_come_while_one_looks_and_the_next_time_they_are_there() {
     );
 }
 
+/// As in caches of Hugging Face and DVC: names are links to files, and folders, that lie elsewhere.
+#[cfg(unix)]
+#[test]
+fn links_to_files_elsewhere_are_shown_as_long_as_they_are_what_was_indexed() {
+    use std::os::unix::fs::symlink;
+    let sandbox = Sandbox::new();
+    let (blobs, folder) = (sandbox.path("blobs"), sandbox.path("pictures"));
+    fill(&blobs, 4);
+    std::fs::create_dir_all(&folder).unwrap();
+    fill(&sandbox.path("elsewhere"), 2);
+    for i in 0..4 {
+        symlink(format!("../blobs/{i}.png"), folder.join(format!("{i}.png"))).unwrap();
+    }
+    symlink("../elsewhere", folder.join("more")).unwrap();
+    let codes = |served: &Served, view: &str| {
+        let code = |i| served.get(&format!("/api/picture/{i}{view}")).0;
+        (0..6).map(code).collect::<Vec<u16>>()
+    };
+    sandbox
+        .run(&["index", "pictures", "-o", "linked.index"])
+        .succeeded();
+    for what in ["pictures", "linked.index"] {
+        let served = Served::start(&sandbox, &[what]);
+        for _ in 0..100 {
+            if served.json("/api/run")["pictures"] == 6 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(codes(&served, ""), [200; 6], "{what}");
+        assert_eq!(codes(&served, "/small"), [200; 6], "{what}");
+    }
+    // Another file than the one that was indexed: the first link leads to it.
+    picture(7).save(sandbox.path("private.png")).unwrap();
+    std::fs::remove_file(folder.join("0.png")).unwrap();
+    symlink("../private.png", folder.join("0.png")).unwrap();
+    let served = Served::start(&sandbox, &["linked.index"]);
+    assert_eq!(codes(&served, ""), [404, 200, 200, 200, 200, 200]);
+}
+
 #[test]
 fn all_that_is_somebodys_is_not_served() {
     let sandbox = Sandbox::new();

@@ -228,3 +228,18 @@ fn a_token_keeps_others_out() {
         200
     );
 }
+
+#[test]
+fn a_page_that_is_reached_by_https_has_a_cookie_for_https_alone() {
+    let sandbox = indexed();
+    for https in [false, true] {
+        let given = ["my.index", "--token", "open-sesame", "--https"];
+        let served = Served::start(&sandbox, &given[..if https { 4 } else { 3 }]);
+        let page = served
+            .agent
+            .get(format!("{}/?token=open-sesame", served.address));
+        let answer = page.call().unwrap();
+        let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+        assert_eq!(cookie.contains("; Secure"), https, "{cookie}");
+    }
+}

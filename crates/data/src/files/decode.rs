@@ -6,7 +6,9 @@
 //! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
 //! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
-use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Seek};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -90,6 +92,17 @@ impl Picture {
         make: impl FnOnce(&Picture) -> Result<T, String>,
     ) -> Result<T, String> {
         let (picture, _permit) = read_file(path.as_ref(), Some(side))?;
+        make(&picture)
+    }
+
+    /// The same of a part of an open file: all of it, or the bytes of a member of an archive.
+    pub fn read_part_for<T>(
+        file: File,
+        part: Range<u64>,
+        side: usize,
+        make: impl FnOnce(&Picture) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (picture, _permit) = read_part(file, part, Some(side))?;
         make(&picture)
     }
 
@@ -244,11 +257,30 @@ fn from_bytes(bytes: &[u8], side: Option<usize>) -> Result<Picture, String> {
 
 /// For squares of `side` pixels, or whole.
 fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
-    let mut file = match open_regular(path) {
+    let file = match open_regular(path) {
         Err(e) if e.kind() == ErrorKind::NotADirectory => return read_member(path, side, &e),
         Err(e) if e.kind() == ErrorKind::InvalidInput => return Err(NO_FILE.into()),
-        opened => BufReader::new(opened.map_err(|e| e.to_string())?),
+        opened => opened.map_err(|e| e.to_string())?,
     };
+    read_open(file, side)
+}
+
+fn read_part(mut file: File, part: Range<u64>, side: Option<usize>) -> Result<Held, String> {
+    let said = |e: Error| e.to_string();
+    file.seek(SeekFrom::Start(part.start)).map_err(said)?;
+    let whole = 0..file.metadata().map_err(said)?.len();
+    match (part.is_empty(), part == whole) {
+        (true, _) => Err("the file is empty".into()),
+        (false, true) => read_open(file, side),
+        (false, false) => {
+            let part = &mut file.take(part.end - part.start);
+            read_bytes(take_at_most(part, MOST_BYTES).map_err(said)?, side)
+        }
+    }
+}
+
+fn read_open(file: File, side: Option<usize>) -> Result<Held, String> {
+    let mut file = BufReader::new(file);
     let first = file.fill_buf().map_err(|e| e.to_string())?;
     if first.is_empty() {
         return Err("the file is empty".into());
@@ -262,7 +294,13 @@ fn read_file(path: &Path, side: Option<usize>) -> Result<Held, String> {
 /// A picture in an archive; `error` says what the system thinks of the path.
 fn read_member(path: &Path, side: Option<usize>, error: &Error) -> Result<Held, String> {
     let (archive, member) = archive::find(path).ok_or_else(|| error.to_string())?;
-    let bytes = archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?;
+    read_bytes(
+        archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?,
+        side,
+    )
+}
+
+fn read_bytes(bytes: Vec<u8>, side: Option<usize>) -> Result<Held, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }

@@ -1,15 +1,22 @@
-//! How processes find each other: the first listens where MASTER_ADDR and MASTER_PORT say, the others come and say who they are. Whoever
-//! says something that cannot be is told so, and so is the first; strangers are let go.
+//! How processes find each other: the first listens where MASTER_ADDR and MASTER_PORT say, the
+//! others come and say who they are. Whoever says something that cannot be is told so, and so is the
+//! first; strangers are let go. A stranger is also whoever does not know the secret, if there is one.
+//!
+//! Processes of one machine meet on its loopback address. Others listen at the address that
+//! MASTER_ADDR names; at all addresses of the machine only with a secret.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Launch, RanksError};
+use crate::launch::{SECRET, Secret};
+use crate::{Launch, RanksError, handed_over};
 
 /// The first bytes of all that is said.
-const MAGIC: [u8; 8] = *b"ANCHORH1";
+const MAGIC: [u8; 8] = *b"ANCHORH2";
+/// Bytes of a secret, at most.
+const LONGEST_SECRET: u32 = 1 << 10;
 /// How long somebody who has come may be silent.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Between two attempts.
@@ -23,40 +30,42 @@ pub(super) struct Met {
 }
 
 /// Who has come, and for what: work is 0, a lifeline 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Hello {
     rank: u32,
     ranks: u32,
     purpose: u32,
+    /// Empty where there is none.
+    secret: Secret,
 }
 
 impl Hello {
-    fn bytes(self) -> [u8; 20] {
-        let mut bytes = [0; 20];
-        bytes[..8].copy_from_slice(&MAGIC);
-        for (place, number) in [self.rank, self.ranks, self.purpose]
-            .into_iter()
-            .enumerate()
-        {
-            bytes[8 + 4 * place..][..4].copy_from_slice(&number.to_le_bytes());
-        }
-        bytes
+    fn bytes(&self) -> Vec<u8> {
+        let secret = self.secret.bytes();
+        let numbers = [self.rank, self.ranks, self.purpose, secret.len() as u32];
+        let numbers = numbers.map(u32::to_le_bytes);
+        [&MAGIC[..], numbers.as_flattened(), secret].concat()
     }
 
     /// Of whoever speaks this language.
     fn read(from: &mut TcpStream) -> Option<Hello> {
-        let mut bytes = [0; 20];
+        let mut bytes = [0; 24];
         from.read_exact(&mut bytes).ok()?;
         let number = |place: usize| {
             let bytes = bytes[8 + 4 * place..][..4].try_into();
             u32::from_le_bytes(bytes.expect("four bytes"))
         };
-        let hello = Hello {
+        if bytes[..8] != MAGIC || number(3) > LONGEST_SECRET {
+            return None;
+        }
+        let mut secret = vec![0; number(3) as usize];
+        from.read_exact(&mut secret).ok()?;
+        Some(Hello {
             rank: number(0),
             ranks: number(1),
             purpose: number(2),
-        };
-        (bytes[..8] == MAGIC).then_some(hello)
+            secret: Secret::new(String::from_utf8(secret).ok()?),
+        })
     }
 }
 
@@ -78,6 +87,13 @@ fn addresses(place: &str) -> Vec<SocketAddr> {
     place.to_socket_addrs().map_or(vec![], Iterator::collect)
 }
 
+/// This machine's loopback address, where all processes are said to be of one machine.
+fn loopback(launch: &Launch) -> Option<SocketAddr> {
+    let (_, port) = launch.master.as_ref()?;
+    let one_machine = launch.local_ranks == Some(launch.ranks);
+    one_machine.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
+}
+
 /// The first process: listens until all have come.
 fn receive_all(
     launch: &Launch,
@@ -85,7 +101,7 @@ fn receive_all(
     until: Instant,
     patience: Duration,
 ) -> Result<Met, RanksError> {
-    let listener = listen(place)?;
+    let listener = listen(launch, place)?;
     let mut come: [Vec<Option<TcpStream>>; 2] = [(); 2].map(|()| {
         let nobody = || None;
         std::iter::repeat_with(nobody)
@@ -109,25 +125,33 @@ fn receive_all(
     })
 }
 
-/// Where the others look for the first one: at its own address if that is this machine's to give, else at all of them.
-fn listen(place: &str) -> Result<TcpListener, RanksError> {
-    let own = addresses(place);
-    let port = own.first().map_or_else(
-        || {
-            let port = place.rsplit(':').next();
-            port.and_then(|p| p.parse().ok()).unwrap_or(0)
-        },
-        SocketAddr::port,
-    );
-    let everywhere = SocketAddr::from(([0, 0, 0, 0], port));
-    let bound = TcpListener::bind(&own[..]).or_else(|e| match e.kind() {
-        std::io::ErrorKind::AddrInUse => Err(e),
-        _ => TcpListener::bind(everywhere),
-    });
-    let bound = bound.and_then(|l| l.set_nonblocking(true).map(|()| l));
-    bound.map_err(|e| RanksError::Meeting {
-        why: format!("the first process cannot listen at {place} (MASTER_ADDR, MASTER_PORT): {e}"),
-    })
+/// Listens where the others look for the first process: on the socket that its starter handed over,
+/// else at the loopback address or at the one that MASTER_ADDR names. Where that is not this
+/// machine's to give (a name that is translated on the way), at all addresses, with a secret.
+fn listen(launch: &Launch, place: &str) -> Result<TcpListener, RanksError> {
+    let port = launch.master.as_ref().map_or(0, |(_, port)| *port);
+    let failed = |why: String| RanksError::Meeting {
+        why: format!(
+            "the first process cannot listen at {place} (MASTER_ADDR, MASTER_PORT): {why}"
+        ),
+    };
+    let bound = match launch.listener.and_then(|n| handed_over::take(n, port)) {
+        Some(listener) => Ok(listener),
+        None => {
+            let own = loopback(launch).map_or_else(|| addresses(place), |own| vec![own]);
+            TcpListener::bind(&own[..]).or_else(|e| match e.kind() {
+                ErrorKind::AddrInUse => Err(failed(e.to_string())),
+                _ if launch.secret.is_empty() => Err(failed(format!(
+                    "{e}; if this machine has that address under another name, set {SECRET} \
+                     to the same word for all processes, and it listens at all of its addresses"
+                ))),
+                _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+                    .map_err(|e| failed(e.to_string())),
+            })
+        }
+    }?;
+    let ready = bound.set_nonblocking(true).map(|()| bound);
+    ready.map_err(|e| failed(e.to_string()))
 }
 
 /// Takes in whoever comes until all are here.
@@ -144,8 +168,16 @@ fn gather(
                 && stream.set_read_timeout(Some(SILENCE)).is_ok()
                 && stream.set_nodelay(true).is_ok();
             let hello = Hello::read(&mut stream).filter(|_| ready);
-            if let Some(hello) = hello {
-                take_in(hello, stream, launch, come)?;
+            match hello {
+                // It cannot end the launch of those who know it.
+                Some(hello) if hello.secret != launch.secret => answer(
+                    &mut stream,
+                    &format!(
+                        "rank 0 was told another {SECRET}, or none; set it to the same word for all"
+                    ),
+                ),
+                Some(hello) => take_in(&hello, stream, launch, come)?,
+                None => {}
             }
             continue;
         }
@@ -163,7 +195,7 @@ fn gather(
 }
 
 fn take_in(
-    hello: Hello,
+    hello: &Hello,
     mut stream: TcpStream,
     launch: &Launch,
     come: &mut [Vec<Option<TcpStream>>; 2],
@@ -212,8 +244,9 @@ fn come(
             rank: launch.rank as u32,
             ranks: launch.ranks as u32,
             purpose,
+            secret: launch.secret.clone(),
         };
-        both.push(reach(place, hello, until, patience)?);
+        both.push(reach(launch, place, &hello, until, patience)?);
     }
     for stream in &mut both {
         welcomed(stream, until)?;
@@ -228,13 +261,15 @@ fn come(
 
 /// Tries until the first process listens.
 fn reach(
+    launch: &Launch,
     place: &str,
-    hello: Hello,
+    hello: &Hello,
     until: Instant,
     patience: Duration,
 ) -> Result<TcpStream, RanksError> {
     loop {
-        let tried = addresses(place).into_iter().find_map(|address| {
+        let mut places = loopback(launch).into_iter().chain(addresses(place));
+        let tried = places.find_map(|address| {
             let mut stream = TcpStream::connect_timeout(&address, SILENCE).ok()?;
             stream.set_nodelay(true).ok()?;
             stream.write_all(&hello.bytes()).ok()?;

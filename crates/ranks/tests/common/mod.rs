@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anchorhood_ranks::{Collectives, Launch, Launcher, RanksError, open_tcp};
+use anchorhood_ranks::{Collectives, Launch, Launcher, RanksError, Secret, open_tcp};
 
 /// A place where nobody listens.
 pub fn free_place() -> (String, u16) {
@@ -21,6 +21,8 @@ pub fn launch(rank: usize, ranks: usize, place: &(String, u16)) -> Launch {
         local_rank: None,
         local_ranks: None,
         master: Some(place.clone()),
+        secret: Secret::default(),
+        listener: None,
     }
 }
 

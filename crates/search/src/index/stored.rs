@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anchorhood_curate::first_not_unit;
+use anchorhood_engine::SharedValues;
 use anchorhood_files::{BLOCK, Dtype, OpenContainer};
 use rayon::prelude::*;
 
@@ -24,6 +25,7 @@ pub struct StoredVectors(Held);
 #[derive(Clone, Debug)]
 enum Held {
     Memory(Vec<f32>),
+    Shared(SharedValues),
     File(Arc<Mapped>),
 }
 
@@ -58,6 +60,7 @@ impl StoredVectors {
     pub fn len(&self) -> usize {
         match &self.0 {
             Held::Memory(values) => values.len(),
+            Held::Shared(values) => values.len(),
             Held::File(mapped) => mapped.len,
         }
     }
@@ -80,6 +83,7 @@ impl StoredVectors {
     pub fn range(&self, range: Range<usize>) -> Result<&[f32], SearchError> {
         match &self.0 {
             Held::Memory(values) => Ok(&values[range]),
+            Held::Shared(values) => Ok(&values[range]),
             Held::File(mapped) => mapped.range(range),
         }
     }
@@ -157,6 +161,12 @@ impl Default for StoredVectors {
 impl From<Vec<f32>> for StoredVectors {
     fn from(values: Vec<f32>) -> Self {
         StoredVectors(Held::Memory(values))
+    }
+}
+
+impl From<SharedValues> for StoredVectors {
+    fn from(values: SharedValues) -> Self {
+        StoredVectors(Held::Shared(values))
     }
 }
 

@@ -57,8 +57,10 @@ function keep(name, kind, text) {
 }
 const lines = () => [...selected.values()].map(path).join("\n") + "\n";
 const field = text => /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+// A spreadsheet would compute a text that begins so; an apostrophe says that it is one.
+const asText = text => /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 function table() {
-  const row = p => [path(p), p.label || "", p.similarity === undefined ? "" : String(p.similarity)].map(field).join(",");
+  const row = p => [asText(path(p)), asText(p.label || ""), p.similarity === undefined ? "" : String(p.similarity)].map(field).join(",");
   return ["path,label,similarity", ...[...selected.values()].map(row)].join("\n") + "\n";
 }
 $("chosenCopy").onclick = async () => {

@@ -4,6 +4,7 @@ The index has 40 red and 40 green photographs in folders and 40 blue ones in an 
 FOLDER/*.png.
 """
 
+import csv
 import pathlib
 import sys
 
@@ -136,6 +137,13 @@ def select(page):
     assert page.evaluate("navigator.clipboard.readText()").splitlines() == listed
     page.click("#chosenNone")
     assert page.locator("#chosen").is_hidden() and page.locator(".pic.on").count() == 0
+    # Names and labels are texts in a spreadsheet, never formulas; a number stays one.
+    for name in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=A1,"x"', "a=b"]:
+        page.evaluate("name => selected.set(name, { name, label: name, upload: 0, similarity: -0.5 })", name)
+        text = name if name == "a=b" else f"'{name}"
+        [_, row] = csv.reader(page.evaluate("table()").splitlines())
+        assert row == [text, text, "-0.5"], row
+        page.evaluate("selected.clear()")
 
 
 def filters(page):

@@ -1,0 +1,65 @@
+//! SECURITY.md says which crates have `unsafe` code, and the sources agree; all others forbid it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The crates that the sentence on `unsafe` code links to.
+fn said(document: &str) -> BTreeSet<String> {
+    let (_, after) = document
+        .split_once("`unsafe` code is in")
+        .expect("the sentence");
+    let (sentence, _) = after.split_once("The others forbid it").expect("its end");
+    let links = sentence.split("](crates/").skip(1);
+    links
+        .filter_map(|l| Some(l.split_once(')')?.0.into()))
+        .collect()
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false => vec![path],
+    };
+    let all = entries.flat_map(below);
+    all.filter(|path| path.extension().is_some_and(|e| e == "rs"))
+        .collect()
+}
+
+/// The crates that do not have the compiler forbid it, in all that is compiled as a crate of its own, the library and the program.
+fn found() -> BTreeSet<String> {
+    let forbids = |path: &PathBuf| {
+        let code = fs::read_to_string(path).unwrap();
+        code.lines().any(|line| line == "#![forbid(unsafe_code)]")
+    };
+    let entries = fs::read_dir(root().join("crates")).unwrap();
+    let folders = entries.map(|entry| entry.unwrap().path());
+    let allow = folders.filter(|folder| {
+        let roots = ["lib.rs", "main.rs"].map(|file| folder.join("src").join(file));
+        let mut roots = roots.iter().filter(|path| path.exists()).peekable();
+        assert!(roots.peek().is_some(), "{}: no root", folder.display());
+        !roots.all(forbids)
+    });
+    let name = |folder: PathBuf| folder.file_name().unwrap().to_str().unwrap().to_string();
+    allow.map(name).collect()
+}
+
+#[test]
+fn the_document_names_the_crates_with_unsafe_code() {
+    let document = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let found = found();
+    assert_eq!(said(&document), found);
+    // A crate that has none could forbid it.
+    for name in found {
+        let sources = sources(&root().join("crates").join(&name).join("src"));
+        let code = |path: &PathBuf| fs::read_to_string(path).unwrap();
+        let has = sources.iter().any(|path| code(path).contains("unsafe {"));
+        assert!(has, "{name} has no unsafe code, and does not forbid it");
+    }
+}
