@@ -192,7 +192,7 @@ fn search(error: &SearchError) -> Option<String> {
 fn report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Checkpoint(error) => checkpoint(error),
-        ReportError::Poorer { .. } => Some(
+        ReportError::PageKept { .. } => Some(
             "say with --data where the pictures are, or replace it all the same with --overwrite"
                 .into(),
         ),
