@@ -128,14 +128,13 @@ fn command(command: Command) -> Result<(), Failure> {
 fn for_one_process(command: &Command) -> Option<&'static str> {
     Some(match command {
         // They do it together, or it is no work.
-        Command::Train(_)
-        | Command::Embed(_)
-        | Command::Index(_)
-        | Command::Info(_)
-        | Command::Completions(_)
-        | Command::Man(_) => return None,
+        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {
+            return None;
+        }
         Command::Evaluate(_) => "evaluate",
         Command::Attention(_) => "attention",
+        Command::Embed(_) => "embed",
+        Command::Index(_) => "index",
         Command::Neighbours(_) => "neighbours",
         Command::Duplicates(_) => "duplicates",
         Command::Select(_) => "select",

@@ -60,7 +60,7 @@ fn memory(fits: Option<Fits>) -> String {
         Some(Fits::Rows { percent }) => format!(
             "{percent}% of the pictures (--limit), or features shorter by as much (--features), would fit"
         ),
-        Some(Fits::ShorterRows) => "fewer of a picture (--values) or --device cpu would fit".into(),
+        Some(Fits::ShorterRows) => "--device cpu would fit".into(),
     }
 }
 
