@@ -82,7 +82,7 @@ pub fn train(
         viewer,
         stop,
     )?;
-    trained.draw(args.tensorboard, viewer)?;
+    trained.draw(viewer)?;
     Ok(trained)
 }
 
@@ -131,7 +131,6 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Model(args) => model::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Plan(args) => plan::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
@@ -142,14 +141,13 @@ fn command(command: Command) -> Result<(), Failure> {
 fn for_one_process(command: &Command) -> Option<&'static str> {
     Some(match command {
         // They do it together, or it is no work.
-        Command::Train(_)
-        | Command::Embed(_)
-        | Command::Index(_)
-        | Command::Info(_)
-        | Command::Completions(_)
-        | Command::Man(_) => return None,
+        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {
+            return None;
+        }
         Command::Evaluate(_) => "evaluate",
         Command::Attention(_) => "attention",
+        Command::Embed(_) => "embed",
+        Command::Index(_) => "index",
         Command::Neighbours(_) => "neighbours",
         Command::Duplicates(_) => "duplicates",
         Command::Select(_) => "select",
@@ -163,10 +161,9 @@ fn for_one_process(command: &Command) -> Option<&'static str> {
         Command::Serve(_) => "serve",
         Command::Model(_) => "model",
         Command::Bench(args) => match args.what {
-            Bench::Loss(_) | Bench::Discover(_) => return None,
-            Bench::Step(_) | Bench::Augment(_) | Bench::Load(_) => "bench",
+            Bench::Discover(_) => return None,
+            Bench::Step(_) => "bench",
         },
-        Command::Plan(_) => "plan",
         Command::Data(_) => "data",
     })
 }

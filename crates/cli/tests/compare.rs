@@ -51,7 +51,7 @@ fn methods_are_given_the_same_and_trained_once() {
     let all = ["and", "simclr"].map(|name| config(&folder.join(name)));
     assert_eq!(all.clone().map(|c| c.training.epochs), [4, 2]);
     assert_eq!(all.map(|c| c.view_epochs()), [8, 8]);
-    let files = ["html", "json", "md", "svg"].map(|e| format!("comparison.{e}"));
+    let files = ["json", "md", "svg"].map(|e| format!("comparison.{e}"));
     let expected = [
         &["allowance.json".to_string(), "and".into()][..],
         &files,

@@ -42,7 +42,7 @@ fn with_copies() -> Sandbox {
     fs::create_dir(folder.join("more")).unwrap();
     fs::copy(folder.join("02.png"), folder.join("more/02.png")).unwrap();
     let index = [
-        "index", "a", "pictures", "-o", "p.index", "--labels", "none",
+        "index", "--model", "a", "pictures", "-o", "p.index", "--labels", "none",
     ];
     sandbox.run(&index).succeeded();
     sandbox
@@ -117,7 +117,7 @@ fn what_leaked_from_one_folder_into_another() {
     fs::copy(sandbox.path("pictures/05.png"), sandbox.path("test/x.png")).unwrap();
     scene(20).save(sandbox.path("test/y.png")).unwrap();
     sandbox
-        .run(&["index", "a", "test", "-o", "t.index"])
+        .run(&["index", "--model", "a", "test", "-o", "t.index"])
         .succeeded();
     let args = ["duplicates", "p.index", "--against", "t.index", "--json"];
     let groups = lines(&sandbox.run(&args).succeeded().stdout);
@@ -135,7 +135,7 @@ fn what_leaked_from_one_folder_into_another() {
         .train(&["--name", "b", "--quiet", "--seed", "5"])
         .succeeded();
     sandbox
-        .run(&["index", "b", "test", "-o", "b.index"])
+        .run(&["index", "--model", "b", "test", "-o", "b.index"])
         .succeeded();
     let other = ["duplicates", "p.index", "--against", "b.index"];
     sandbox.run(&other).failed(2, &["different models"]);
@@ -206,7 +206,9 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
             .save(sandbox.path(&format!("pictures/light/l{number}.png")))
             .unwrap();
     }
-    let args = ["classify", "a", "pictures", "--check", "--json", "-k", "5"];
+    let args = [
+        "classify", "--model", "a", "pictures", "--check", "--json", "-k", "5",
+    ];
     let ran = sandbox
         .run(&[&args[..], &["--check-sheet", "w.png"]].concat())
         .succeeded();
@@ -226,7 +228,8 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
     )
     .unwrap();
     let by = [
-        "classify", "a", "pictures", "--labels", "l.csv", "--by", "logistic", "-o", "out.csv",
+        "classify", "--model", "a", "pictures", "--labels", "l.csv", "--by", "logistic", "-o",
+        "out.csv",
     ];
     sandbox
         .run(&by)
@@ -244,10 +247,10 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
     fs::create_dir(sandbox.path("flat")).unwrap();
     scene(1).save(sandbox.path("flat/1.png")).unwrap();
     sandbox
-        .run(&["classify", "a", "flat", "--check"])
+        .run(&["classify", "--model", "a", "flat", "--check"])
         .failed(2, &["flat: its sub-folders are no classes", "--labels"]);
     sandbox
-        .run(&["classify", "a", "flat"])
+        .run(&["classify", "--model", "a", "flat"])
         .code
         .filter(|code| *code == 2)
         .unwrap();

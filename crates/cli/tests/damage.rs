@@ -29,8 +29,8 @@ fn flipped(path: &Path, n: usize, look: impl Fn(&str)) {
 
 const READERS: [&[&str]; 6] = [
     &["evaluate", "a"],
-    &["embed", "a", "pictures", "-o", "v.csv"],
-    &["index", "a", "pictures", "-o", "new.index"],
+    &["embed", "--model", "a", "pictures", "-o", "v.csv"],
+    &["index", "--model", "a", "pictures", "-o", "new.index"],
     &["export", "a", "--onnx", "m.onnx"],
     &["report", "a"],
     &["serve", "a", "--port", "0"],
@@ -70,9 +70,19 @@ fn a_damaged_checkpoint_is_refused_by_whoever_reads_it() {
 fn a_damaged_index_is_refused() {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 12);
-    let args = ["index", "a", "pictures", "-o", "p.index"];
+    let args = ["index", "--model", "a", "pictures", "-o", "p.index"];
     sandbox.run(&args).succeeded();
-    let find = || sandbox.run(&["neighbours", "a", "p.index", "pictures/7.png", "-k", "3"]);
+    let find = || {
+        sandbox.run(&[
+            "neighbours",
+            "--model",
+            "a",
+            "p.index",
+            "pictures/7.png",
+            "-k",
+            "3",
+        ])
+    };
     find().succeeded();
     flipped(&sandbox.path("p.index"), 10, |what| {
         let ran = find();

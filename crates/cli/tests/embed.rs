@@ -25,7 +25,7 @@ fn every_format_holds_the_same() {
     fill(&sandbox.path("pictures/dog, \"ü\""), 4);
     for ending in ["parquet", "npy", "csv", "jsonl"] {
         let out = format!("v.{ending}");
-        let ran = sandbox.run(&["embed", "a", "pictures", "-o", &out]);
+        let ran = sandbox.run(&["embed", "--model", "a", "pictures", "-o", &out]);
         let ran = ran.succeeded();
         assert!(ran.stdout.contains("9 vectors of 8"), "{}", ran.stdout);
     }
@@ -41,13 +41,59 @@ fn every_format_holds_the_same() {
     clients::python("tables.py", &["pyarrow", "duckdb", "numpy"], &paths);
 }
 
+/// Shards made in any order, with the files renamed apart, hold the rows of one process to the bit.
+#[test]
+fn shards_hold_the_rows_of_one_process() {
+    let sandbox = trained(&[]);
+    fill(&sandbox.path("pictures/cat"), 9);
+    fill(&sandbox.path("pictures/dog"), 8);
+    let embed = |more: &[&str]| {
+        let words = [
+            "embed", "--model", "a", "pictures", "-o", "v.jsonl", "--quiet",
+        ];
+        sandbox.run(&[&words[..], more].concat()).succeeded()
+    };
+    embed(&[]);
+    let file = |i: usize| sandbox.path(&format!("v-{i:05}-of-00003.jsonl"));
+    for i in ["2/3", "0/3", "1/3"] {
+        embed(&["--shard", i]);
+    }
+    let parts = (0..3).map(|i| lines(&file(i)));
+    let mut rows: Vec<_> = parts.flatten().collect();
+    rows.sort_by_key(|row| row["path"].as_str().unwrap().to_owned());
+    assert_eq!(rows, lines(&sandbox.path("v.jsonl")));
+    // A shard that is there is skipped; one made again alone is the same.
+    let before = fs::read(file(1)).unwrap();
+    fs::write(file(0), "mine").unwrap();
+    fs::remove_file(file(1)).unwrap();
+    embed(&["--shard", "0/3"]);
+    embed(&["--shard", "1/3"]);
+    assert_eq!(fs::read(file(0)).unwrap(), b"mine");
+    assert_eq!(fs::read(file(1)).unwrap(), before);
+    embed(&["--shard", "0/3", "--overwrite"]);
+    assert!(fs::read(file(0)).unwrap() != b"mine");
+    // More shards than files: some tables are empty, none is an error.
+    for ending in ["parquet", "npy", "csv"] {
+        let out = format!("many.{ending}");
+        let words = ["embed", "--model", "a", "pictures", "-o", &out, "--shard"];
+        for i in 0..60 {
+            let shard = format!("{i}/60");
+            sandbox.run(&[&words[..], &[&shard]].concat()).succeeded();
+        }
+    }
+    for wrong in ["3/3", "x", "1"] {
+        let words = ["embed", "pictures", "-o", "w.csv", "--shard", wrong];
+        sandbox.run(&words).failed(2, &["--shard"]);
+    }
+}
+
 #[test]
 fn a_layer_and_a_checkpoint_file() {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 3);
     let round = "runs/a/checkpoints/round-0.safetensors";
     let embed = |out: &str, more: &[&str]| {
-        let args = [&["embed", round, "pictures", "-o", out], more].concat();
+        let args = [&["embed", "--model", round, "pictures", "-o", out], more].concat();
         sandbox.run(&args)
     };
     embed("conv3.jsonl", &["--layer", "conv3"]).succeeded();
@@ -68,7 +114,7 @@ fn broken_pictures_are_named_and_the_rest_embedded() {
     fill(&folder, 4);
     fs::write(folder.join("text.jpg"), "this is no picture").unwrap();
     fs::write(folder.join("empty.png"), "").unwrap();
-    let ran = sandbox.run(&["embed", "a", "pictures", "-o", "v.jsonl"]);
+    let ran = sandbox.run(&["embed", "--model", "a", "pictures", "-o", "v.jsonl"]);
     ran.succeeded().says(&[
         "text.jpg: skipped: it is not a JPEG",
         "empty.png: skipped: the file is empty",
@@ -84,8 +130,9 @@ fn what_cannot_be_asked_for() {
     fs::create_dir(sandbox.path("empty")).unwrap();
     fs::create_dir(sandbox.path("bad")).unwrap();
     fs::write(sandbox.path("bad/text.jpg"), "no").unwrap();
-    let embed =
-        |model: &str, folder: &str, out: &str| sandbox.run(&["embed", model, folder, "-o", out]);
+    let embed = |model: &str, folder: &str, out: &str| {
+        sandbox.run(&["embed", "--model", model, folder, "-o", out])
+    };
     embed("a", "empty", "v.npy").failed(2, &["empty", "no pictures here"]);
     embed("a", "nowhere", "v.npy").failed(2, &["nowhere", "no such file or folder"]);
     embed("a", "bad", "v.npy").failed(1, &["none of its 1 pictures", "text.jpg"]);
@@ -109,7 +156,9 @@ fn an_interrupted_job_goes_on() {
     fill(&sandbox.path("pictures"), 150);
     let embed = |out: &str, more: &[&str]| {
         let args = [
-            &["embed", "a", "pictures", "--batch", "16", "-o", out],
+            &[
+                "embed", "--model", "a", "pictures", "--batch", "16", "-o", out,
+            ],
             more,
         ]
         .concat();

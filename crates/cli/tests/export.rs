@@ -14,7 +14,9 @@ use folders::{fill, trained};
 /// Our own vectors of 12 pictures of the network's size.
 fn embedded(sandbox: &Sandbox) {
     fill(&sandbox.path("pictures"), 12);
-    let args = ["embed", "a", "pictures", "-o", "v.jsonl", "--device", "cpu"];
+    let args = [
+        "embed", "--model", "a", "pictures", "-o", "v.jsonl", "--device", "cpu",
+    ];
     sandbox.run(&args).succeeded();
 }
 

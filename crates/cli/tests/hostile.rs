@@ -55,7 +55,7 @@ fn cut_jpegs_are_noticed_wherever_pictures_are_read() {
         .train(&["./mine", "--name", "a"])
         .succeeded()
         .says(&skipped);
-    let embed = ["embed", "a", "./mine", "-o", "vectors.jsonl"];
+    let embed = ["embed", "--model", "a", "./mine", "-o", "vectors.jsonl"];
     sandbox.run(&embed).succeeded().says(&skipped);
     let vectors = fs::read_to_string(sandbox.path("vectors.jsonl")).unwrap();
     assert!(vectors.contains("whole.jpg") && !vectors.contains("cut.jpg"));
@@ -82,7 +82,14 @@ fn what_needs_more_memory_than_there_is_says_so() {
         .run(&["evaluate", "./claims.safetensors", "--linear"])
         .failed(1, &parts);
     fill(&sandbox.path("mine"), 3);
-    let embed = ["embed", "./claims.safetensors", "./mine", "-o", "v.npy"];
+    let embed = [
+        "embed",
+        "--model",
+        "./claims.safetensors",
+        "./mine",
+        "-o",
+        "v.npy",
+    ];
     sandbox.run(&embed).failed(1, &parts);
 }
 
@@ -158,9 +165,18 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
     };
     let ran = quiet(sandbox.train(&["./mine", "--name", "a"])).succeeded();
     ran.says(&["broken\\x1b]0;title\\x07.png: skipped"]);
-    let ran = quiet(sandbox.run(&["index", "a", "./mine", "-o", "mine.index"])).succeeded();
+    let ran =
+        quiet(sandbox.run(&["index", "--model", "a", "./mine", "-o", "mine.index"])).succeeded();
     ran.says(&["broken\\x1b]0;title\\x07.png: skipped"]);
-    let all = ["neighbours", "a", "mine.index", "./mine/00.png", "-k", "16"];
+    let all = [
+        "neighbours",
+        "--model",
+        "a",
+        "mine.index",
+        "./mine/00.png",
+        "-k",
+        "16",
+    ];
     let ran = quiet(sandbox.run(&all)).succeeded();
     let lines: std::collections::HashSet<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 16, "{}", ran.stdout);
@@ -178,6 +194,7 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
     assert!(!ran.stdout.contains("gone"), "{}", ran.stdout);
     let nowhere = [
         "neighbours",
+        "--model",
         "a",
         "mine.index",
         "./no\x1b[31m\nerror: forged.png",
@@ -201,7 +218,7 @@ fn what_has_no_end_is_not_read() {
         .train(&["--config", "long.toml"])
         .failed(2, &["long.toml", "more than 1048576 bytes"]);
     sandbox
-        .run(&["neighbours", "a", "/dev/zero", "/dev/zero"])
+        .run(&["neighbours", "--model", "a", "/dev/zero", "/dev/zero"])
         .failed(1, &no_file);
     let model = ["neighbours", "/dev/zero", "/dev/zero", "/dev/zero"];
     assert!(sandbox.run(&model).code.is_some_and(|code| code > 0));

@@ -37,11 +37,19 @@ fn runs_everywhere(method: &str) {
     }
     let said = |args: &[&str]| sandbox.run(args).succeeded().stdout;
     let cpu = ["--device", "cpu"];
-    let embed = ["embed", "a", "pictures", "-o", "v.jsonl"];
+    let embed = ["embed", "--model", "a", "pictures", "-o", "v.jsonl"];
     assert!(said(&[&embed[..], &cpu].concat()).contains("12 vectors of 16"));
-    let index = ["index", "a", "pictures", "-o", "i.anchor"];
+    let index = ["index", "--model", "a", "pictures", "-o", "i.anchor"];
     said(&[&index[..], &cpu].concat());
-    let near = said(&["neighbours", "a", "i.anchor", "pictures/3.png", "-k", "1"]);
+    let near = said(&[
+        "neighbours",
+        "--model",
+        "a",
+        "i.anchor",
+        "pictures/3.png",
+        "-k",
+        "1",
+    ]);
     assert!(near.contains("3.png"), "{near}");
     // The figure of the run is evaluate's, of the checkpoint and of the layer by its name.
     let judged: serde_json::Value =

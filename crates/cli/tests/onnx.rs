@@ -97,7 +97,14 @@ fn every_command_takes_it() {
     run(&["cluster", "p.index", "-k", "2", "-o", "two"]);
     let labels = "path,label\nx/1.png,x\ny/1.png,y\n";
     fs::write(models.sandbox.path("labels.csv"), labels).unwrap();
-    let classify = ["classify", "m.onnx", "pictures", "--labels", "labels.csv"];
+    let classify = [
+        "classify",
+        "--model",
+        "m.onnx",
+        "pictures",
+        "--labels",
+        "labels.csv",
+    ];
     run(&[&classify[..], &["-o", "classes.csv"]].concat());
     let shown = run(&["model", "show", "m.onnx"]);
     assert!(shown.stdout.contains("fingerprint"), "{}", shown.stdout);
@@ -115,7 +122,7 @@ fn what_only_a_network_of_ours_can_do_is_refused() {
     let export = ["export", "m.onnx", "--safetensors", "w.safetensors"];
     models.run(&export).failed(2, &["m.onnx", "out of reach"]);
     let layer = [
-        "embed", "m.onnx", "pictures", "-o", "v.npy", "--layer", "conv4",
+        "embed", "--model", "m.onnx", "pictures", "-o", "v.npy", "--layer", "conv4",
     ];
     models.run(&layer).failed(2, &["m.onnx", "out of reach"]);
     let linear = ["evaluate", "m.onnx", "--data", "pictures", "--linear"];
@@ -136,7 +143,7 @@ fn files_that_are_no_encoders_are_named() {
     fs::write(sandbox.path("text.onnx"), "not a model").unwrap();
     fs::write(sandbox.path("empty.onnx"), "").unwrap();
     for file in ["text.onnx", "empty.onnx"] {
-        let args = ["index", file, "pictures", "-o", "p.index"];
+        let args = ["index", "--model", file, "pictures", "-o", "p.index"];
         sandbox.run(&args).failed(1, &[file, "ONNX"]);
     }
     assert!(!sandbox.path("p.index").exists());
@@ -151,7 +158,7 @@ fn a_library_that_is_none_is_named() {
         .run(&["export", "a", "--onnx", "m.onnx"])
         .succeeded();
     fs::write(sandbox.path("libonnxruntime.so"), "text").unwrap();
-    let mut command = sandbox.command(&["index", "m.onnx", "pictures", "-o", "p.index"]);
+    let mut command = sandbox.command(&["index", "--model", "m.onnx", "pictures", "-o", "p.index"]);
     command.env("ANCHORHOOD_ONNXRUNTIME", sandbox.path("libonnxruntime.so"));
     let ran = Ran::from(command.output().unwrap());
     ran.failed(1, &["ANCHORHOOD_ONNXRUNTIME", "cannot be opened"]);

@@ -276,32 +276,6 @@ fn minutes_are_those_of_all_processes() {
     assert!(!losses(&sandbox.path("runs/short")).is_empty());
 }
 
-/// Each process its part of the files, one table and one index: the bytes of one process's.
-#[test]
-fn folders_are_embedded_by_several_processes() {
-    let sandbox = folders::trained(&[]);
-    folders::fill(&sandbox.path("pictures"), 150);
-    let made = |ranks: usize, words: &[&str]| {
-        let args: Vec<String> = words.iter().map(|w| w.to_string()).collect();
-        let mut command = launched(&sandbox, ranks, &args)?;
-        let ran = Ran::from(command.output().unwrap()).succeeded();
-        assert_eq!(ran.stdout.lines().count(), 1, "one process speaks: {ran:?}");
-        let file = sandbox.path(words[words.len() - 1]);
-        let bytes = std::fs::read(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
-        Some(bytes)
-    };
-    for words in [
-        ["embed", "a", "pictures", "-o", "all.parquet"],
-        ["index", "--model=a", "pictures", "-o", "all.index"],
-    ] {
-        let Some(one) = made(1, &words) else {
-            return;
-        };
-        assert!(made(3, &words) == Some(one), "{words:?}");
-    }
-}
-
 /// The program starts two processes itself.
 fn started(sandbox: &Sandbox, args: &[String]) -> Command {
     let mut command = sandbox.command(args);

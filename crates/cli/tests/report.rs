@@ -38,8 +38,6 @@ fn training_leaves_a_page_that_holds_everything() {
     for chart in ["knn", "loss", "rate", "anchors", "entropy-1"] {
         let svg = fs::read_to_string(sandbox.path(&format!("runs/a/charts/{chart}.svg"))).unwrap();
         assert!(svg.trim_end().ends_with("</svg>"));
-        let png = image::open(sandbox.path(&format!("runs/a/charts/{chart}.png"))).unwrap();
-        assert_eq!((png.width(), png.height()), (900, 480));
     }
     fs::remove_file(sandbox.path("runs/a/report.html")).unwrap();
     let ran = sandbox.run(&["report", "a"]).succeeded();
@@ -80,14 +78,9 @@ fn a_page_without_its_pictures_says_why() {
     assert!(page(()).contains("Surest"));
     assert!(!page(()).contains("kNN accuracy"), "there are no labels");
     fs::rename(sandbox.path("pictures"), sandbox.path("moved")).unwrap();
-    // A page with pictures is not replaced by one without.
+    // A page that may show pictures is not replaced by one without.
     let before = page(());
-    let kept = [
-        "report.html: a fuller page is there",
-        "without the pictures",
-        "--data",
-        "--overwrite",
-    ];
+    let kept = ["report.html", "--data", "--overwrite"];
     let ran = sandbox.run(&["report", "b"]);
     ran.says(&["warning: no pictures can be shown, because"])
         .failed(1, &kept);
@@ -95,8 +88,6 @@ fn a_page_without_its_pictures_says_why() {
     sandbox.run(&["report", "b", "--overwrite"]).succeeded();
     assert!(page(()).contains("The training pictures are not shown"));
     assert!(!page(()).contains("Surest"));
-    // A poorer one is replaced by one as poor, and by a fuller one.
-    sandbox.run(&["report", "b"]).succeeded();
     let moved = ["report", "b", "--data", "moved"];
     sandbox.run(&moved).succeeded();
     assert!(page(()).contains("Surest"));
@@ -132,7 +123,7 @@ fn damaged_lines_of_the_metrics_are_left_out_and_counted() {
     lines[epoch.unwrap()] = "\0\0\0";
     lines.insert(1, &text[..20]);
     fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let ran = sandbox.run(&["report", "a", "--tensorboard"]).succeeded();
+    let ran = sandbox.run(&["report", "a"]).succeeded();
     ran.says(&["warning: runs/a: 2 lines of metrics.jsonl", "(line 2: "]);
     let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
     assert!(page.contains("2 lines of metrics.jsonl are no events"));
@@ -142,10 +133,6 @@ fn damaged_lines_of_the_metrics_are_left_out_and_counted() {
 #[test]
 fn tensorboard_reads_the_figures() {
     let sandbox = trained(&["--tensorboard"]);
-    let file = sandbox.path("runs/a/tensorboard/events.out.tfevents.0.anchorhood");
-    let after_training = fs::read(&file).unwrap();
-    sandbox.run(&["report", "a", "--tensorboard"]).succeeded();
-    assert_eq!(fs::read(&file).unwrap(), after_training);
     let folder = sandbox.path("runs/a/tensorboard");
     assert_eq!(common::names(&folder).len(), 1);
     let Some(said) = clients::python("tensorboard_reads.py", &["tensorboard"], &[&folder]) else {
@@ -173,17 +160,31 @@ fn tensorboard_follows_a_run_and_its_resume() {
         assert!(status.status().unwrap().success());
     };
     let run = sandbox.path("runs/live");
-    let file = run.join("tensorboard/events.out.tfevents.0.anchorhood");
+    let folder = run.join("tensorboard");
+    // A start writes one file.
+    let file = |number: usize| {
+        let names = if folder.is_dir() {
+            common::names(&folder)
+        } else {
+            vec![]
+        };
+        Some(folder.join(names.get(number)?))
+    };
+    let read = |number| {
+        file(number)
+            .and_then(|file| fs::read(file).ok())
+            .unwrap_or_default()
+    };
     let saved = run.join("checkpoints/last.safetensors");
     let losses = |bytes: &[u8]| bytes.windows(4).filter(|w| w == b"loss").count();
-    let so_far = || losses(&fs::read(&file).unwrap_or_default());
+    let so_far = || losses(&read(0));
     let start = std::time::Instant::now();
     while so_far() < 3 || !saved.exists() {
         assert!(start.elapsed().as_secs() < 60, "no figures while it trains");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     signal("STOP");
-    let frozen = fs::read(&file).unwrap();
+    let frozen = read(0);
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     assert!(
         !metrics.contains("run_ended"),
@@ -199,7 +200,6 @@ fn tensorboard_follows_a_run_and_its_resume() {
         assert_eq!(steps, each_once);
         Some(told.into_iter().map(|t| t.1).collect::<Vec<f64>>())
     };
-    let folder = run.join("tensorboard");
     if let Some(told) = reader(&folder) {
         // Half of the last record may be missing.
         assert!((losses(&frozen) - 1..=losses(&frozen)).contains(&told.len()));
@@ -208,12 +208,8 @@ fn tensorboard_follows_a_run_and_its_resume() {
     child.wait().unwrap();
 
     sandbox.run(&["train", "--resume", "live"]).succeeded();
-    let after = fs::read(&file).unwrap();
-    assert!(
-        after.starts_with(&frozen[..frozen.len() - 200]),
-        "it only grows"
-    );
-    assert!(losses(&after) > 120, "what was lost was told again");
+    assert!(read(0).starts_with(&frozen), "it only grows");
+    assert_eq!(losses(&read(1)), 120, "a start tells all figures");
     let figures = common::losses(&run);
     assert_eq!(figures.len(), 120);
     if let Some(told) = reader(&folder) {

@@ -13,7 +13,11 @@ use folders::{fill, picture, trained};
 fn indexed(more: &[&str]) -> Sandbox {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 30);
-    let args = [&["index", "a", "pictures", "-o", "p.index"], more].concat();
+    let args = [
+        &["index", "--model", "a", "pictures", "-o", "p.index"],
+        more,
+    ]
+    .concat();
     let ran = sandbox.run(&args).succeeded();
     assert!(ran.stdout.contains("30 pictures"), "{}", ran.stdout);
     sandbox
@@ -32,7 +36,7 @@ fn csv_rows(path: &Path) -> Vec<csv::StringRecord> {
 fn a_picture_finds_itself_first() {
     let sandbox = indexed(&[]);
     let find = |more: &[&str]| {
-        let args = [&["neighbours", "a", "p.index"], more].concat();
+        let args = [&["neighbours", "--model", "a", "p.index"], more].concat();
         sandbox.run(&args).succeeded()
     };
     let ran = find(&["pictures/7.png", "-k", "5"]);
@@ -45,15 +49,7 @@ fn a_picture_finds_itself_first() {
     let similarity = |i: usize| found["neighbours"][i]["similarity"].as_f64().unwrap();
     assert!((1..20).all(|i| similarity(i) <= similarity(i - 1)));
 
-    find(&[
-        "pictures/7.png",
-        "-k",
-        "8",
-        "--sheet",
-        "sheet.png",
-        "--tile",
-        "32",
-    ]);
+    find(&["pictures/7.png", "-k", "8", "--sheet", "sheet.png"]);
     let sheet = image::open(sandbox.path("sheet.png")).unwrap().into_rgb8();
     assert!(sheet.width() > 100 && sheet.height() > 100);
     // The query's own pixels, framed, at the top left.
@@ -64,7 +60,15 @@ fn a_picture_finds_itself_first() {
 fn more_neighbours_than_pictures_and_pictures_that_are_gone() {
     let sandbox = indexed(&[]);
     fs::remove_file(sandbox.path("pictures/3.png")).unwrap();
-    let args = ["neighbours", "a", "p.index", "pictures/7.png", "-k", "100"];
+    let args = [
+        "neighbours",
+        "--model",
+        "a",
+        "p.index",
+        "pictures/7.png",
+        "-k",
+        "100",
+    ];
     let args = [&args[..], &["--sheet", "s.png"]].concat();
     let ran = sandbox.run(&args).succeeded();
     assert_eq!(ran.stdout.lines().count(), 30);
@@ -88,6 +92,7 @@ fn thumbnails_outlive_the_pictures() {
     fs::remove_dir_all(sandbox.path("pictures")).unwrap();
     let args = [
         "neighbours",
+        "--model",
         "a",
         "p.index",
         "query.png",
@@ -115,11 +120,11 @@ fn an_index_of_another_model_is_refused() {
         "anchorhood index",
     ];
     sandbox
-        .run(&["neighbours", "b", "p.index", "pictures/7.png"])
+        .run(&["neighbours", "--model", "b", "p.index", "pictures/7.png"])
         .failed(2, &parts);
     fs::write(sandbox.path("l.csv"), "1.png,x\n2.png,y\n").unwrap();
     sandbox
-        .run(&["classify", "b", "p.index", "--labels", "l.csv"])
+        .run(&["classify", "--model", "b", "p.index", "--labels", "l.csv"])
         .failed(2, &parts);
 }
 
@@ -130,7 +135,8 @@ fn files_that_are_no_index_or_no_picture() {
     fs::write(sandbox.path("cut.index"), &whole[..whole.len() - 10]).unwrap();
     fs::write(sandbox.path("empty.index"), "").unwrap();
     fs::write(sandbox.path("text.jpg"), "this is no picture").unwrap();
-    let find = |index: &str, query: &str| sandbox.run(&["neighbours", "a", index, query]);
+    let find =
+        |index: &str, query: &str| sandbox.run(&["neighbours", "--model", "a", index, query]);
     find("cut.index", "pictures/1.png").failed(1, &["cut.index", "not a whole index"]);
     find("empty.index", "pictures/1.png").failed(1, &["the file is empty"]);
     find("none.index", "pictures/1.png").failed(2, &["none.index", "anchorhood index"]);
@@ -145,7 +151,7 @@ fn files_that_are_no_index_or_no_picture() {
         sandbox.run(command).failed(1, &["not a whole index"]);
     }
     sandbox
-        .run(&["index", "a", "pictures", "-o", "cut.index"])
+        .run(&["index", "--model", "a", "pictures", "-o", "cut.index"])
         .failed(2, &["cut.index", "exists already", "--overwrite"]);
     assert!(fs::read(sandbox.path("cut.index")).unwrap() == whole[..whole.len() - 10]);
 }
@@ -153,7 +159,15 @@ fn files_that_are_no_index_or_no_picture() {
 #[test]
 fn an_index_divided_into_clusters_says_what_it_finds() {
     let sandbox = indexed(&["--approximate"]);
-    let ran = sandbox.run(&["neighbours", "a", "p.index", "pictures/7.png", "-k", "3"]);
+    let ran = sandbox.run(&[
+        "neighbours",
+        "--model",
+        "a",
+        "p.index",
+        "pictures/7.png",
+        "-k",
+        "3",
+    ]);
     assert!(ran.succeeded().stdout.starts_with("1.0000  7.png"));
 }
 
@@ -165,7 +179,7 @@ fn copies_are_found() {
     picture(4).save(folder.join("copy of 4.bmp")).unwrap();
     picture(4).save(folder.join("again 4.png")).unwrap();
     picture(8).save(folder.join("copy of 8.png")).unwrap();
-    let index = ["index", "a", "pictures", "-o", "p.index"];
+    let index = ["index", "--model", "a", "pictures", "-o", "p.index"];
     sandbox.run(&index).succeeded();
     let args = [
         "duplicates",
@@ -252,6 +266,7 @@ fn a_few_labels_go_a_long_way() {
     fs::write(sandbox.path("labels.csv"), labels).unwrap();
     let args = [
         "classify",
+        "--model",
         "a",
         "pictures",
         "--labels",
@@ -292,21 +307,35 @@ fn a_few_labels_go_a_long_way() {
 
     // From an index, to stdout, the same.
     sandbox
-        .run(&["index", "a", "pictures", "-o", "p.index"])
+        .run(&["index", "--model", "a", "pictures", "-o", "p.index"])
         .succeeded();
-    let again = sandbox.run(&["classify", "a", "p.index", "--labels", "labels.csv"]);
+    let again = sandbox.run(&[
+        "classify",
+        "--model",
+        "a",
+        "p.index",
+        "--labels",
+        "labels.csv",
+    ]);
     let text = fs::read_to_string(sandbox.path("out.csv")).unwrap();
     assert_eq!(again.succeeded().stdout.trim_end(), text.trim_end());
 
     let classify = |text: &str| {
         fs::write(sandbox.path("bad.csv"), text).unwrap();
-        sandbox.run(&["classify", "a", "p.index", "--labels", "bad.csv"])
+        sandbox.run(&["classify", "--model", "a", "p.index", "--labels", "bad.csv"])
     };
     classify("dark-0.png,night\n").failed(2, &["1 labelled picture", "at least 2"]);
     classify("cat.png,night\n").failed(2, &["bad.csv", "cat.png", "relative to that folder"]);
     classify("").failed(2, &["bad.csv", "no labels in it"]);
     let twice = ["-o", "both.csv", "--next-to", "both.csv"];
-    let args = ["classify", "a", "p.index", "--labels", "labels.csv"];
+    let args = [
+        "classify",
+        "--model",
+        "a",
+        "p.index",
+        "--labels",
+        "labels.csv",
+    ];
     sandbox
         .run(&[&args[..], &twice].concat())
         .failed(2, &["both.csv", "a name of its own"]);

@@ -20,6 +20,16 @@ pub struct GraphOptions {
     pub least: usize,
 }
 
+impl Default for GraphOptions {
+    fn default() -> Self {
+        GraphOptions {
+            neighbours: 10,
+            above: 0.8,
+            least: 3,
+        }
+    }
+}
+
 /// Every vector of unit length (rows of `dim` values) in one of `k` clusters, the largest first.
 pub fn kmeans_clusters(
     device: &Device,

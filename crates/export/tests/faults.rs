@@ -67,6 +67,7 @@ impl Lab {
             threads: 1,
             content_sums: false,
             restart: false,
+            shard: None,
             disk: disk.clone(),
         }
     }

@@ -119,33 +119,6 @@ pub fn journal(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// TensorBoard's records: the checksums of each length and message.
-pub fn records(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = bytes.to_vec();
-    let mut at = 0;
-    while let Some(length) = number::<8>(&bytes, at) {
-        let end = usize::try_from(length).ok()?.checked_add(at + 12)?;
-        let Some(message) = bytes.get(at + 12..end) else {
-            break;
-        };
-        let (of_length, of_message) = (masked(&length.to_le_bytes()), masked(message));
-        put(&mut bytes, at + 8, &of_length)?;
-        if put(&mut bytes, end, &of_message).is_none() {
-            break;
-        }
-        at = end + 4;
-    }
-    Some(bytes)
-}
-
-/// CRC-32C as TensorFlow turns and shifts it.
-fn masked(bytes: &[u8]) -> [u8; 4] {
-    let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 & (sum & 1).wrapping_neg());
-    let byte = |sum: u32, byte: &u8| (0..8).fold(sum ^ u32::from(*byte), bit);
-    let crc = !bytes.iter().fold(!0, byte);
-    crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
-}
-
 /// An entry of the cache beside a GPU: the checksum before it.
 pub fn cache_entry(bytes: &[u8]) -> Option<Vec<u8>> {
     let (_, content) = bytes.split_at_checked(8)?;

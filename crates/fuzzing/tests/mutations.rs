@@ -235,17 +235,3 @@ fn no_reader_panics_hangs_or_takes_memory_without_bound() {
     println!("at most {} MB", PEAK.load(Ordering::Relaxed) / 1_000_000);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
-
-/// The bodies run under libFuzzer too: no target lacks its file there.
-#[test]
-fn every_target_is_one_of_cargo_fuzz() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-    for Target { name, .. } in TARGETS {
-        let body = std::fs::read_to_string(folder.join(format!("fuzz_targets/{name}.rs")));
-        let body = body.unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(body.contains(&format!("run(\"{name}\", bytes)")), "{name}");
-        let bin = format!("name = \"{name}\"");
-        assert!(manifest.contains(&bin), "{name}");
-    }
-}

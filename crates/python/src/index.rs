@@ -124,6 +124,7 @@ impl Index {
                 content_sums: true,
                 threads: kept.threads,
                 restart: false,
+                shard: None,
                 disk: Disk::shared(),
             };
             let known = match path.exists() && !overwrite {

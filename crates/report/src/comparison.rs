@@ -51,35 +51,19 @@ pub fn accuracy_over_seconds<'a>(events: impl IntoIterator<Item = &'a Event>) ->
     points
 }
 
-/// The picture as SVG: on white to stand alone, on nothing for a page with the program's style. `raw_pixels` is a share.
-pub fn comparison_svg(
-    lines: &[RunLine],
-    raw_pixels: Option<f64>,
-    on_white: bool,
-) -> Result<String, ReportError> {
+/// The picture as SVG. `raw_pixels` is a fraction.
+pub fn comparison_svg(lines: &[RunLine], raw_pixels: Option<f64>) -> Result<String, ReportError> {
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-    let drawn = draw(
-        lines,
-        raw_pixels.map(|share| 100.0 * share),
-        on_white,
-        &root,
-    );
+    let drawn = draw(lines, raw_pixels.map(|share| 100.0 * share), &root);
     let drawn = drawn.and_then(|()| Ok(root.present()?));
     drop(root);
     drawn.map_err(|e| ReportError::Drawing(e.to_string()))?;
     Ok(svg)
 }
 
-fn draw(
-    lines: &[RunLine],
-    raw_pixels: Option<f64>,
-    on_white: bool,
-    root: &Area<SVGBackend>,
-) -> Drawn {
-    if on_white {
-        root.fill(&WHITE)?;
-    }
+fn draw(lines: &[RunLine], raw_pixels: Option<f64>, root: &Area) -> Drawn {
+    root.fill(&WHITE)?;
     let points = || lines.iter().flat_map(|line| &line.points);
     let last = points().map(|p| p.0).fold(1.0, f64::max);
     let values = points().map(|p| 100.0 * p.1).chain(raw_pixels);
@@ -189,13 +173,13 @@ mod tests {
             line("", 0, 0.51),
             line("byol", 9, 0.5),
         ];
-        let svg = comparison_svg(&lines, Some(0.3), true).unwrap();
+        let svg = comparison_svg(&lines, Some(0.3)).unwrap();
         for part in ["and 50.5", "byol", "raw pixels 30.0", "seconds"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert_eq!(svg.matches("<circle").count(), 6);
         assert!(svg.trim_end().ends_with("</svg>"));
-        comparison_svg(&[], None, false).unwrap();
+        comparison_svg(&[], None).unwrap();
     }
 
     #[test]

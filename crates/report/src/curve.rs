@@ -29,9 +29,10 @@ pub(crate) const GRID: RGBColor = RGBColor(235, 235, 235);
 /// More points than this make a line by themselves.
 const MOST_DOTS: usize = 60;
 
-pub(crate) type Area<B> = DrawingArea<B, plotters::coord::Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 pub(crate) type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
-pub(crate) type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(crate) type Chart<'a, 'b> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Writes `curve.svg`.
 pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
@@ -74,10 +75,7 @@ fn title(summary: &Summary) -> String {
     }
 }
 
-pub(crate) fn draw_accuracy<B>(summary: &Summary, area: &Area<B>) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn draw_accuracy(summary: &Summary, area: &Area) -> Drawn {
     let floors = summary.floors.iter();
     let floors = floors.map(|f| (f.name, f.accuracy.top1)).collect();
     let judged = summary.evaluations.iter();
@@ -85,10 +83,7 @@ where
     draw_shares(summary, area, "kNN top-1, %", floors, judged)
 }
 
-pub(crate) fn draw_label_free<B>(summary: &Summary, area: &Area<B>) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn draw_label_free(summary: &Summary, area: &Area) -> Drawn {
     let floors = summary.label_free.iter().filter_map(|e| {
         let name = floor_name(e.subject)?;
         Some((name, e.score))
@@ -126,10 +121,7 @@ fn draw_panels(runs: &[(&str, Summary)], backend: SVGBackend, rows: usize) -> Dr
 }
 
 /// Every figure of the pretext task as a curve with its name at its end, and what guessing would reach as a dashed line.
-pub(crate) fn draw_pretext<B>(summary: &Summary, area: &Area<B>) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn draw_pretext(summary: &Summary, area: &Area) -> Drawn {
     let mut chart = axes(summary, area, 0.0..104.0, "%", true)?;
     let end = last_epoch(summary);
     let mut names: Vec<&str> = vec![];
@@ -173,16 +165,13 @@ fn pretext_of(summary: &Summary, name: &str) -> (Vec<(f64, f64)>, Option<f64>) {
 }
 
 /// Shares over the epochs as a curve, and those of the floors as dashed lines under it.
-fn draw_shares<B>(
+fn draw_shares(
     summary: &Summary,
-    area: &Area<B>,
+    area: &Area,
     label: &str,
     floors: Vec<(&'static str, f64)>,
     judged: Vec<(Subject, f64)>,
-) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+) -> Drawn {
     let mut floors: Vec<(&str, f64)> = floors.iter().map(|f| (f.0, 100.0 * f.1)).collect();
     floors.sort_by(|a, b| b.1.total_cmp(&a.1));
     let point = |(subject, share): &(Subject, f64)| match *subject {
@@ -213,10 +202,7 @@ where
     curve(&mut chart, &points, ACCURACY)
 }
 
-pub(crate) fn draw_loss<B>(summary: &Summary, area: &Area<B>) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn draw_loss(summary: &Summary, area: &Area) -> Drawn {
     let mut points = per_epoch(summary, |e| e.loss);
     points.retain(|p| p.1.is_finite());
     let low = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
@@ -228,10 +214,7 @@ where
     curve(&mut chart, &points, LOSS)
 }
 
-pub(crate) fn draw_rate<B>(summary: &Summary, area: &Area<B>) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn draw_rate(summary: &Summary, area: &Area) -> Drawn {
     let points = per_epoch(summary, |e| e.rate);
     let high = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let y = 0.0..(high * 1.1).max(1e-6);
@@ -239,16 +222,13 @@ where
     curve(&mut chart, &points, RATE)
 }
 
-fn axes<'a, B>(
+fn axes<'a, 'b>(
     summary: &Summary,
-    area: &'a Area<B>,
+    area: &'a Area<'b>,
     y: Range<f64>,
     name: &str,
     epochs: bool,
-) -> Drawn<Chart<'a, B>>
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+) -> Drawn<Chart<'a, 'b>> {
     let range = y.end - y.start;
     let mut chart = ChartBuilder::on(area)
         .margin(8)
@@ -287,10 +267,7 @@ where
 }
 
 /// A line, with dots where there are few.
-pub(crate) fn curve<B>(chart: &mut Chart<B>, points: &[(f64, f64)], colour: RGBColor) -> Drawn
-where
-    B: DrawingBackend<ErrorType: 'static>,
-{
+pub(crate) fn curve(chart: &mut Chart, points: &[(f64, f64)], colour: RGBColor) -> Drawn {
     chart.draw_series(LineSeries::new(
         points.iter().copied(),
         colour.stroke_width(2),

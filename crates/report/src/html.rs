@@ -12,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::charts::write_charts;
-use crate::fullness::Fullness;
 use crate::lead::lead;
 use crate::sprite::Sprite;
 use crate::{
@@ -34,22 +33,24 @@ const REPORT_SCRIPT: &str = include_str!("page/report.js");
 /// The training pictures, or why they are not at hand.
 pub type TrainingPictures<'a> = Result<&'a Split, String>;
 
-/// Writes `report.html` into a run's folder, and its charts into `charts/`. Gives the page's path. A page that is there and shows more
-/// is kept, and the error says what it has, unless it may be overwritten.
+/// Writes `report.html` into a run's folder, and its charts into `charts/`. Gives the page's path.
+/// Where the pictures are not at hand, a page that is there is kept, unless it may be overwritten.
 pub fn write_report(
     folder: &Path,
     record: &RunRecord,
     pictures: TrainingPictures,
     overwrite: bool,
 ) -> Result<PathBuf, ReportError> {
-    let page = report_html(record, pictures)?;
     let path = folder.join("report.html");
-    if !overwrite && let Ok(before) = std::fs::read(&path) {
-        let before = Fullness::of(&String::from_utf8_lossy(&before));
-        if let Some(lost) = before.lost_in(&Fullness::of(&page)) {
-            return Err(ReportError::Poorer { path, lost });
-        }
+    let pictures = pictures.and_then(|split| fitting(record, split));
+    if !overwrite
+        && let Err(why) = &pictures
+        && path.exists()
+    {
+        let why = why.clone();
+        return Err(ReportError::PageKept { path, why });
     }
+    let page = report_html(record, pictures)?;
     let beside = folder.join("charts");
     Disk.create_folders(&beside)
         .map_err(ReportError::io(&beside))?;

@@ -15,11 +15,9 @@
 
 mod attention;
 mod before_after;
-mod bitmap;
 mod charts;
 mod comparison;
 mod curve;
-mod fullness;
 mod gallery;
 mod html;
 mod lead;
@@ -44,8 +42,6 @@ pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
 pub use table::aligned;
-#[doc(hidden)]
-pub use tensorboard::read_records;
-pub use tensorboard::{TensorBoard, write_tensorboard};
+pub use tensorboard::TensorBoard;
 pub use verdict::{Begun, Measure, Verdict};
 pub use words::{counted, duration, grouped};

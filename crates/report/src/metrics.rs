@@ -31,13 +31,13 @@ pub enum ReportError {
         /// How many there are.
         there: usize,
     },
-    /// A fuller page is there already.
-    #[error("{}: a fuller page is there, and is kept; the one made now would be without {lost}", .path.display())]
-    Poorer {
+    /// A page is there, and the pictures for another are not.
+    #[error("{}: the page is kept, since one made now would be without pictures: {why}", .path.display())]
+    PageKept {
         /// The page.
         path: PathBuf,
-        /// What it has and the other has not.
-        lost: String,
+        /// Why there are no pictures.
+        why: String,
     },
     /// The device refused.
     #[error(transparent)]

@@ -1,38 +1,22 @@
-//! A run as TensorBoard shows it, while it trains and after. Steps are epochs, counted over all rounds.
+//! A run as TensorBoard shows it while it trains. Steps are epochs, counted over all rounds.
 //!
-//! TensorBoard follows a file that only ever grows, so figures are appended as they come. A resumed run tells anew what it
-//! had told since its last checkpoint: the file then says that it begins again from there, and TensorBoard forgets the rest.
+//! Each start of a run writes a file of its own, as PyTorch's `SummaryWriter` does: a restart record,
+//! which makes TensorBoard drop what earlier files said, the figures so far, then each as it comes.
 
 mod records;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorhood_files::{AppendFile, AtomicFile, Disk};
+use anchorhood_files::{AppendFile, Disk};
 use anchorhood_train::{Event, PretextShare, Subject};
 
 use crate::ReportError;
 use crate::metrics::seconds;
 use records::Record;
 
-/// Makes the file hold every figure of these events; `begun` is when the run began, in seconds since 1970. One that does
-/// already is left alone, also when it knows more: the run may be training, and its program writing there.
-pub fn write_tensorboard(events: &[Event], begun: f64, path: &Path) -> Result<(), ReportError> {
-    let told = told(events, begun);
-    let bytes = std::fs::read(path).unwrap_or_default();
-    let (held, whole) = records::read(&bytes);
-    match missing(&told, &standing(&held)) {
-        Some(missing) if missing.is_empty() && !held.is_empty() => Ok(()),
-        Some(missing) if whole == bytes.len() && !held.is_empty() => {
-            append(&mut opened(path)?, &missing).map_err(ReportError::io(path))
-        }
-        _ => write_anew(&told, begun, path),
-    }
-}
-
-/// The file of a run that is training.
+/// The event file of a run that is training.
 #[derive(Debug)]
 pub struct TensorBoard {
     file: AppendFile,
@@ -40,96 +24,46 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Opens the file of a run that begins or goes on. `events` are what it has told so far; what the file knows beyond them
-    /// is about to be told again.
-    pub fn open(path: &Path, events: &[Event], begun: f64) -> Result<TensorBoard, ReportError> {
-        let told = told(events, begun);
-        let bytes = std::fs::read(path).unwrap_or_default();
-        let (held, whole) = records::read(&bytes);
-        let standing = standing(&held);
-        let missing = missing(&told, &standing).filter(|_| !held.is_empty());
-        let file = match missing {
-            None => {
-                write_anew(&told, begun, path)?;
-                opened(path)?
-            }
-            Some(missing) => {
-                let mut file = opened(path)?;
-                let next = told.iter().map(|r| r.step + 1).max().unwrap_or(0);
-                let ahead = standing.keys().any(|(_, step)| *step >= next);
-                let again = ahead.then(|| Record::restart(now(), next));
-                let added: Vec<Record> = again.into_iter().chain(missing).collect();
-                file.truncate(whole as u64)
-                    .and_then(|()| append(&mut file, &added))
-                    .map_err(ReportError::io(path))?;
-                file
-            }
-        };
+    /// Creates an event file in `folder`, which is there. `events` are those of the run so far;
+    /// `begun` is when the run began, in seconds since 1970.
+    pub fn create(folder: &Path, events: &[Event], begun: f64) -> Result<TensorBoard, ReportError> {
+        let path = new_path(folder);
+        let file = AppendFile::open(Disk::shared(), &path).map_err(ReportError::io(&path))?;
         let mut steps = Steps::default();
         events.iter().for_each(|e| steps.see(e));
-        Ok(TensorBoard { file, steps })
+        let mut board = TensorBoard { file, steps };
+        board.append(&[Record::version(begun), Record::restart(now(), 0)])?;
+        board.append(&past(events, begun))?;
+        Ok(board)
     }
 
     /// Adds an event's figures, if it has some.
     pub fn event(&mut self, event: &Event) -> Result<(), ReportError> {
         self.steps.see(event);
-        let Some((step, figures)) = self.steps.figures(event) else {
-            return Ok(());
-        };
-        let record = Record::figures(now(), step, &figures);
-        let added = append(&mut self.file, &[record]);
+        match self.steps.figures(event) {
+            Some((step, figures)) => self.append(&[Record::figures(now(), step, &figures)]),
+            None => Ok(()),
+        }
+    }
+
+    /// One write for each record, so that a reader meets half a record at most.
+    fn append(&mut self, records: &[Record]) -> Result<(), ReportError> {
+        let added = records
+            .iter()
+            .try_for_each(|r| self.file.append(&r.bytes()));
         added.map_err(ReportError::io(self.file.path()))
     }
 }
 
-/// How many figures the records of a file hold, and how many of its bytes are whole records: `crates/fuzzing` attacks it.
-#[doc(hidden)]
-pub fn read_records(bytes: &[u8]) -> (usize, usize) {
-    let (records, whole) = records::read(bytes);
-    (standing(&records).len(), whole)
-}
-
-/// A figure that holds: by tag and step.
-type Standing = BTreeMap<(String, i64), u32>;
-
-fn values(record: &Record) -> impl Iterator<Item = ((String, i64), u32)> {
-    let values = record.summary.iter().flat_map(|s| &s.value);
-    values.map(|v| {
-        let bits = v.simple_value.unwrap_or(0.0).to_bits();
-        ((v.tag.clone(), record.step), bits)
-    })
-}
-
-/// What TensorBoard shows of these records.
-fn standing(records: &[Record]) -> Standing {
-    let mut standing = Standing::new();
-    for record in records {
-        if record.is_restart() {
-            standing.retain(|(_, step), _| *step < record.step);
-        }
-        standing.extend(values(record));
-    }
-    standing
-}
-
-/// What is told and not yet shown; nothing if something else is shown in its place.
-fn missing(told: &[Record], standing: &Standing) -> Option<Vec<Record>> {
-    let mut missing = vec![];
-    for record in told {
-        let shown: Vec<bool> = values(record)
-            .filter_map(|(key, value)| Some(*standing.get(&key)? == value))
-            .collect();
-        match (shown.is_empty(), shown.iter().all(|same| *same)) {
-            (true, _) => missing.push(record.clone()),
-            (false, true) => {}
-            (false, false) => return None,
-        }
-    }
-    Some(missing)
+/// A name that no file has. TensorBoard reads files in the order of their names.
+fn new_path(folder: &Path) -> PathBuf {
+    let named = |second: u64| folder.join(format!("events.out.tfevents.{second}.anchorhood"));
+    let mut paths = (now() as u64..).map(named);
+    paths.find(|path| !path.exists()).unwrap_or_default()
 }
 
 /// The figures of past events. How long things took says when they happened.
-fn told(events: &[Event], begun: f64) -> Vec<Record> {
+fn past(events: &[Event], begun: f64) -> Vec<Record> {
     let (mut steps, mut now) = (Steps::default(), begun);
     let mut records = vec![];
     for event in events {
@@ -218,23 +152,6 @@ impl Steps {
     }
 }
 
-fn write_anew(told: &[Record], begun: f64, path: &Path) -> Result<(), ReportError> {
-    let first = Record::version(begun).bytes();
-    let rest = told.iter().flat_map(Record::bytes);
-    let bytes: Vec<u8> = first.into_iter().chain(rest).collect();
-    AtomicFile::write(path, &bytes).map_err(ReportError::io(path))
-}
-
-fn opened(path: &Path) -> Result<AppendFile, ReportError> {
-    let file = AppendFile::open(Disk::shared(), path);
-    file.map_err(ReportError::io(path))
-}
-
-/// By one call each, so that a reader meets half a record at the very most.
-fn append(file: &mut AppendFile, records: &[Record]) -> std::io::Result<()> {
-    records.iter().try_for_each(|r| file.append(&r.bytes()))
-}
-
 fn now() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()
@@ -244,106 +161,74 @@ fn now() -> f64 {
 mod tests {
     use super::*;
     use crate::summary::tests::example;
-    use std::path::PathBuf;
 
-    /// Tags and steps as TensorBoard would show them, in the file's order.
-    fn shown(path: &Path) -> Standing {
-        let bytes = std::fs::read(path).unwrap();
-        let (held, whole) = records::read(&bytes);
-        assert_eq!(whole, bytes.len());
-        standing(&held)
+    /// The records that a file must hold for these events, times aside.
+    fn records(events: &[Event]) -> Vec<(i64, Vec<(String, u32)>)> {
+        let mut steps = Steps::default();
+        let mut of = vec![];
+        for event in events {
+            steps.see(event);
+            if let Some((step, figures)) = steps.figures(event) {
+                let figures = figures
+                    .into_iter()
+                    .map(|(tag, v)| (tag.into(), v.to_bits()));
+                of.push((step, figures.collect()));
+            }
+        }
+        of
     }
 
-    fn steps(shown: &Standing, tag: &str) -> Vec<i64> {
-        let of = shown.keys().filter(|(t, _)| t == tag);
-        of.map(|(_, step)| *step).collect()
+    fn written(folder: &Path) -> Vec<Vec<u8>> {
+        let mut paths: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
+        paths.sort();
+        paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
     }
 
-    fn place() -> (tempfile::TempDir, PathBuf) {
+    /// A file without the times of its records.
+    fn timeless(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut rest = bytes;
+        let mut messages = vec![];
+        while let [a, b, c, d, e, f, g, h, ..] = *rest {
+            let length = u64::from_le_bytes([a, b, c, d, e, f, g, h]) as usize;
+            // Field 1 of each message is its time: a key and eight bytes.
+            messages.push(rest[12 + 9..12 + length].to_vec());
+            rest = &rest[12 + length + 4..];
+        }
+        messages
+    }
+
+    #[test]
+    fn steps_count_epochs_over_rounds() {
+        let all = records(&example(true));
+        let steps = |tag: &str| -> Vec<i64> {
+            let has = |figures: &[(String, u32)]| figures.iter().any(|(t, _)| t == tag);
+            let of = all.iter().filter(|(_, figures)| has(figures));
+            of.map(|(step, _)| *step).collect()
+        };
+        assert_eq!(steps("loss"), [1, 2, 3, 4]);
+        assert_eq!(steps("knn/top1"), [1, 2, 3, 4]);
+        assert_eq!(steps("anchors"), [2]);
+    }
+
+    #[test]
+    fn every_start_writes_a_file_of_its_own_that_holds_all_figures() {
+        let events = example(true);
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events.out.tfevents.0.test");
-        (folder, path)
-    }
-
-    #[test]
-    fn every_figure_is_there_after_the_fact_and_live() {
-        let (_a, after) = place();
-        write_tensorboard(&example(true), 1000.0, &after).unwrap();
-        let (_b, live) = place();
-        let mut board = TensorBoard::open(&live, &[], 1000.0).unwrap();
-        for (i, event) in example(true).iter().enumerate() {
-            board.event(event).unwrap();
-            // A reader meets whole records at any time.
-            let so_far = told(&example(true)[..=i], 0.0);
-            assert_eq!(shown(&live), standing(&so_far));
+        let mut live = TensorBoard::create(folder.path(), &[], 1000.0).unwrap();
+        events.iter().for_each(|e| live.event(e).unwrap());
+        let whole = written(folder.path()).remove(0);
+        // A version, a restart, and a record for each event that has figures.
+        assert_eq!(timeless(&whole).len(), 2 + records(&events).len());
+        for saved in [0, 5, events.len()] {
+            let mut board = TensorBoard::create(folder.path(), &events[..saved], 1000.0).unwrap();
+            events[saved..].iter().for_each(|e| board.event(e).unwrap());
+            let files = written(folder.path());
+            assert_eq!(timeless(files.last().unwrap()), timeless(&whole), "{saved}");
+            assert_eq!(files[0], whole, "earlier files are left alone");
         }
-        assert_eq!(shown(&live), shown(&after));
-        assert_eq!(steps(&shown(&live), "loss"), [1, 2, 3, 4]);
-        assert_eq!(steps(&shown(&live), "knn/top1"), [1, 2, 3, 4]);
-        assert_eq!(steps(&shown(&live), "anchors"), [2]);
-    }
-
-    #[test]
-    fn a_resumed_run_begins_again_where_it_was_saved() {
-        let events = example(true);
-        let mut whole = shown_of(&events);
-        for saved in 0..events.len() {
-            let (_folder, path) = place();
-            let mut board = TensorBoard::open(&path, &[], 1000.0).unwrap();
-            events.iter().for_each(|e| board.event(e).unwrap());
-            let mut bytes = std::fs::read(&path).unwrap();
-            bytes.extend_from_slice(b"half a rec"); // killed
-            std::fs::write(&path, &bytes).unwrap();
-            let mut board = TensorBoard::open(&path, &events[..saved], 1000.0).unwrap();
-            let begun_again = std::fs::read(&path).unwrap();
-            assert!(
-                begun_again.starts_with(&bytes[..bytes.len() - 10]),
-                "it only grows"
-            );
-            for event in &events[saved..] {
-                let mut event = event.clone();
-                if let Event::EpochEnded(e) = &mut event {
-                    e.pictures_per_second = 7.0; // another machine
-                }
-                board.event(&event).unwrap();
-            }
-            let mut now = shown(&path);
-            for figures in [&mut now, &mut whole] {
-                figures.retain(|(tag, _), _| tag != "pictures_per_second");
-            }
-            assert_eq!(now, whole, "saved after {saved} events");
-        }
-    }
-
-    fn shown_of(events: &[Event]) -> Standing {
-        standing(&told(events, 0.0))
-    }
-
-    #[test]
-    fn what_is_missing_is_added_and_what_is_wrong_replaced() {
-        let events = example(true);
-        let (_folder, path) = place();
-        write_tensorboard(&events[..6], 1000.0, &path).unwrap();
-        let before = std::fs::read(&path).unwrap();
-        write_tensorboard(&events, 1000.0, &path).unwrap();
-        let after = std::fs::read(&path).unwrap();
-        assert!(after.starts_with(&before) && after.len() > before.len());
-        // Fewer events than the file knows: somebody is ahead of us.
-        write_tensorboard(&events[..6], 1000.0, &path).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), after);
-        // Another run's figures, half a record, no record at all.
-        let mut other = events.clone();
-        if let Some(Event::EpochEnded(e)) =
-            other.iter_mut().find(|e| matches!(e, Event::EpochEnded(_)))
-        {
-            e.loss = 99.0;
-        }
-        write_tensorboard(&other, 1000.0, &path).unwrap();
-        assert_eq!(shown(&path), shown_of(&other));
-        for bad in [&before[..before.len() - 1], b"", b"not a record"] {
-            std::fs::write(&path, bad).unwrap();
-            write_tensorboard(&events, 1000.0, &path).unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), after);
-        }
+        assert_eq!(written(folder.path()).len(), 4);
     }
 }

@@ -3,7 +3,7 @@
 //! Every table and figure of the paper is an [`Experiment`]: data that name the runs it takes, how each is judged, and what
 //! the paper has in that place ([`experiments`]). A [`Scale`] says how large it is run. A [`Lab`] trains what is missing,
 //! resumes what was interrupted, and reads back what is finished; what comes of it are [`Results`], which carry their
-//! evidence and are written as JSON, Markdown and a page with plots.
+//! evidence and are written as JSON and Markdown with plots.
 //!
 //! Runs are shared: they lie under one folder, named after their settings, so that the run that is in four tables is trained
 //! once. Round 0 depends neither on the neighbourhoods nor on the number of rounds, so that all runs that differ in these
@@ -20,7 +20,6 @@ mod experiments;
 mod judge;
 mod lab;
 mod markdown;
-mod page;
 mod paper;
 mod pictures;
 mod place;

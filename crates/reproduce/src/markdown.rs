@@ -8,7 +8,7 @@ use crate::runs_table::COLUMNS;
 
 impl Results {
     /// The whole document.
-    pub fn markdown(&self) -> String {
+    pub fn markdown(&self, plots: &[&str]) -> String {
         let mut text = format!(
             "# {}: {}\n\nScale: {}. Top-1 accuracy in percent{}.\n\n",
             self.paper,
@@ -21,6 +21,9 @@ impl Results {
         );
         text.push_str(&self.table());
         text.push_str(&self.rounds_table());
+        for plot in plots {
+            let _ = writeln!(text, "\n![{}]({plot})", plot.trim_end_matches(".svg"));
+        }
         text.push_str(&self.runs_markdown());
         for picture in &self.pictures {
             let kind = if picture.chosen.failure {

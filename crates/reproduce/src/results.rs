@@ -1,4 +1,4 @@
-//! What came of an experiment, with its evidence, and how it is kept: JSON for programs, Markdown and a page for people.
+//! What came of an experiment, with its evidence, and how it is kept: JSON for programs, Markdown with plots for people.
 
 use std::path::Path;
 
@@ -248,15 +248,21 @@ impl Results {
         crate::experiment::distinct(reasons)
     }
 
-    /// Writes results.json, results.md and results.html into a folder, and tasks.svg where runs have a pretext task; the strips of pictures must lie there.
+    /// Writes results.json, results.md and the plots that it shows (plot-N.svg, and tasks.svg where
+    /// runs have a pretext task) into a folder; the strips of pictures must lie there.
     pub fn write(&self, experiment: &Experiment, folder: &Path) -> Result<(), ReproduceError> {
-        let page = crate::page::page(self, experiment, folder)?;
-        if let Some(svg) = self.tasks_svg()? {
-            record::write_bytes(&folder.join("tasks.svg"), svg.as_bytes())?;
+        let plots = crate::plot::plots(self, experiment)?.into_iter();
+        let plots = (1..)
+            .zip(plots)
+            .map(|(n, svg)| (format!("plot-{n}.svg"), svg));
+        let tasks = self.tasks_svg()?.map(|svg| ("tasks.svg".into(), svg));
+        let plots: Vec<(String, String)> = plots.chain(tasks).collect();
+        for (name, svg) in &plots {
+            record::write_bytes(&folder.join(name), svg.as_bytes())?;
         }
+        let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         record::write(&folder.join("results.json"), self)?;
-        record::write_bytes(&folder.join("results.md"), self.markdown().as_bytes())?;
-        record::write_bytes(&folder.join("results.html"), page.as_bytes())
+        record::write_bytes(&folder.join("results.md"), self.markdown(&names).as_bytes())
     }
 }
 

@@ -64,7 +64,7 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
         assert_eq!(cell.difference, None, "shapes are compared with nothing");
     }
     assert_eq!(expected.data.len(), 2, "each seed draws its own shapes");
-    assert!(expected.markdown().contains("± "));
+    assert!(expected.markdown(&[]).contains("± "));
 
     let mut calls = 0;
     let found = loop {

@@ -50,19 +50,6 @@ pub enum SearchError {
         /// What is wrong with them.
         source: WeightsError,
     },
-    /// Processes that see different files.
-    #[error(
-        "rank 0 sees {first} pictures there, and rank {rank} {}: every process must see the same folders; name a place that all of them reach",
-        if first == other { "as many others".into() } else { other.to_string() }
-    )]
-    OtherFiles {
-        /// How many the first sees.
-        first: usize,
-        /// Another one …
-        rank: usize,
-        /// … and how many it sees.
-        other: usize,
-    },
     /// An ONNX model that cannot be run.
     #[error(transparent)]
     Onnx(#[from] OnnxError),

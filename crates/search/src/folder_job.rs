@@ -12,11 +12,10 @@ use anchorhood_files::FileSystem;
 use anchorhood_random::{Draws, Stream};
 
 use crate::folders::{FoundPictures, find};
-use crate::stream::{embed_runs, embed_todo, is_done, stamp};
-use crate::together::{Todo, check_files, of_first};
+use crate::stream::{embed_todo, is_done, stamp};
 use crate::{
     Changes, EmbedOptions, Entry, IndexedFolder, Journal, JournalHeader, Model, PictureIndex,
-    SearchError,
+    SearchError, Shard,
 };
 
 /// What is to be done.
@@ -28,6 +27,8 @@ pub struct FolderJob<'a> {
     pub folders: &'a [PathBuf],
     /// Whether their sub-folders are classes.
     pub labels: LabelChoice,
+    /// The part of the files that is embedded, where it is not all of them.
+    pub shard: Option<Shard>,
     /// An index that is to be brought up to date: what it knows is taken from it. One that
     /// [cannot be](PictureIndex::cannot_take_up) must not be given.
     pub known: Option<&'a PictureIndex>,
@@ -144,8 +145,7 @@ pub struct FolderVectors {
 }
 
 impl FolderJob<'_> {
-    /// Does it. `stop` is looked at between batches. Where the device works with other processes, this is the first of them, and the others
-    /// [help](FolderJob::help).
+    /// Does it. `stop` is looked at between batches.
     pub fn run(
         &self,
         device: &Device,
@@ -154,10 +154,13 @@ impl FolderJob<'_> {
     ) -> Result<FolderOutcome, SearchError> {
         let FoundPictures {
             folders,
-            files,
+            mut files,
             unreadable,
             reports,
         } = find(self.folders, self.labels)?;
+        if let Some(shard) = self.shard {
+            files.retain(|file| shard.holds(&file.name));
+        }
         tell(FolderEvent::Found {
             folders: &folders,
             files: &files,
@@ -168,12 +171,9 @@ impl FolderJob<'_> {
         for (name, why) in &unreadable {
             tell(FolderEvent::FolderPassedOver { name, why });
         }
-        let together = device.communicator();
-        check_files(together, &files)?;
         let look = Look::at(files, self.known);
         let todo = look.todo(self.watched);
         let batch = self.batch.min(todo.len());
-        let device = &device.alone();
         let mut embedder = self.model.embedder(device, batch, self.layer)?;
         let dim = embedder.dim();
         let mut journal = self.open_journal(dim, tell)?;
@@ -207,23 +207,17 @@ impl FolderJob<'_> {
             tell(FolderEvent::Progress { done, total });
         };
         let file = |i: &u32| &look.files[*i as usize];
-        let missing = todo.iter().filter(|i| !is_done(&journal, file(i)));
-        let missing = of_first(
-            together,
-            Todo {
-                files: missing.copied().collect(),
-                batch: batch as u64,
-                thumbnail: self.thumbnail_side().unwrap_or(0) as u64,
-            },
-        )?;
-        let missing: Vec<&PictureFile> = missing.files.iter().map(file).collect();
+        let missing = todo
+            .iter()
+            .map(file)
+            .filter(|file| !is_done(&journal, file));
+        let missing: Vec<&PictureFile> = missing.collect();
         let result = embed_todo(
             &mut embedder,
             &missing,
             todo.len() - missing.len(),
             &mut journal,
             &options,
-            together,
             &mut progress,
             stop,
         )?;
@@ -244,28 +238,12 @@ impl FolderJob<'_> {
             new: result.new,
         };
         match done.readable {
-            0 => Err(self.nothing_readable(done)?),
+            // A part may have none.
+            0 if self.shard.is_none() || !done.files.is_empty() => {
+                Err(self.nothing_readable(done)?)
+            }
             _ => Ok(FolderOutcome::Finished(done)),
         }
-    }
-
-    /// Helps the first of several processes with its job: this one embeds its part of the files, and the first keeps it. Says whether it was
-    /// stopped, here or elsewhere, before the end.
-    pub fn help(&self, device: &Device, stop: &AtomicBool) -> Result<bool, SearchError> {
-        let together = device.communicator();
-        let files = find(self.folders, self.labels)?.files;
-        check_files(together, &files)?;
-        let todo = of_first(together, Todo::default())?;
-        let (batch, alone) = (todo.batch as usize, device.alone());
-        let mut embedder = self.model.embedder(&alone, batch, self.layer)?;
-        let options = EmbedOptions {
-            threads: self.threads,
-            thumbnail: Some(todo.thumbnail as usize).filter(|side| *side > 0),
-            content_sums: self.content_sums,
-        };
-        let todo: Vec<&PictureFile> = todo.files.iter().map(|i| &files[*i as usize]).collect();
-        let mut nothing = |_: Vec<Entry>| Ok(());
-        embed_runs(&mut embedder, &todo, &options, together, stop, &mut nothing)
     }
 
     /// An index that has thumbnails goes on to have them.

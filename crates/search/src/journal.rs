@@ -287,16 +287,6 @@ impl Known {
 }
 
 impl Entry {
-    /// As a journal and other processes have it.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    /// An entry from its bytes; nothing of others.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Entry> {
-        decode(bytes)
-    }
-
     fn has_dim(&self, dim: usize) -> bool {
         self.vector.as_ref().map_or(true, |v| v.len() == dim)
     }

@@ -40,9 +40,9 @@ mod model;
 mod prefetch;
 mod pretrained;
 mod set_aside;
+mod shard;
 mod sheet;
 mod stream;
-mod together;
 mod vectors;
 
 pub use anchorhood_discover::Lists;
@@ -57,6 +57,7 @@ pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, 
 pub use labels::GivenLabels;
 pub use model::Model;
 pub use set_aside::{PutBack, UNDO_FILE, set_aside, undo};
+pub use shard::Shard;
 pub use sheet::{Sheet, Shown, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files, embed_paths, stamp_of};
 pub use vectors::Vectors;

@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anchorhood_data::{PictureFile, about_picture, picture_bytes};
-use anchorhood_engine::Communicator;
 use anchorhood_files::checksum;
 
 use crate::prefetch::{Ahead, Chunk, Wanted};
-use crate::together::exchange;
 use crate::{Embedder, Entry, Journal, SearchError};
 
 /// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
@@ -43,8 +41,7 @@ pub struct Embedded {
 }
 
 /// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with the reason. `progress`
-/// is told of each file. `stop` is looked at between batches. Other processes, where there are any, embed
-/// files of the same runs ([`embed_runs`]).
+/// is told of each file. `stop` is looked at between batches.
 pub fn embed_files(
     embedder: &mut Embedder,
     files: &[PictureFile],
@@ -55,10 +52,7 @@ pub fn embed_files(
 ) -> Result<Embedded, SearchError> {
     let todo: Vec<&PictureFile> = files.iter().filter(|f| !is_done(journal, f)).collect();
     let kept = files.len() - todo.len();
-    let alone = Communicator::single();
-    embed_todo(
-        embedder, &todo, kept, journal, options, &alone, progress, stop,
-    )
+    embed_todo(embedder, &todo, kept, journal, options, progress, stop)
 }
 
 /// Whether a file is in the journal, as it is.
@@ -67,14 +61,12 @@ pub(crate) fn is_done(journal: &Journal, file: &PictureFile) -> bool {
 }
 
 /// Embeds files that are not in the journal yet, beside which `kept` are.
-#[expect(clippy::too_many_arguments, reason = "all of it is one job")]
 pub(crate) fn embed_todo(
     embedder: &mut Embedder,
     todo: &[&PictureFile],
     kept: usize,
     journal: &mut Journal,
     options: &EmbedOptions,
-    together: &Communicator,
     progress: &mut EmbedProgress,
     stop: &AtomicBool,
 ) -> Result<Embedded, SearchError> {
@@ -83,56 +75,30 @@ pub(crate) fn embed_todo(
         ..Embedded::default()
     };
     progress(result.kept, None);
-    result.stopped = embed_runs(embedder, todo, options, together, stop, &mut |entries| {
-        for entry in entries {
-            result.new += 1;
-            progress(result.kept + result.new, Some(&entry));
-            journal.append(&entry)?;
-        }
-        journal.flush()
-    })?;
-    Ok(result)
-}
-
-/// Embeds runs of files, of several processes each its own, and gives the first what becomes of all; whether it was asked to stop before
-/// the end, this process or another.
-pub(crate) fn embed_runs(
-    embedder: &mut Embedder,
-    todo: &[&PictureFile],
-    options: &EmbedOptions,
-    together: &Communicator,
-    stop: &AtomicBool,
-    keep: &mut dyn FnMut(Vec<Entry>) -> Result<(), SearchError>,
-) -> Result<bool, SearchError> {
     let wanted = Wanted {
         square: embedder.squaring(),
         thumbnail: options.thumbnail,
         content_sum: options.content_sums,
     };
     let run = LEAST_CHUNK.next_multiple_of(embedder.batch());
-    let runs = todo.chunks(run);
-    let turns = runs.len().div_ceil(together.ranks());
-    let own = runs.skip(together.rank()).step_by(together.ranks());
     // What each was before it is looked at: one that changes meanwhile is embedded again the next time.
-    let own: Vec<(&PictureFile, u64)> = own
-        .flatten()
-        .map(|file| (*file, stamp(&file.path)))
-        .collect();
-    let paths = own.iter().map(|(file, _)| file.path.clone()).collect();
+    let todo: Vec<(&PictureFile, u64)> = todo.iter().map(|f| (*f, stamp(&f.path))).collect();
+    let paths = todo.iter().map(|(file, _)| file.path.clone()).collect();
     let ahead = Ahead::start(paths, wanted, run, options.threads)?;
-    let mut own = own.chunks(run);
-    for turn in 1..=turns {
-        let entries = match own.next() {
-            Some(files) => embed_chunk(embedder, files, ahead.next().unwrap_or_default())?,
-            None => vec![],
-        };
-        let (all, stopping) = exchange(together, entries, stop.load(Ordering::Relaxed))?;
-        keep(all)?;
-        if stopping && turn < turns {
-            return Ok(true);
+    let mut runs = todo.chunks(run).peekable();
+    while let Some(files) = runs.next() {
+        for entry in embed_chunk(embedder, files, ahead.next().unwrap_or_default())? {
+            result.new += 1;
+            progress(result.kept + result.new, Some(&entry));
+            journal.append(&entry)?;
+        }
+        journal.flush()?;
+        if stop.load(Ordering::Relaxed) && runs.peek().is_some() {
+            result.stopped = true;
+            break;
         }
     }
-    Ok(false)
+    Ok(result)
 }
 
 /// The vectors of picture files, in their order, kept nowhere: of each its vector, or why there is none. `progress` is told how many

@@ -60,6 +60,7 @@ impl Lab {
             threads: 1,
             content_sums: true,
             restart: false,
+            shard: None,
             watched: false,
             disk: Disk::shared(),
         };
@@ -198,6 +199,7 @@ fn what_cannot_be_brought_up_to_date_says_why() {
             threads: 1,
             content_sums: true,
             restart: false,
+            shard: None,
             watched: false,
             disk: Disk::shared(),
         };

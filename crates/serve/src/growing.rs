@@ -178,6 +178,7 @@ fn work(
         content_sums: true,
         threads: served.threads,
         restart: false,
+        shard: None,
         watched: true,
         disk: Disk::shared(),
     };

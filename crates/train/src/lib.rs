@@ -14,7 +14,6 @@ mod batch_source;
 mod build;
 mod checkpoint;
 pub mod config;
-mod cost_model;
 mod encoder;
 mod error;
 mod events;
@@ -58,7 +57,6 @@ pub use config::{
     SETTINGS, ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn,
     ViewStatisticsChoice,
 };
-pub use cost_model::{COST_MODELS, MachineCosts, Parts, Workload};
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{

@@ -87,8 +87,6 @@ pub enum Command {
     Info(InfoArgs),
     /// Measure the speed of one part.
     Bench(BenchArgs),
-    /// What training on very many pictures would take, on a machine one describes.
-    Plan(crate::commands::plan::PlanArgs),
     /// Get a data set, see whether it is whole, pack it.
     Data(crate::commands::data::DataArgs),
     /// A script that completes commands and flags in your shell.
@@ -137,8 +135,8 @@ pub struct TrainArgs {
     /// Neither bars nor lines while training.
     #[arg(long)]
     pub quiet: bool,
-    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/ (`report --tensorboard` does
-    /// so afterwards). A resumed run goes on with it.
+    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/. A resumed run
+    /// goes on with it.
     #[arg(long)]
     pub tensorboard: bool,
 }
@@ -231,8 +229,7 @@ pub struct InfoArgs {
 #[command(after_help = "\
 Examples:
   anchorhood bench step --width 16 --batch 64 --n 5000 --steps 10 --threads 2
-  anchorhood bench discover --n 50000
-  anchorhood bench load cifar10:data")]
+  anchorhood bench discover --n 50000")]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub what: Bench,
@@ -242,14 +239,8 @@ pub struct BenchArgs {
 pub enum Bench {
     /// One training step on a fixed batch: forwards, loss over the bank, backwards, weights, memory.
     Step(BenchStepArgs),
-    /// The loss of a batch over a bank of random features, and the bank's update; by several processes, too.
-    Loss(BenchLossArgs),
     /// Entropy and nearest neighbours of a bank of random features; by several processes, too.
     Discover(BenchDiscoverArgs),
-    /// Augmentation of pictures, on one thread.
-    Augment(BenchAugmentArgs),
-    /// Opening a data set, and batches prepared from it.
-    Load(BenchLoadArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -283,27 +274,6 @@ pub struct BenchStepArgs {
 }
 
 #[derive(Debug, Parser)]
-pub struct BenchLossArgs {
-    /// Features in the memory bank, of all processes together.
-    #[arg(long, default_value_t = 50_000)]
-    pub n: usize,
-    /// Length of a feature.
-    #[arg(long, default_value_t = 128)]
-    pub dim: usize,
-    /// Pictures in the batch, of all processes together.
-    #[arg(long, default_value_t = 128)]
-    pub batch: usize,
-    /// How often; the median counts.
-    #[arg(long, default_value_t = 10)]
-    pub steps: usize,
-    /// So many rows stand for all.
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..).map(|m| m as usize))]
-    pub sample: Option<usize>,
-    #[command(flatten)]
-    pub common: BenchCommon,
-}
-
-#[derive(Debug, Parser)]
 pub struct BenchDiscoverArgs {
     /// Features in the memory bank.
     #[arg(long, default_value_t = 50_000)]
@@ -325,38 +295,8 @@ pub struct BenchDiscoverArgs {
 }
 
 #[derive(Debug, Parser)]
-pub struct BenchAugmentArgs {
-    /// Pictures to augment.
-    #[arg(long, default_value_t = 10_000)]
-    pub n: usize,
-    /// Pixels a side.
-    #[arg(long, default_value_t = 32)]
-    pub size: usize,
-    #[command(flatten)]
-    pub common: BenchCommon,
-}
-
-#[derive(Debug, Parser)]
-pub struct BenchLoadArgs {
-    /// The data set, as for `train`.
-    #[arg(default_value = "shapes")]
-    pub data: String,
-    /// Resize pictures to so many pixels a side.
-    #[arg(long)]
-    pub size: Option<usize>,
-    /// At most so many training pictures.
-    #[arg(long)]
-    pub limit: Option<usize>,
-    /// Pictures in a batch.
-    #[arg(long, default_value_t = 64)]
-    pub batch: usize,
-    #[command(flatten)]
-    pub common: BenchCommon,
-}
-
-#[derive(Debug, Parser)]
 pub struct BenchCommon {
-    /// Where to run: auto, cpu, cuda or cuda:N (step and discover; the rest is the CPU's work).
+    /// Where to run: auto, cpu, cuda or cuda:N.
     #[arg(long, default_value = "cpu")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.

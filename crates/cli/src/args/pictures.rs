@@ -1,11 +1,8 @@
-//! Which pictures, and by which model? Said in one way for all commands: folders, one or several, and `--model`, which is `base`
-//! unless another is named. A first word that is a model counts as one where enough others follow it, so that `index MODEL FOLDER`
-//! means what it always did; a notice says how it is said otherwise.
+//! Images and model, given in one way for all commands: folders, and `--model` (default `base`).
 
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::find_pictures;
-use anchorhood::files::OpenContainer;
 use anchorhood::search::{Model, PictureIndex};
 use anchorhood::train::{LabelsChoice, model_path, refitted_path};
 use clap::Args;
@@ -13,6 +10,9 @@ use clap::Args;
 use crate::args::model::load_model;
 use crate::args::resolve::find_run;
 use crate::terminal::failure::Failure;
+
+/// Files of models, which are no lists of images.
+const MODEL_ENDINGS: [&str; 5] = ["onnx", "safetensors", "pth", "pt", "bin"];
 
 /// Which model.
 #[derive(Debug, Args)]
@@ -26,69 +26,35 @@ pub struct ModelFlag {
     pub runs: PathBuf,
 }
 
-/// Words of a command line: the model where one was named, and the rest.
-#[derive(Debug, PartialEq)]
-pub struct Words<'a> {
-    pub model: Option<String>,
-    pub rest: &'a [PathBuf],
-}
-
 impl ModelFlag {
-    /// Tells the model from pictures. It is the first word where that is `base`, a run or a model file, at least `after` words follow
-    /// it, and there is no `--model`.
-    pub fn words<'a>(&self, words: &'a [PathBuf], after: usize) -> Result<Words<'a>, Failure> {
-        let first = words.first().and_then(|word| word.to_str());
-        let named = first.filter(|word| self.model.is_none() && self.is_model(word));
-        match named {
-            Some(word) if words.len() > after => {
-                notice(word);
-                Ok(Words {
-                    model: Some(word.into()),
-                    rest: &words[1..],
-                })
-            }
-            Some(word) if !Path::new(word).exists() => Err(Failure::usage(format!(
-                "`{word}` is a model, and no pictures are named; say `--model {word}` and then which"
+    /// Refuses a model that was given where a folder belongs.
+    pub fn check_folders(&self, folders: &[PathBuf]) -> Result<(), Failure> {
+        let is_model = |word: &&PathBuf| {
+            let named = word.to_str().is_some_and(|word| self.is_model(word));
+            let run = named && (!word.exists() || word.join("config.toml").is_file());
+            run || has_ending(word, &MODEL_ENDINGS)
+        };
+        match folders.iter().find(is_model) {
+            None => Ok(()),
+            Some(word) => Err(Failure::usage(format!(
+                "`{word}` is a model, not a folder of pictures; name it by `--model {word}`",
+                word = word.display()
             ))),
-            None if words.len() > after && self.is_nothing(&words[0]) => {
-                let name = words[0].to_string_lossy();
-                let failure = find_run(&self.runs, &name).map(|_| ());
-                let why = failure.err().and_then(|f| f.message).unwrap_or_default();
-                Err(Failure::usage(format!(
-                    "{name}: there is no such folder or file, and {why}"
-                )))
-            }
-            Some(_) | None => Ok(Words {
-                model: self.model.clone(),
-                rest: words,
-            }),
         }
     }
 
-    /// Neither a model nor pictures nor, by its name, an index.
-    fn is_nothing(&self, word: &Path) -> bool {
-        self.model.is_none() && !word.exists() && !is_index(word)
-    }
-
     fn is_model(&self, word: &str) -> bool {
-        let path = Path::new(word);
-        word == Model::BASE
-            || find_run(&self.runs, word).is_ok()
-            || (path.is_file() && !holds_pictures(path) && !is_index(path))
+        word == Model::BASE || find_run(&self.runs, word).is_ok()
     }
 
     /// The model that was named, else `base`.
-    pub fn load(&self, named: Option<&str>) -> Result<Model, Failure> {
-        load_model(&self.runs, named.unwrap_or(Model::BASE))
+    pub fn load(&self) -> Result<Model, Failure> {
+        load_model(&self.runs, self.model.as_deref().unwrap_or(Model::BASE))
     }
 
     /// The model that was named, else the one that made an index, where it can be found.
-    pub fn load_for(
-        &self,
-        index: &PictureIndex,
-        named: Option<&str>,
-    ) -> Result<Option<Model>, Failure> {
-        match named {
+    pub fn load_for(&self, index: &PictureIndex) -> Result<Option<Model>, Failure> {
+        match &self.model {
             Some(named) => {
                 let model = load_model(&self.runs, named)?;
                 index.check_model(&model)?;
@@ -99,35 +65,14 @@ impl ModelFlag {
     }
 }
 
-/// Says how a model is named, and which of two things of one name was taken.
-fn notice(word: &str) {
-    let also = match Path::new(word).is_dir() && !Path::new(word).join("config.toml").is_file() {
-        true => " (there is a folder of this name, too; to mean it, name the model by --model)",
-        false => "",
-    };
-    eprintln!(
-        "note: `{word}` is taken as the model, which is otherwise said by --model {word}{also}"
-    );
-}
-
 /// Whether a file is an archive of pictures, or a list of them.
 fn holds_pictures(path: &Path) -> bool {
-    let ending = path.extension().unwrap_or_default();
-    ["tar", "txt"]
-        .iter()
-        .any(|e| ending.eq_ignore_ascii_case(e))
+    has_ending(path, &["tar", "txt"])
 }
 
-/// Whether a file is an index, whole or not.
-pub fn is_index(path: &Path) -> bool {
-    let named = path
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("index"));
-    let format = || {
-        let open = OpenContainer::open(path, &anchorhood::files::Disk).ok()?;
-        open.metadata().get("format").cloned()
-    };
-    named || format().as_deref() == Some("anchorhood-index")
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    endings.iter().any(|e| ending.eq_ignore_ascii_case(e))
 }
 
 /// Whether a word means pictures to look through, and not an index of them.
@@ -173,61 +118,29 @@ pub fn queries(words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 mod tests {
     use super::*;
 
-    fn flag(model: Option<&str>, runs: &Path) -> ModelFlag {
-        ModelFlag {
-            model: model.map(String::from),
-            runs: runs.into(),
-        }
-    }
-
     #[test]
-    fn a_first_word_is_the_model_where_it_is_one_and_others_follow() {
+    fn a_model_is_refused_where_a_folder_belongs() {
         let place = tempfile::tempdir().unwrap();
-        let runs = place.path().join("runs");
-        std::fs::create_dir_all(runs.join("mine")).unwrap();
-        std::fs::write(runs.join("mine/config.toml"), "").unwrap();
-        let file = |name: &str| {
-            std::fs::write(place.path().join(name), "x").unwrap();
-            place.path().join(name)
+        let flag = ModelFlag {
+            model: None,
+            runs: place.path().join("runs"),
         };
-        let [weights, list, index] = ["w.pth", "l.txt", "a.index"].map(file);
-        let pictures = place.path().to_owned();
-        let model = |words: &[&Path], flagged, after| {
-            let words: Vec<PathBuf> = words.iter().map(|w| w.to_path_buf()).collect();
-            let flag = flag(flagged, &runs);
-            let found = flag.words(&words, after);
-            found
-                .map(|found| (found.model, found.rest.len()))
-                .map_err(|f| f.message.unwrap())
+        std::fs::create_dir_all(flag.runs.join("mine")).unwrap();
+        std::fs::write(flag.runs.join("mine/config.toml"), "").unwrap();
+        let refused = |word: &Path| {
+            let folders = [place.path().to_owned(), word.to_owned()];
+            flag.check_folders(&folders).is_err_and(|f| f.code == 2)
         };
-        let some = |name: &str, rest| Ok((Some(name.to_string()), rest));
-        let mine = Path::new("mine");
-        assert_eq!(model(&[mine, &pictures], None, 1), some("mine", 1));
-        assert_eq!(
-            model(&[Path::new("base"), &pictures], None, 1),
-            some("base", 1)
-        );
-        assert_eq!(
-            model(&[&weights, &pictures], None, 1),
-            some(weights.to_str().unwrap(), 1)
-        );
-        for first in [&list, &index, &pictures] {
-            assert_eq!(
-                model(&[first, &pictures], None, 1),
-                Ok((None, 2)),
-                "{first:?}"
-            );
+        for model in ["mine", "base", "weights.PTH", "m.onnx"] {
+            assert!(refused(Path::new(model)), "{model}");
         }
-        assert_eq!(
-            model(&[&pictures, &pictures], Some("mine"), 1),
-            some("mine", 2)
-        );
-        assert!(
-            model(&[mine], None, 1)
-                .unwrap_err()
-                .contains("--model mine")
-        );
-        // An index and a query: no model among them.
-        assert_eq!(model(&[&index, &weights], None, 2), Ok((None, 2)));
+        assert!(refused(&flag.runs.join("mine")));
+        for folder in [
+            place.path(),
+            Path::new("missing"),
+            &place.path().join("l.txt"),
+        ] {
+            assert!(!refused(folder), "{folder:?}");
+        }
     }
 }

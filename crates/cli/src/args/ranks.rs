@@ -112,7 +112,7 @@ pub fn refuse_several(command: &str) -> Result<(), Failure> {
         return Ok(());
     };
     let refused = Failure::usage(format!(
-        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher; train, embed and index are work for several"
+        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher; train is work for several, and embed has --shard"
     ));
     Err(once(&launch, refused))
 }

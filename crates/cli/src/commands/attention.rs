@@ -42,9 +42,6 @@ pub struct AttentionArgs {
     /// The layer whose places are weighed: conv1 … conv5.
     #[arg(long, default_value = "conv5")]
     pub layer: String,
-    /// τ of the softmax over the memory [default: the run's].
-    #[arg(long)]
-    pub tau: Option<f64>,
     /// Where to run: auto, cpu, cuda or cuda:N [default: as the run was].
     #[arg(long)]
     pub device: Option<DeviceChoice>,
@@ -62,7 +59,6 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         device: args.device.unwrap_or(config.machine.device),
         ..config.machine
     };
-    config.discovery.temperature = args.tau.unwrap_or(config.discovery.temperature);
     config.check()?;
     let rounds = finished_rounds(&run, &config);
     if rounds.is_empty() {

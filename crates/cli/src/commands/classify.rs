@@ -48,9 +48,6 @@ pub struct ClassifyArgs {
     /// How classes are told.
     #[arg(long, value_enum, default_value_t = By::Auto)]
     pub by: By,
-    /// C of the logistic regression: higher fits the labels closer.
-    #[arg(short, default_value_t = LogisticOptions::default().c, value_name = "C")]
-    pub c: f64,
     /// Name the labels that are likely wrong, the likeliest first: a line is the share of the votes for another label, that for the
     /// given one, the path, and both labels.
     #[arg(long, conflicts_with_all = ["output", "next_to", "next_sheet"])]
@@ -67,9 +64,6 @@ pub struct ClassifyArgs {
     /// Labelled pictures that vote on each picture.
     #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
-    /// τ of their weights.
-    #[arg(long, default_value_t = 0.07)]
-    pub tau: f32,
     /// How many pictures to name that would help most if they were labelled.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub next: usize,
@@ -188,7 +182,7 @@ impl Labelled {
 fn vote_options(args: &ClassifyArgs) -> VoteOptions {
     VoteOptions {
         k: args.k as usize,
-        temperature: args.tau,
+        ..VoteOptions::default()
     }
 }
 
@@ -198,8 +192,7 @@ fn guess(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<Ve
     Ok(match args.by.with(given.iter().flatten().count()) {
         By::Auto | By::Knn => votes,
         By::Logistic => {
-            let options = LogisticOptions { c: args.c };
-            classify_logistic(vectors, dim, given, &options, &votes)?
+            classify_logistic(vectors, dim, given, &LogisticOptions::default(), &votes)?
         }
     })
 }

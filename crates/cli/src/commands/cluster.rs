@@ -40,15 +40,9 @@ pub struct ClusterArgs {
     /// How clusters are found.
     #[arg(long, value_enum, default_value_t = Clustering::Kmeans)]
     pub method: Clustering,
-    /// Neighbours of each picture in the graph.
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub neighbours: u32,
     /// Pictures are joined where they are at least so similar (graph).
     #[arg(long, default_value_t = 0.8, value_name = "SIMILARITY")]
     pub above: f32,
-    /// Smaller groups are left out (graph).
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    pub least: usize,
     /// Decides where kmeans begins.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -82,8 +76,9 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     let found = divide(args, &index, &device)?;
     if found.is_empty() {
         return Err(Failure::failed(format!(
-            "no {} pictures are each other's neighbours at {} or above; lower --above or --least",
-            args.least, args.above
+            "no {} pictures are each other's neighbours at {} or above; lower --above",
+            GraphOptions::default().least,
+            args.above
         )));
     }
     let gone = write(args, &index, &found)?;
@@ -102,9 +97,8 @@ fn divide(
         return Ok(clusters?);
     }
     let options = GraphOptions {
-        neighbours: args.neighbours as usize,
         above: args.above,
-        least: args.least,
+        ..GraphOptions::default()
     };
     let bar = Bar::new("comparing", false);
     let progress = |done| bar.at(done, index.len());

@@ -28,7 +28,7 @@ Examples:
 
 Same network, same pictures, same judge: kNN on features recomputed at the layer that a method embeds. Everything else is
 the method's own recipe, and flags change it for all of them. Every run lies in RUNS/NAME/METHOD and is one like any other;
-the table and the curves are RUNS/NAME/comparison.html, .md, .json and .svg. The same command again goes on where it was
+the table and the curves are RUNS/NAME/comparison.md, .json and .svg. The same command again goes on where it was
 stopped and does nothing twice; other methods and seeds can be added to it.")]
 pub struct CompareArgs {
     /// Which methods, with commas between them.
@@ -105,7 +105,7 @@ fn publish(
         let text = serde_json::to_string(standings).expect("standings are plain values");
         return output::line(&text);
     }
-    let page = comparison.folder.join("comparison.html");
+    let page = comparison.folder.join("comparison.md");
     output::line(&format!(
         "{} for each\n\n{}\n\nwritten to {}",
         standings.allowance,

@@ -1,16 +1,15 @@
 //! `anchorhood embed`: the vectors of a folder of pictures, as a table for other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
 use anchorhood::files::Disk;
-use anchorhood::search::{FolderJob, Journal};
+use anchorhood::search::{FolderJob, Journal, Shard};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
-use crate::args::ranks::Ranks;
 use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -23,10 +22,14 @@ Examples:
   anchorhood embed ~/pictures -o mine.csv --model mine     by a run's model
   anchorhood embed ~/pictures -o early.jsonl --model runs/mine/checkpoints/round-0.safetensors
   anchorhood embed ~/pictures -o conv4.parquet --layer conv4
+  seq 0 7 | xargs -P 2 -I{} anchorhood embed ~/pictures -o v.parquet --threads 1 --quiet --shard {}/8
 
 A row has the picture's path relative to the folder, its label where the folder has a sub-folder
 for each class, and its vector: of unit length, so that the product of two is their similarity.
-Interrupted, the same command goes on.")]
+Interrupted, the same command goes on.
+
+--shard I/N embeds one of N parts and writes vectors-I-of-N.parquet. The names of the files decide
+which part each is in. Parts may be made in any order, by processes on any machines.")]
 pub struct EmbedArgs {
     /// Folders of pictures, .tar archives of them, or texts that list files.
     #[arg(value_name = "FOLDER", required = true)]
@@ -39,6 +42,10 @@ pub struct EmbedArgs {
     /// Replace the table if there is one.
     #[arg(long)]
     pub overwrite: bool,
+    /// Embed part I of N, counted from 0, into a table whose name says so; one that is there is
+    /// skipped, unless --overwrite.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     #[command(flatten)]
     pub labels: LabelsArgs,
     #[command(flatten)]
@@ -49,12 +56,6 @@ pub struct EmbedArgs {
 
 /// Runs the command.
 pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
-    let ranks = Ranks::join()?;
-    let outcome = embed(args, &ranks);
-    ranks.ended(outcome)
-}
-
-fn embed(args: &EmbedArgs, ranks: &Ranks) -> Result<(), Failure> {
     let format = TableFormat::of(&args.output).ok_or_else(|| {
         let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
         Failure::usage(format!(
@@ -62,39 +63,53 @@ fn embed(args: &EmbedArgs, ranks: &Ranks) -> Result<(), Failure> {
             args.output.display()
         ))
     })?;
-    check_output(&args.output, args.overwrite)?;
-    // A job that goes on may have written it before it ended.
-    let goes_on = Journal::place(&args.output).exists();
-    if format == TableFormat::Npy && !goes_on {
-        check_output(&npy_names_file(&args.output), args.overwrite)?;
+    let output = args.shard.map(|shard| shard_path(&args.output, shard));
+    let output = output.unwrap_or_else(|| args.output.clone());
+    if args.shard.is_some() && output.exists() && !args.overwrite {
+        let output = output.display();
+        return output::line(&format!(
+            "{output}: exists already, skipped (--overwrite replaces it)"
+        ));
     }
-    let words = args.model.words(&args.folders, 1)?;
-    let model = args.model.load(words.model.as_deref())?;
-    let machine = ranks.divide(args.machine.machine()?)?;
-    let journal = Journal::place(&args.output);
+    check_output(&output, args.overwrite)?;
+    // A job that goes on may have written it before it ended.
+    let goes_on = Journal::place(&output).exists();
+    if format == TableFormat::Npy && !goes_on {
+        check_output(&npy_names_file(&output), args.overwrite)?;
+    }
+    args.model.check_folders(&args.folders)?;
+    let model = args.model.load()?;
+    let machine = args.machine.machine()?;
+    let journal = Journal::place(&output);
     let threads = machine.thread_count();
     let job = FolderJob {
         labels: args.labels.labels.into(),
         content_sums: false,
-        ..args.job.job(&model, words.rest, journal, threads)
+        shard: args.shard,
+        ..args.job.job(&model, &args.folders, journal, threads)
     };
-    let device = device::open(&machine)?.among(ranks.communicator.clone());
-    if !ranks.communicator.is_first() {
-        return folder_job::help(&job, &device);
-    }
+    let device = device::open(&machine)?;
     let done = folder_job::run(&job, &device, args.job.quiet)?;
     let (rows, dim) = (done.readable, done.dim);
-    save_folder_table(&Disk, format, &args.output, &model, done)?;
+    save_folder_table(&Disk, format, &output, &model, done)?;
     let beside = match format {
-        TableFormat::Npy => format!(
-            "; their paths are in {}",
-            npy_names_file(&args.output).display()
-        ),
+        TableFormat::Npy => format!("; their paths are in {}", npy_names_file(&output).display()),
         _ => String::new(),
     };
     output::line(&format!(
         "{}: {} vectors of {dim}{beside}",
-        args.output.display(),
+        output.display(),
         grouped(rows)
     ))
+}
+
+/// `v.parquet` as part 3 of 128: `v-00003-of-00128.parquet`.
+fn shard_path(output: &Path, shard: Shard) -> PathBuf {
+    let mut name = output.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{shard}"));
+    if let Some(ending) = output.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    output.with_file_name(name)
 }

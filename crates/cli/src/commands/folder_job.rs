@@ -1,8 +1,6 @@
 //! A folder of pictures through a model, for every command that needs one: its flags, its bar, its warnings, and Ctrl-C.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anchorhood::engine::Device;
 use anchorhood::files::Disk;
@@ -14,6 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::folder_report;
+use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output::{duration, grouped};
 
 /// Failures shown one by one before the rest is only counted.
@@ -82,6 +81,7 @@ impl JobArgs {
             content_sums: true,
             threads,
             restart: self.restart,
+            shard: None,
             disk: Disk::shared(),
         }
     }
@@ -89,7 +89,10 @@ impl JobArgs {
 
 /// Does a job, or says why it ended; an interrupted one is kept, and goes on the next time.
 pub fn run(job: &FolderJob, device: &Device, quiet: bool) -> Result<FolderVectors, Failure> {
-    let stop = stop_when_interrupted(true)?;
+    // The first Ctrl-C asks for an end after this batch, the second ends the program.
+    let stop = stop_when_interrupted(Some(
+        "stopping after these pictures … (once more to end at once)",
+    ))?;
     let mut drawn = Drawn {
         journal: &job.journal,
         bar: None,
@@ -116,14 +119,6 @@ pub fn run(job: &FolderJob, device: &Device, quiet: bool) -> Result<FolderVector
             );
             Err(Failure::interrupted())
         }
-    }
-}
-
-/// Does this process's part of a job that the first of several does.
-pub fn help(job: &FolderJob, device: &Device) -> Result<(), Failure> {
-    match job.help(device, &*stop_when_interrupted(false)?)? {
-        false => Ok(()),
-        true => Err(Failure::interrupted()),
     }
 }
 
@@ -199,11 +194,4 @@ fn sum_up(done: &FolderVectors, seconds: f64, quiet: bool) {
             done.new as f64 / seconds.max(1e-3)
         );
     }
-}
-
-/// The first Ctrl-C asks for an end after this batch, the second ends the program.
-fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
-    crate::terminal::interrupt::stop_when_interrupted(
-        speaks.then_some("stopping after these pictures … (once more to end at once)"),
-    )
 }

@@ -8,8 +8,7 @@ use clap::Parser;
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
-use crate::args::ranks::Ranks;
-use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
+use crate::commands::folder_job::{JobArgs, LabelsArgs};
 use crate::commands::living_index::{bring_up_to_date, told};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
@@ -54,31 +53,20 @@ pub struct IndexArgs {
 
 /// Runs the command.
 pub fn run(args: &IndexArgs) -> Result<(), Failure> {
-    let ranks = Ranks::join()?;
-    let outcome = index(args, &ranks);
-    ranks.ended(outcome)
-}
-
-fn index(args: &IndexArgs, ranks: &Ranks) -> Result<(), Failure> {
-    let words = args.model.words(&args.folders, 1)?;
-    let output = args
-        .output
-        .clone()
-        .unwrap_or_else(|| beside(&words.rest[0]));
+    args.model.check_folders(&args.folders)?;
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| beside(&args.folders[0]));
     check_output(&output, true)?;
-    let model = args.model.load(words.model.as_deref())?;
-    let machine = ranks.divide(args.machine.machine()?)?;
+    let model = args.model.load()?;
+    let machine = args.machine.machine()?;
     let journal = Journal::place(&output);
     let threads = machine.thread_count();
     let job = FolderJob {
         thumbnail: args.thumbnails.map(usize::from),
         labels: args.labels.labels.into(),
-        ..args.job.job(&model, words.rest, journal, threads)
+        ..args.job.job(&model, &args.folders, journal, threads)
     };
-    let device = device::open(&machine)?.among(ranks.communicator.clone());
-    if !ranks.communicator.is_first() {
-        return folder_job::help(&job, &device);
-    }
+    let device = device::open(&machine)?;
     let known = match output.exists() && !args.overwrite {
         true => Some(known(&output, &job)?),
         false => None,

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, warn_unchecked};
-use crate::args::pictures::{ModelFlag, Words, is_folder};
+use crate::args::pictures::{ModelFlag, is_folder};
 use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
@@ -33,10 +33,10 @@ pub struct IndexedArgs {
 impl IndexedArgs {
     /// Their index: the one that was named, or that of the folders. A model that was named must be the index's.
     pub fn open(&self, job: &JobArgs) -> Result<PictureIndex, Failure> {
-        let words = self.model.words(&self.pictures, 1)?;
-        let index = open_or_make(&words, &self.model, &self.folder, job, &self.machine)?;
-        if words.model.is_some() && !words.rest.iter().all(|word| is_folder(word)) {
-            self.model.load_for(&index, words.model.as_deref())?;
+        let (words, model) = (&self.pictures, &self.model);
+        let index = open_or_make(words, model, &self.folder, job, &self.machine)?;
+        if model.model.is_some() && !words.iter().all(|word| is_folder(word)) {
+            model.load_for(&index)?;
         }
         Ok(index)
     }
@@ -50,7 +50,7 @@ impl IndexedArgs {
         if !is_folder(other) {
             return open(other, &[]);
         }
-        let model = self.model.load_for(own, None)?;
+        let model = self.model.load_for(own)?;
         let model = model.ok_or_else(|| unknown_model(own))?;
         let (machine, folders) = (self.machine.machine()?, std::slice::from_ref(other));
         let job = JobArgs {
@@ -89,16 +89,23 @@ pub fn folders_of(index: &PictureIndex) -> String {
 
 /// The index of what was named: itself, or of folders one in the cache.
 pub fn open_or_make(
-    words: &Words,
+    words: &[PathBuf],
     flag: &ModelFlag,
     moved: &[PathBuf],
     job: &JobArgs,
     machine: &MachineArgs,
 ) -> Result<PictureIndex, Failure> {
-    match words.rest {
+    if let [index] = words
+        && index.is_file()
+        && !is_folder(index)
+    {
+        return open(index, moved);
+    }
+    flag.check_folders(words)?;
+    match words {
         [index] if !is_folder(index) => open(index, moved),
         folders if folders.iter().all(|word| is_folder(word)) => {
-            let model = flag.load(words.model.as_deref())?;
+            let model = flag.load()?;
             let machine = machine.machine()?;
             let device = device::open(&machine)?;
             cached(&model, folders, job, machine.thread_count(), &device)

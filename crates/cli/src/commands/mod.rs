@@ -21,7 +21,6 @@ pub mod living_index;
 pub mod model;
 pub mod neighbours;
 pub mod outliers;
-pub mod plan;
 pub mod refit;
 pub mod report;
 pub mod reproduce;

@@ -10,12 +10,15 @@ use serde_json::json;
 
 use crate::args::device;
 use crate::args::model::MachineArgs;
-use crate::args::pictures::{ModelFlag, Words, queries};
+use crate::args::pictures::{ModelFlag, queries};
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{ListingArgs, warn_of_gone};
 use crate::commands::living_index::{open_or_make, unknown_model};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
+
+/// Pixels a side of a picture on the sheet.
+const TILE: usize = 128;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -43,9 +46,6 @@ pub struct NeighboursArgs {
     pub k: u32,
     #[command(flatten)]
     pub listing: ListingArgs,
-    /// Pixels a side of a picture on the sheet.
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(16..=512))]
-    pub tile: u16,
     /// Look at all pictures even in an index divided into clusters.
     #[arg(long)]
     pub exact: bool,
@@ -59,21 +59,11 @@ pub struct NeighboursArgs {
 /// Runs the command.
 pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     args.listing.check()?;
-    let all: Vec<PathBuf> = std::iter::once(&args.index)
-        .chain(&args.queries)
-        .cloned()
-        .collect();
-    let words = args.model.words(&all, 2)?;
-    let (index, asked) = words.rest.split_first().expect("two words at least");
-    let place = Words {
-        model: words.model.clone(),
-        rest: std::slice::from_ref(index),
-    };
-    let job = JobArgs::default();
-    let index = open_or_make(&place, &args.model, &args.folder, &job, &args.machine)?;
-    let model = args.model.load_for(&index, words.model.as_deref())?;
+    let (place, job) = (std::slice::from_ref(&args.index), JobArgs::default());
+    let index = open_or_make(place, &args.model, &args.folder, &job, &args.machine)?;
+    let model = args.model.load_for(&index)?;
     let model = model.ok_or_else(|| unknown_model(&index))?;
-    let queries = queries(asked)?;
+    let queries = queries(&args.queries)?;
     if args.k as usize > index.len() {
         eprintln!(
             "warning: {} neighbours were asked for, and the index has {} pictures; these are all",
@@ -85,7 +75,7 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
     let found = find_all(args, &index, &mut embedder, &queries)?;
     if let Some(path) = &args.listing.sheet {
-        draw(args, &index, &found)?.save(path)?;
+        draw(&index, &found)?.save(path)?;
     }
     for (query, hits) in &found {
         print(args, &index, query, hits, queries.len() > 1)?;
@@ -133,12 +123,8 @@ fn find_all<'a>(
 }
 
 /// Each query framed, then its neighbours; of several, each in rows of its own.
-fn draw(
-    args: &NeighboursArgs,
-    index: &PictureIndex,
-    found: &[(&Path, Vec<Hit>)],
-) -> Result<Sheet, Failure> {
-    let mut sheet = Sheet::new(args.tile.into());
+fn draw(index: &PictureIndex, found: &[(&Path, Vec<Hit>)]) -> Result<Sheet, Failure> {
+    let mut sheet = Sheet::new(TILE);
     if let [_, (_, hits), ..] = found {
         sheet = sheet.with_columns(hits.len() + 1);
     }

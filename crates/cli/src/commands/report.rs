@@ -11,7 +11,6 @@ use clap::Parser;
 
 use crate::args::resolve::find_run;
 use crate::args::{device, run_data};
-use crate::commands::tensorboard;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -23,12 +22,11 @@ const MOST_EMBEDDED: usize = 100_000;
 Examples:
   anchorhood report shapes-1                    writes runs/shapes-1/report.html
   anchorhood report mine --data ~/elsewhere     if the pictures have moved
-  anchorhood report mine --tensorboard && tensorboard --logdir runs
   anchorhood attention mine --pictures 1,5,9 -o runs/mine/attention && anchorhood report mine
 
 The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
 strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
-in the run's folder charts/, as SVG and as PNG. A page that shows more than the one made now is kept, unless --overwrite.")]
+in the run's folder charts/, as SVG. Where the pictures are not at hand, a page that is there is kept, unless --overwrite.")]
 pub struct ReportArgs {
     /// A run's name or folder; it may still be training.
     pub run: String,
@@ -38,10 +36,7 @@ pub struct ReportArgs {
     /// Where the data set is now, if it has moved.
     #[arg(long)]
     pub data: Option<String>,
-    /// Also write the run's figures for TensorBoard, into its folder tensorboard/ (`train --tensorboard` does so live).
-    #[arg(long)]
-    pub tensorboard: bool,
-    /// Replace a page that is there also where it shows more than the one made now.
+    /// Replace a page that is there even if the pictures are not at hand, which it may show.
     #[arg(long)]
     pub overwrite: bool,
 }
@@ -59,21 +54,13 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     let open = || device::open_again(&config.machine);
     let path = write(&run, &opened, &open, args.overwrite)?;
-    if args.tensorboard {
-        let events = tensorboard::complete(&run)?;
-        output::line(&events.display().to_string())?;
-    }
     output::line(&path.display().to_string())
 }
 
 /// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
-pub fn after_training(run: &Path, data: &Dataset, device: &Device, for_tensorboard: bool) {
+pub fn after_training(run: &Path, data: &Dataset, device: &Device) {
     if let Err(why) = write(run, &Ok(data), &|| Ok(device.clone()), false) {
         eprintln!("warning: no report was written: {why}");
-    }
-    if for_tensorboard && let Err(Failure { message, .. }) = tensorboard::complete(run) {
-        let why = message.unwrap_or_default();
-        eprintln!("warning: nothing was written for TensorBoard: {why}");
     }
 }
 

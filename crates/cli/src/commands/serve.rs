@@ -12,7 +12,7 @@ use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::MachineArgs;
-use crate::args::pictures::{ModelFlag, Words, is_folder};
+use crate::args::pictures::{ModelFlag, is_folder};
 use crate::args::resolve::{find_run, model_of};
 use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
@@ -126,8 +126,8 @@ fn collection(
     device: &dyn Fn() -> Result<Device, Failure>,
 ) -> Result<Collection, Failure> {
     let [one] = &args.what[..] else {
-        let words = args.model.words(&args.what, 1)?;
-        return collection_of_folders(args, &words, device);
+        args.model.check_folders(&args.what)?;
+        return collection_of_folders(args, device);
     };
     let name = one.to_string_lossy();
     if one.is_file() && !is_folder(one) {
@@ -142,13 +142,7 @@ fn collection(
             }
             collection_of_run(args, &run, device)
         }
-        Err(_) if is_folder(one) => {
-            let words = Words {
-                model: args.model.model.clone(),
-                rest: &args.what,
-            };
-            collection_of_folders(args, &words, device)
-        }
+        Err(_) if is_folder(one) => collection_of_folders(args, device),
         Err(Failure { message, code }) => Err(Failure {
             message: message.map(|m| format!("{name}: there is no such folder or index, and {m}")),
             code,
@@ -158,17 +152,16 @@ fn collection(
 
 fn collection_of_folders(
     args: &ServeArgs,
-    words: &Words,
     device: &dyn Fn() -> Result<Device, Failure>,
 ) -> Result<Collection, Failure> {
-    if let Some(other) = words.rest.iter().find(|word| !is_folder(word)) {
+    if let Some(other) = args.what.iter().find(|word| !is_folder(word)) {
         return Err(Failure::usage(format!(
             "{}: is no folder of pictures; several words are folders",
             other.display()
         )));
     }
-    let model = args.model.load(words.model.as_deref())?;
-    let index = cached_index(&model, words.rest, None)?;
+    let model = args.model.load()?;
+    let index = cached_index(&model, &args.what, None)?;
     let name = |path: &PathBuf| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
         whole
@@ -178,8 +171,8 @@ fn collection_of_folders(
             .into_owned()
     };
     let served = ServedFolders {
-        name: words.rest.iter().map(name).collect::<Vec<_>>().join(", "),
-        folders: words.rest.to_vec(),
+        name: args.what.iter().map(name).collect::<Vec<_>>().join(", "),
+        folders: args.what.clone(),
         labels: LabelsChoice::Auto.into(),
         model,
         index,
@@ -190,7 +183,7 @@ fn collection_of_folders(
 
 fn collection_of_index(args: &ServeArgs, path: &Path) -> Result<Collection, Failure> {
     let index = living_index::open(path, &[])?;
-    let model = args.model.load_for(&index, args.model.model.as_deref())?;
+    let model = args.model.load_for(&index)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.into_owned();
     Ok(Collection::of_index(name, index, &args.folder, model)?)

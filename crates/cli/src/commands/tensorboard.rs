@@ -1,28 +1,11 @@
-//! A run's folder `tensorboard/`: followed while the run trains, or brought up to date afterwards.
+//! A run's folder `tensorboard/`: an event file for each start of the run, written while it trains.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anchorhood::files::{Disk, FileSystem};
-use anchorhood::report::{ReportError, TensorBoard, read_metrics, write_tensorboard};
+use anchorhood::report::{ReportError, TensorBoard, read_metrics};
 use anchorhood::train::Event;
-
-use crate::args::model::io;
-use crate::terminal::failure::Failure;
-
-/// One file whatever the number of reports: TensorBoard would show two as one run, with every figure twice.
-fn file(run: &Path) -> PathBuf {
-    run.join("tensorboard")
-        .join("events.out.tfevents.0.anchorhood")
-}
-
-/// Makes the file hold all that the run has told so far.
-pub fn complete(run: &Path) -> Result<PathBuf, Failure> {
-    let log = read_metrics(&run.join("metrics.jsonl"))?;
-    let (path, began) = prepare(run).map_err(io(run))?;
-    write_tensorboard(&log.events, began, &path)?;
-    Ok(path)
-}
 
 /// Writes figures as a run tells them.
 pub struct Follower {
@@ -36,7 +19,7 @@ impl Follower {
     pub fn new(run: &Path, asked: bool) -> Self {
         Follower {
             run: run.into(),
-            wanted: asked || file(run).exists(),
+            wanted: asked || folder(run).exists(),
             board: None,
         }
     }
@@ -59,18 +42,23 @@ impl Follower {
 
     fn open(&self) -> Result<TensorBoard, ReportError> {
         let log = read_metrics(&self.run.join("metrics.jsonl"))?;
-        let (path, began) = prepare(&self.run).map_err(|source| ReportError::Io {
-            path: self.run.join("tensorboard"),
+        let folder = folder(&self.run);
+        let prepared = Disk.create_folders(&folder).and_then(|()| began(&self.run));
+        let began = prepared.map_err(|source| ReportError::Io {
+            path: folder.clone(),
             source,
         })?;
-        TensorBoard::open(&path, &log.events, began)
+        TensorBoard::create(&folder, &log.events, began)
     }
 }
 
-/// The file in its folder, and when the run began, in seconds since 1970.
-fn prepare(run: &Path) -> std::io::Result<(PathBuf, f64)> {
-    Disk.create_folders(&run.join("tensorboard"))?;
+fn folder(run: &Path) -> PathBuf {
+    run.join("tensorboard")
+}
+
+/// When the run began, in seconds since 1970.
+fn began(run: &Path) -> std::io::Result<f64> {
     let began = std::fs::metadata(run.join("config.toml"))?.modified()?;
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok((file(run), began.as_secs_f64()))
+    Ok(began.as_secs_f64())
 }

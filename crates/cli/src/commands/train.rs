@@ -82,7 +82,7 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
     let mut drawer = Drawer::new(style, stop.clone());
     let trained = learn(args, (began, ranks), None, &mut drawer, &stop);
     let drawn = match &trained {
-        Ok(trained) if first => trained.draw(args.tensorboard, &mut drawer),
+        Ok(trained) if first => trained.draw(&mut drawer),
         Ok(_) | Err(_) => Ok(None),
     };
     drawer.finish();
@@ -456,18 +456,14 @@ fn open(
 
 impl Trained {
     /// Makes what a run that came to its end is used by and looked at: its model, curve and report.
-    pub fn draw(
-        &self,
-        tensorboard: bool,
-        viewer: &mut dyn Viewer,
-    ) -> Result<Option<Summary>, Failure> {
+    pub fn draw(&self, viewer: &mut dyn Viewer) -> Result<Option<Summary>, Failure> {
         if let Outcome::Stopped(_) = self.outcome {
             return Ok(None);
         }
         refit::after_training(&self.run, &self.data, &self.device, viewer);
         let summary = Summary::of(&read_metrics(&self.run.join("metrics.jsonl"))?.events);
         write_curve(&summary, &self.run.join("curve.svg"))?;
-        crate::commands::report::after_training(&self.run, &self.data, &self.device, tensorboard);
+        crate::commands::report::after_training(&self.run, &self.data, &self.device);
         Ok(Some(summary))
     }
 }

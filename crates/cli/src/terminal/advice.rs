@@ -60,7 +60,7 @@ fn memory(fits: Option<Fits>) -> String {
         Some(Fits::Rows { percent }) => format!(
             "{percent}% of the pictures (--limit), or features shorter by as much (--features), would fit"
         ),
-        Some(Fits::ShorterRows) => "fewer of a picture (--values) or --device cpu would fit".into(),
+        Some(Fits::ShorterRows) => "--device cpu would fit".into(),
     }
 }
 
@@ -193,7 +193,7 @@ fn search(error: &SearchError) -> Option<String> {
 fn report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Checkpoint(error) => checkpoint(error),
-        ReportError::Poorer { .. } => Some(
+        ReportError::PageKept { .. } => Some(
             "say with --data where the pictures are, or replace it all the same with --overwrite"
                 .into(),
         ),

@@ -114,7 +114,9 @@ impl Drop for Served {
 pub fn indexed() -> Sandbox {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 30);
-    let args = ["index", "a", "pictures", "-o", "my.index", "--quiet"];
+    let args = [
+        "index", "--model", "a", "pictures", "-o", "my.index", "--quiet",
+    ];
     sandbox.run(&args).succeeded();
     sandbox
 }

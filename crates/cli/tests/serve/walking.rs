@@ -12,7 +12,9 @@ use crate::served::{Served, indexed, png};
 fn an_index_is_walked_and_searched() {
     let sandbox = indexed();
     // Without a name it has the folder's.
-    sandbox.run(&["index", "a", "pictures"]).succeeded();
+    sandbox
+        .run(&["index", "--model", "a", "pictures"])
+        .succeeded();
     let served = Served::start(&sandbox, &["pictures.index"]);
     let about = served.json("/api/run");
     assert_eq!(about["kind"], "index");

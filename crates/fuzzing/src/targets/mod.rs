@@ -22,7 +22,6 @@ mod pickle;
 mod pictures;
 mod protobuf;
 mod seen;
-mod tensorboard;
 mod undo;
 mod unpack;
 mod weights;
@@ -54,7 +53,6 @@ pub const ALL: &[Target] = &[
     finished::TARGET,
     autotune::TARGET,
     metrics::TARGET,
-    tensorboard::TARGET,
     protobuf::TARGET,
 ];
 

@@ -57,11 +57,6 @@ impl Record {
         }
     }
 
-    /// Whether it says so.
-    pub fn is_restart(&self) -> bool {
-        self.session.iter().any(|s| s.status == START)
-    }
-
     /// Figures of a step.
     pub fn figures(wall_time: f64, step: i64, figures: &[(impl AsRef<str>, f32)]) -> Self {
         let value = |(tag, v): &(_, f32)| Value {
@@ -91,30 +86,6 @@ impl Record {
     }
 }
 
-/// The records of a file, and how many bytes they take: a killed program leaves half a record after them.
-pub fn read(bytes: &[u8]) -> (Vec<Record>, usize) {
-    let (mut records, mut at) = (vec![], 0);
-    while let Some((record, length)) = first(&bytes[at..]) {
-        records.push(record);
-        at += length;
-    }
-    (records, at)
-}
-
-fn first(bytes: &[u8]) -> Option<(Record, usize)> {
-    let length = bytes.get(..8)?;
-    let whole = bytes.get(8..12)? == masked(length).to_le_bytes();
-    let length = u64::from_le_bytes(length.try_into().ok()?);
-    let end = usize::try_from(length)
-        .ok()
-        .filter(|_| whole)?
-        .checked_add(12)?;
-    let message = bytes.get(12..end)?;
-    let whole = bytes.get(end..end.checked_add(4)?)? == masked(message).to_le_bytes();
-    let record = Record::decode(message).filter(|_| whole)?;
-    Some((record, end + 4))
-}
-
 fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -134,22 +105,5 @@ mod tests {
     #[test]
     fn the_checksum_is_castagnolis() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
-    }
-
-    #[test]
-    fn what_is_written_is_read_up_to_where_it_is_whole() {
-        let one = Record::figures(1.5, 3, &[("loss", 0.0), ("rate", 2.0)]);
-        let two = Record::restart(2.0, 4);
-        let bytes = [one.bytes(), two.bytes()].concat();
-        let length = one.bytes().len();
-        assert_eq!(read(&bytes), (vec![one.clone(), two], bytes.len()));
-        for cut in length..bytes.len() {
-            assert_eq!(read(&bytes[..cut]), (vec![one.clone()], length));
-        }
-        for at in 0..length {
-            let mut bad = bytes.clone();
-            bad[at] ^= 1;
-            assert_eq!(read(&bad), (vec![], 0), "byte {at}");
-        }
     }
 }

@@ -3,7 +3,6 @@
 //! Every method and seed is a run of its own, in a folder of its own. What is finished is read, what was interrupted goes on, and
 //! only the rest is begun: the same call again costs nothing that has been paid for.
 
-mod page;
 mod standings;
 
 use std::ops::RangeInclusive;

@@ -11,7 +11,6 @@ use anchorhood_train::{Accuracy, Event, RunConfig, Subject};
 use serde::Serialize;
 
 use super::Allowance;
-use super::page::page;
 use crate::experiment::distinct;
 use crate::{ReproduceError, record};
 
@@ -179,7 +178,7 @@ impl Standings {
     }
 
     /// kNN over seconds as SVG; see [`comparison_svg`].
-    pub(super) fn svg(&self, on_white: bool) -> Result<String, ReproduceError> {
+    pub(super) fn svg(&self) -> Result<String, ReproduceError> {
         let mut named = vec![];
         let line = |run: &Contestant| {
             let colour = self.methods.iter().position(|m| m.method == run.method);
@@ -195,7 +194,7 @@ impl Standings {
             }
         };
         let lines: Vec<RunLine> = self.runs.iter().map(line).collect();
-        Ok(comparison_svg(&lines, self.raw_pixels(), on_white)?)
+        Ok(comparison_svg(&lines, self.raw_pixels())?)
     }
 
     /// What the figures stand on.
@@ -228,13 +227,12 @@ impl Standings {
         all
     }
 
-    /// Writes comparison.json, .md, .svg and .html into a folder.
+    /// Writes comparison.json, .md and .svg into a folder.
     pub(super) fn write(&self, folder: &Path) -> Result<(), ReproduceError> {
         let file = |ending: &str| folder.join(format!("comparison.{ending}"));
         record::write(&file("json"), self)?;
         record::write_bytes(&file("md"), self.markdown().as_bytes())?;
-        record::write_bytes(&file("svg"), self.svg(true)?.as_bytes())?;
-        record::write_bytes(&file("html"), page(self)?.as_bytes())
+        record::write_bytes(&file("svg"), self.svg()?.as_bytes())
     }
 }
 
@@ -339,14 +337,12 @@ raw pixels       –            –        –         20.0%                – 
         assert!(text.contains("# Methods compared, 1 minute for each"));
         assert!(text.contains("| byol | 10 | 20 | 61.0 | 60.0% ± 0.0 | +40.0 | +50.0 |"));
         assert!(text.contains("4 runs, 4 min 04 s in all"));
-        let svg = standings.svg(true).unwrap();
+        let svg = standings.svg().unwrap();
         assert_eq!(
             svg.matches("and 70.0").count(),
             1,
             "one name for both seeds"
         );
-        let page = page(&standings).unwrap();
-        assert!(page.contains("&lt;shapes&gt;"));
     }
 
     #[test]

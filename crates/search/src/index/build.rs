@@ -39,6 +39,7 @@ impl PictureIndex {
             content_sums: true,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             restart: false,
+            shard: None,
             disk: Disk::shared(),
         };
         let there = PictureIndex::load(path).ok();

@@ -1,10 +1,7 @@
 //! `anchorhood bench`: the speed of one part, as one line or one JSON object.
 
-mod augment;
 mod discover;
 mod fixed_batch;
-mod load;
-mod loss;
 mod step;
 
 use anchorhood::train::MachineConfig;
@@ -17,10 +14,7 @@ use crate::terminal::output;
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let common = match &args.what {
         Bench::Step(args) => &args.common,
-        Bench::Loss(args) => &args.common,
         Bench::Discover(args) => &args.common,
-        Bench::Augment(args) => &args.common,
-        Bench::Load(args) => &args.common,
     };
     let most = MachineConfig::MOST_THREADS;
     if common.threads > most {
@@ -31,10 +25,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     match &args.what {
         Bench::Step(args) => step::run(args),
-        Bench::Loss(args) => loss::run(args),
         Bench::Discover(args) => discover::run(args),
-        Bench::Augment(args) => augment::run(args),
-        Bench::Load(args) => load::run(args),
     }
 }
 

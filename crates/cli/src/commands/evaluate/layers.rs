@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use anchorhood::engine::{Graph, NodeId};
-use anchorhood::evaluate::{LinearOptions, Spread};
+use anchorhood::evaluate::{LinearOptions, MOST_VALUES, Spread};
 use anchorhood::train::{
     Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
     LayerProtocol, judge_layers, labelled_for,
@@ -31,30 +31,19 @@ pub struct LayerArgs {
     /// Repeat with so many seeds, and give mean ± standard deviation.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seeds: u64,
-    /// Average a layer's maps to at most so many values a picture.
-    #[arg(long, value_name = "N", default_value_t = anchorhood::evaluate::MOST_VALUES)]
-    pub values: usize,
     /// Epochs of a linear classifier.
     #[arg(long, value_name = "N", default_value_t = LinearOptions::default().epochs)]
     pub linear_epochs: usize,
-    /// Pictures in a batch of a linear classifier.
-    #[arg(long, value_name = "N", default_value_t = LinearOptions::default().batch)]
-    pub linear_batch: usize,
     /// Learning rate of a linear classifier at the start; it falls to a tenth after 60% and 80% of the epochs.
     #[arg(long, value_name = "RATE", default_value_t = LinearOptions::default().rate)]
     pub linear_lr: f32,
-    /// Weight decay of a linear classifier.
-    #[arg(long, value_name = "DECAY", default_value_t = LinearOptions::default().decay)]
-    pub linear_decay: f32,
 }
 
 impl LayerArgs {
     fn options(&self) -> LinearOptions {
         LinearOptions {
             epochs: self.linear_epochs,
-            batch: self.linear_batch,
             rate: self.linear_lr,
-            decay: self.linear_decay,
             ..LinearOptions::default()
         }
     }
@@ -99,8 +88,8 @@ pub fn wanted(args: &EvaluateArgs, subject: &Encoder) -> bool {
 /// Runs the command on layers.
 pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     let config = &subject.config;
-    if args.layers.seeds == 0 || args.layers.values == 0 {
-        return Err(Failure::usage("--seeds and --values must be at least 1"));
+    if args.layers.seeds == 0 {
+        return Err(Failure::usage("--seeds must be at least 1"));
     }
     let options = args.layers.options().check();
     options.map_err(|e| Failure::usage(e.to_string()))?;
@@ -125,7 +114,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
             true => LayerProtocol::Linear(args.layers.options()),
             false => LayerProtocol::Knn,
         },
-        values: args.layers.values,
+        values: MOST_VALUES,
         seeds: args.layers.seeds,
     };
     let device = device::open(&config.machine)?;
@@ -163,14 +152,14 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
 }
 
 fn settings(args: &EvaluateArgs, subject: &Encoder) -> Value {
-    let l = &args.layers;
+    let linear = args.layers.options();
     let e = &subject.config.evaluation;
-    match l.linear {
+    match args.layers.linear {
         true => json!({
-            "epochs": l.linear_epochs,
-            "batch": l.linear_batch,
-            "learning_rate": l.linear_lr,
-            "weight_decay": l.linear_decay,
+            "epochs": linear.epochs,
+            "batch": linear.batch,
+            "learning_rate": linear.rate,
+            "weight_decay": linear.decay,
         }),
         false => json!({"k": e.k, "temperature": e.temperature}),
     }

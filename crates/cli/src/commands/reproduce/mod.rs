@@ -28,7 +28,7 @@ Examples:
   anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
   anchorhood reproduce neighbours --only 'k = 10'  one row
 
-Results go to FOLDER/SCALE/NAME: results.json, results.md, results.html.
+Results go to FOLDER/SCALE/NAME: results.json, results.md and its plots.
 Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
 command again goes on where it was stopped, and does nothing twice. Data sets
 that are not on disk are named, and their rows left out.")]
@@ -147,7 +147,7 @@ fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Re
     }
     output::line(&format!(
         "written to {}\n",
-        folder.join("results.html").display()
+        folder.join("results.md").display()
     ))
 }
 
