@@ -66,7 +66,7 @@ pub use device::{Backend, Device};
 pub use error::{Error, Fits, Result};
 pub use graph::{Activation, ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
-pub use optimiser::{Norms, Optimiser, ParameterGroup};
+pub use optimiser::{FrozenSteps, Norms, Optimiser, ParameterGroup};
 pub use parameters::{Initial, Parameter, Role};
 pub use plan::{GradientWrite, Plan, Slot};
 pub use precision::Precision;

@@ -7,10 +7,12 @@
 //! LARS    the same after g ← local·(g + decay·w),  local = trust·‖w‖ / (‖g‖ + decay·‖w‖ + epsilon)  for each tensor;
 //!         g as it is where either norm is 0;  as SGD where a group is not adapted
 //! AdamW   w ← w − rate·decay·w;  m ← m + (1 − beta1)·(g − m);  v ← beta2·v + (1 − beta2)·g²
-//!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at the first step
+//!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at the weight's first step
 //! ```
 //!
 //! What a step reads and writes: gradients and norms are read; weights and slots are changed in place.
+
+use std::ops::Range;
 
 use crate::Parameter;
 
@@ -104,7 +106,7 @@ impl Optimiser {
     pub fn needs_norms(&self, group: &ParameterGroup) -> bool {
         match self {
             Optimiser::Sgd { .. } | Optimiser::AdamW { .. } => false,
-            Optimiser::Lars { .. } => group.adapt && !group.frozen,
+            Optimiser::Lars { .. } => group.adapt,
         }
     }
 
@@ -116,7 +118,8 @@ impl Optimiser {
         group.decay.unwrap_or(*decay)
     }
 
-    /// One step over a tensor, or a part of it: `number` steps came before, `norms` are the whole tensor's.
+    /// One step over a tensor, or a part of it: `number` steps of the run came before, `norms` are the
+    /// whole tensor's. Nothing changes in a step in which the group is frozen.
     ///
     /// Of the two slots SGD and LARS use the first; what is not used may be empty. Norms are read where
     /// [`Optimiser::needs_norms`].
@@ -131,9 +134,9 @@ impl Optimiser {
         gradients: &[f32],
         norms: Norms,
     ) {
-        if group.frozen {
+        let Some(number) = group.own_steps_before(number) else {
             return;
-        }
+        };
         let (rate, decay) = (rate * group.rate_factor, self.decay(group));
         let [first, second] = slots;
         match *self {
@@ -225,6 +228,7 @@ struct Adam {
 }
 
 impl Adam {
+    /// For a step of weights that have taken `number` before.
     fn new(rate: f32, decay: f32, betas: [f32; 2], epsilon: f32, number: u64) -> Self {
         let [first, second] = betas.map(|beta| 1.0 - f64::from(beta).powf((number + 1) as f64));
         Adam {
@@ -247,6 +251,41 @@ impl Adam {
     }
 }
 
+/// Steps of a run in which a parameter is not trained, counted from the run's first step. AdamW's bias
+/// correction leaves them out, as PyTorch's does: it counts the steps that the parameter has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrozenSteps {
+    first: u64,
+    end: u64,
+}
+
+impl FrozenSteps {
+    /// Trained in every step.
+    pub const NONE: Self = FrozenSteps { first: 0, end: 0 };
+    /// Never trained.
+    pub const ALL: Self = FrozenSteps {
+        first: 0,
+        end: u64::MAX,
+    };
+
+    /// The first of them, and the first step after them.
+    pub(crate) fn bounds(self) -> [u64; 2] {
+        [self.first, self.end]
+    }
+}
+
+impl From<Range<u64>> for FrozenSteps {
+    fn from(steps: Range<u64>) -> Self {
+        match steps.is_empty() {
+            true => FrozenSteps::NONE,
+            false => FrozenSteps {
+                first: steps.start,
+                end: steps.end,
+            },
+        }
+    }
+}
+
 /// How a parameter is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParameterGroup {
@@ -254,8 +293,8 @@ pub struct ParameterGroup {
     pub rate_factor: f32,
     /// Its own weight decay, if it is not the optimiser's.
     pub decay: Option<f32>,
-    /// Whether it stays as it is.
-    pub frozen: bool,
+    /// The steps in which it stays as it is.
+    pub frozen: FrozenSteps,
     /// Whether LARS adapts its rate.
     pub adapt: bool,
 }
@@ -265,7 +304,7 @@ impl Default for ParameterGroup {
         ParameterGroup {
             rate_factor: 1.0,
             decay: None,
-            frozen: false,
+            frozen: FrozenSteps::NONE,
             adapt: true,
         }
     }
@@ -275,6 +314,16 @@ impl ParameterGroup {
     /// The rule by which all parameters are alike.
     pub fn all_alike(_: &Parameter) -> Self {
         ParameterGroup::default()
+    }
+
+    /// How many steps it has taken when the run has taken `number`; nothing where it is frozen in the next.
+    pub fn own_steps_before(&self, number: u64) -> Option<u64> {
+        let FrozenSteps { first, end } = self.frozen;
+        match number {
+            _ if number < first => Some(number),
+            _ if number < end => None,
+            _ => Some(number - (end - first)),
+        }
     }
 
     /// The usual rule: biases and the weights of norms, which are vectors, have no weight decay and are not adapted.

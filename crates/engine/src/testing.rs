@@ -79,8 +79,9 @@ pub(crate) fn all_optimisers() -> [Optimiser; 5] {
     [sgd(true), sgd(false), lars(false), lars(true), adam_w]
 }
 
-/// Groups of parameters: one like all, one without decay and local rate, a slow one, and one that is frozen.
-pub(crate) fn all_groups() -> [ParameterGroup; 4] {
+/// Groups of parameters: one like all, one without decay and local rate, a slow one, one that is
+/// frozen in the second and third step, and one in the first.
+pub(crate) fn all_groups() -> [ParameterGroup; 5] {
     let plain = ParameterGroup::default();
     let apart = ParameterGroup {
         decay: Some(0.0),
@@ -92,11 +93,11 @@ pub(crate) fn all_groups() -> [ParameterGroup; 4] {
         decay: Some(0.3),
         ..plain
     };
-    let frozen = ParameterGroup {
-        frozen: true,
+    let frozen = |frozen: Range<u64>| ParameterGroup {
+        frozen: frozen.into(),
         ..plain
     };
-    [plain, apart, slow, frozen]
+    [plain, apart, slow, frozen(1..3), frozen(0..1)]
 }
 
 /// Weights and state after so many steps of the naive optimiser at a rate of 0.1, given the gradients of each.

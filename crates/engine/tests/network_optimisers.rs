@@ -1,11 +1,12 @@
-//! Every optimiser as a network's work, on every device, against the naive steps: groups of parameters, one of them frozen.
+//! Every optimiser as a network's work, on every device, against the naive steps: groups of parameters, one of them frozen, and one
+//! frozen at first.
 
 mod common;
 
 use anchorhood_engine::naive::optimisers::step;
 use anchorhood_engine::naive::widen;
 use anchorhood_engine::{
-    Device, Graph, NetworkOptions, Optimiser, Parameter, ParameterGroup, Role, Tensors,
+    Device, FrozenSteps, Graph, NetworkOptions, Optimiser, Parameter, ParameterGroup, Role, Tensors,
 };
 use common::graphs::residual;
 use common::{Driven, any_parameters, assert_close, every_device, representable, uniform};
@@ -14,11 +15,15 @@ every_device!(lars, adam_w, sgd);
 
 const RATE: f32 = 0.05;
 
-/// Vectors apart, a layer of a rate of its own, and one that stays as it is.
+/// Vectors apart, a layer of a rate of its own, one that stays as it is, and one that is trained from the third step on.
 fn groups(parameter: &Parameter) -> ParameterGroup {
     let group = ParameterGroup::biases_and_norms_apart(parameter);
     ParameterGroup {
-        frozen: parameter.name.starts_with("layer1."),
+        frozen: match &parameter.name {
+            name if name.starts_with("layer1.") => FrozenSteps::ALL,
+            name if name.starts_with("layer2.") => (0..2).into(),
+            _ => FrozenSteps::NONE,
+        },
         rate_factor: match parameter.name.starts_with("fc") {
             true => 0.5,
             false => 1.0,
@@ -80,7 +85,7 @@ fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
             let what = format!("slot {slot} of {what}");
             assert_close(&what, &got, &expected[i], 1e-5);
         }
-        if groups(p).frozen {
+        if groups(p).frozen == FrozenSteps::ALL {
             assert_eq!(got, begin[i], "{what} is frozen");
             frozen += 1;
         } else {

@@ -4,7 +4,9 @@
 mod common;
 
 use anchorhood_engine::naive::{optimisers as naive, widen};
-use anchorhood_engine::{Initial, Norms, Optimiser, Parameter, ParameterGroup, Role};
+use anchorhood_engine::{
+    FrozenSteps, Initial, Norms, Optimiser, Parameter, ParameterGroup, Role,
+};
 use common::assert_close;
 
 #[derive(serde::Deserialize)]
@@ -17,6 +19,8 @@ struct Case {
     name: String,
     rate: f32,
     decays: Vec<f32>,
+    /// Steps in which the first tensor is not trained: the first of them, and the first after them.
+    frozen: [u64; 2],
     begin: Vec<Vec<f64>>,
     steps: Vec<Step>,
 }
@@ -30,7 +34,7 @@ struct Step {
 
 fn golden() -> Vec<Case> {
     let golden: Golden = serde_json::from_str(include_str!("golden/optimisers.json")).unwrap();
-    assert_eq!(golden.cases.len(), 6);
+    assert_eq!(golden.cases.len(), 8);
     golden.cases
 }
 
@@ -54,7 +58,7 @@ fn optimiser_of(case: &Case) -> Optimiser {
         "sgd_nesterov" => sgd(true),
         "lars" | "lars_of_a_bias" => lars(false),
         "lars_nesterov" => lars(true),
-        "adam_w" => Optimiser::AdamW {
+        "adam_w" | "adam_w_frozen_first" | "adam_w_frozen_later" => Optimiser::AdamW {
             beta1: 0.875,
             beta2: 0.9375,
             epsilon: 2.0_f32.powi(-20),
@@ -70,7 +74,10 @@ fn group_of(case: &Case, tensor: usize) -> ParameterGroup {
     ParameterGroup {
         rate_factor: [1.0, 0.125][tensor],
         decay: Some(decay),
-        frozen: false,
+        frozen: match tensor {
+            0 => (case.frozen[0]..case.frozen[1]).into(),
+            _ => FrozenSteps::NONE,
+        },
         adapt: decay != 0.0, // as timm has it
     }
 }
@@ -154,20 +161,44 @@ fn steps_in_f32_are_those_of_pytorch() {
 
 #[test]
 fn a_frozen_tensor_stays_as_it_is() {
-    let group = ParameterGroup {
-        frozen: true,
-        ..ParameterGroup::default()
-    };
-    for optimiser in [Optimiser::sgd(), Optimiser::lars(), Optimiser::adam_w()] {
-        assert!(!optimiser.needs_norms(&group));
-        let norms = Norms {
-            weights: 1.0,
-            gradient: 1.0,
+    for frozen in [FrozenSteps::ALL, (0..5).into(), (4..5).into()] {
+        let group = ParameterGroup {
+            frozen,
+            ..ParameterGroup::default()
         };
-        let (mut w, mut a, mut b) = ([1.0; 3], [2.0; 3], [3.0; 3]);
-        optimiser.apply(0.1, 0, &group, &mut w, [&mut a, &mut b], &[4.0; 3], norms);
-        assert_eq!([w, a, b], [[1.0; 3], [2.0; 3], [3.0; 3]]);
+        for optimiser in [Optimiser::sgd(), Optimiser::lars(), Optimiser::adam_w()] {
+            let norms = Norms {
+                weights: 1.0,
+                gradient: 1.0,
+            };
+            let (mut w, mut a, mut b) = ([1.0; 3], [2.0; 3], [3.0; 3]);
+            optimiser.apply(0.1, 4, &group, &mut w, [&mut a, &mut b], &[4.0; 3], norms);
+            assert_eq!([w, a, b], [[1.0; 3], [2.0; 3], [3.0; 3]]);
+        }
     }
+}
+
+#[test]
+fn own_steps_leave_out_those_frozen() {
+    let own = |frozen: FrozenSteps| {
+        let group = ParameterGroup {
+            frozen,
+            ..ParameterGroup::default()
+        };
+        [0, 1, 2, 3, 4, u64::MAX - 1].map(|number| group.own_steps_before(number))
+    };
+    let last = u64::MAX - 1;
+    let every = [0, 1, 2, 3, 4, last].map(Some);
+    assert_eq!(own(FrozenSteps::NONE), every);
+    assert_eq!(own((3..3).into()), every);
+    #[expect(clippy::reversed_empty_ranges, reason = "it is none, too")]
+    let reversed = 5..2;
+    assert_eq!(own(reversed.into()), every);
+    assert_eq!(own(FrozenSteps::ALL), [None; 6]);
+    let first = [None, None, Some(0), Some(1), Some(2), Some(last - 2)];
+    assert_eq!(own((0..2).into()), first);
+    let later = [Some(0), None, None, Some(1), Some(2), Some(last - 2)];
+    assert_eq!(own((1..3).into()), later);
 }
 
 #[test]
@@ -185,7 +216,7 @@ fn biases_and_norms_are_apart_by_the_usual_rule() {
     let bias = group(&[4]);
     assert_eq!(
         (bias.decay, bias.adapt, bias.frozen),
-        (Some(0.0), false, false)
+        (Some(0.0), false, FrozenSteps::NONE)
     );
     assert_eq!(Optimiser::lars().decay(&bias), 0.0);
     assert_eq!(

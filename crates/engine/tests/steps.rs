@@ -4,8 +4,8 @@
 mod common;
 
 use anchorhood_engine::{
-    BatchSource, ConvSpec, Device, Epoch, Graph, Input, Loss, NetworkOptions, Optimiser, Parameter,
-    ParameterGroup, Result, Role, Stream, Tensors,
+    BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions, Optimiser,
+    Parameter, ParameterGroup, Result, Role, Stream, Tensors,
 };
 use common::graphs::residual;
 use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
@@ -299,8 +299,12 @@ fn what_is_frozen_keeps_its_bits_and_learns_again(device: &Device, _: f64) {
         let mut before = read_all(&training.net, Tensors::Values);
         for number in 0..4 {
             let is_frozen = |p: &Parameter| number == 1 && !p.name.starts_with("fc");
+            let second = STEPS as u64..2 * STEPS as u64;
             let group = |p: &Parameter| ParameterGroup {
-                frozen: is_frozen(p),
+                frozen: match number > 0 && !p.name.starts_with("fc") {
+                    true => second.clone().into(),
+                    false => FrozenSteps::NONE,
+                },
                 ..ParameterGroup::default()
             };
             training.net.regroup(&group).unwrap();

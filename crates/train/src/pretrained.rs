@@ -131,15 +131,20 @@ fn is_fresh(parameter: &Parameter) -> bool {
     parameter.name.starts_with("fc.")
 }
 
-/// Freezes what an encoder has from its model, or lets it learn at its own rate; weights that stay keep their bits, while running
-/// statistics follow the pictures.
-pub(crate) fn freeze(network: &mut Network, config: &RunConfig, frozen: bool) -> Result<(), Error> {
+/// Freezes what an encoder has from its model for the first epochs of so many batches, and lets it learn at its own rate then. Weights
+/// that stay keep their bits, while running statistics follow the pictures.
+pub(crate) fn set_groups(
+    network: &mut Network,
+    config: &RunConfig,
+    batches: usize,
+) -> Result<(), Error> {
     let groups = parameter_groups(&config.training.optimiser());
     let rate_factor = config.training.from_rate as f32;
+    let frozen = 0..(config.training.freeze_epochs * batches) as u64;
     network.regroup(&|p| match is_fresh(p) {
         true => groups(p),
         false => ParameterGroup {
-            frozen,
+            frozen: frozen.clone().into(),
             rate_factor,
             ..groups(p)
         },

@@ -27,8 +27,6 @@ pub struct Trainer {
     stream: Stream,
     /// Mean and deviation that pictures are normalised by.
     seen: ([f32; 3], [f32; 3]),
-    /// Whether what the encoder has from a model stays as it is, once that was decided.
-    frozen: Option<bool>,
     source: Option<BatchSource>,
     /// The epoch whose order the stream has, and the batch it goes on with.
     at: Option<(usize, usize)>,
@@ -56,7 +54,6 @@ impl Trainer {
             config: config.clone(),
             stream: device.stream()?,
             seen: config.seen_by(&set),
-            frozen: None,
             source: None,
             at: None,
             losses: vec![],
@@ -155,6 +152,11 @@ impl Trainer {
             batch: self.batch(),
         };
         feed.views.check()?;
+        if self.config.training.from.is_some() {
+            // In which steps what learns follows from the settings alone, wherever the run goes on.
+            let batches = self.batches();
+            pretrained::set_groups(self.method.encoder().0, &self.config, batches)?;
+        }
         self.end(); // its memory first
         let maker = PictureBatches {
             part: self.order().part,
@@ -253,9 +255,6 @@ impl Trainer {
             return Ok(());
         }
         let batches = self.batches();
-        if self.config.training.from.is_some() {
-            self.freeze(epoch < self.config.training.freeze_epochs)?;
-        }
         if at.batch == 0 {
             self.before_epoch(epoch)?;
         }
@@ -288,15 +287,6 @@ impl Trainer {
             batch: self.batch(),
             part: self.device.communicator().part(self.batch()),
         }
-    }
-
-    /// Which part learns follows from the epoch alone, so that a run that goes on in its midst has the same part learn.
-    fn freeze(&mut self, frozen: bool) -> Result<(), TrainError> {
-        if self.frozen != Some(frozen) {
-            pretrained::freeze(self.method.encoder().0, &self.config, frozen)?;
-            self.frozen = Some(frozen);
-        }
-        Ok(())
     }
 
     /// The values of the method's own schedules in each of so many steps, before which so many were taken.

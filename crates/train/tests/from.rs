@@ -182,12 +182,44 @@ fn frozen_weights_keep_their_bits_on_cuda() {
     }
 }
 
+/// The first step of what was frozen is AdamW's first: every value moves by the learning rate, whichever step of the run it is.
+#[test]
+fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
+    let model = model();
+    let (mut config, data) = fine_tuned(&model, MethodChoice::And);
+    config.set("training.optimiser", "adamw").unwrap();
+    (config.training.learning_rate, config.training.from_rate) = (0.125, 0.5);
+    let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
+    let thaw = Position::default().next_epoch(config.training.epochs);
+    let rate = config.training.learning_rate * config.training.from_rate;
+    steps(&mut trainer, Position::default(), thaw, config.training.epochs);
+    let before = values(&mut trainer);
+    trainer.advance(thaw, 1).unwrap();
+    let mut moved = 0;
+    for ((name, role, old), (_, _, new)) in before.iter().zip(values(&mut trainer)) {
+        // Norms, which do not decay.
+        if *role == Role::Weight && name.contains("bn") {
+            for (old, new) in old.iter().zip(new) {
+                let step = f64::from((new - old).abs());
+                assert!((step / rate - 1.0).abs() < 1e-3, "{name}: {step} for {rate}");
+                moved += 1;
+            }
+        }
+    }
+    assert!(moved > 100, "{moved} values");
+}
+
 /// Cut in the frozen epoch, at its end, and after it.
 #[test]
 fn taken_up_anywhere_it_ends_in_the_same_bits() {
     let (model, device) = (model(), Device::cpu(1));
-    for method in [MethodChoice::Anchorhood, MethodChoice::And] {
-        let (config, data) = fine_tuned(&model, method);
+    for (method, optimiser) in [
+        (MethodChoice::Anchorhood, "sgd"),
+        (MethodChoice::And, "sgd"),
+        (MethodChoice::And, "adamw"),
+    ] {
+        let (mut config, data) = fine_tuned(&model, method);
+        config.set("training.optimiser", optimiser).unwrap();
         let epochs = config.training.epochs;
         let end = Position {
             round: 1,

@@ -55,7 +55,7 @@ impl Update {
         self.optimiser
     }
 
-    /// One step; `number` steps came before. What slots the optimiser does not have may be empty.
+    /// One step; `number` steps of the run came before. What slots the optimiser does not have may be empty.
     pub(crate) fn run(
         &mut self,
         arch: Arch,
@@ -67,7 +67,8 @@ impl Update {
     ) {
         let optimiser = self.optimiser;
         let [first, second] = slots;
-        for (range, group) in &self.tensors {
+        let trained = |(_, group): &&(_, ParameterGroup)| group.own_steps_before(number).is_some();
+        for (range, group) in self.tensors.iter().filter(trained) {
             let (weights, gradients) = (&mut weights[range.clone()], &gradients[range.clone()]);
             let norms = match optimiser.needs_norms(group) {
                 true => norms(arch, weights, gradients, &mut self.squares),

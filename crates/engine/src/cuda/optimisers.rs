@@ -33,10 +33,10 @@ const MOST_PASSES: usize = 32;
 struct Tensor {
     rate_factor: f32,
     decay: f32,
-    frozen: u32,
-    adapt: u32,
+    frozen: [u64; 2],
+    adapt: u64,
 }
-// SAFETY: four words without padding, the same on the device, and valid when they are zero.
+// SAFETY: 32 bytes without padding, the same on the device, and valid when they are zero.
 unsafe impl DeviceRepr for Tensor {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for Tensor {}
@@ -194,7 +194,7 @@ impl Update {
         let tensor_of = self.tensor_of + 2 * (some.start / ALIGN) as u64;
         let (tensors, len) = (self.tensors, some.len() as u64);
         let mut launch = stream.launch_builder(&self.step);
-        launch.arg(&inputs.rate);
+        launch.arg(&inputs.rate).arg(&inputs.current);
         let (numbers, nesterov);
         match self.optimiser {
             Optimiser::Sgd {
@@ -220,7 +220,6 @@ impl Update {
                 ..
             } => {
                 numbers = [beta1, beta2, epsilon];
-                launch.arg(&inputs.current);
                 launch.arg(&numbers[0]).arg(&numbers[1]).arg(&numbers[2]);
                 launch.arg(&some_gradients).arg(&tensor_of).arg(&tensors);
                 launch.arg(&inputs.flag).arg(&matrices).arg(&len);
@@ -366,8 +365,8 @@ fn table(optimiser: &Optimiser, mut tensors: Vec<(Range<usize>, ParameterGroup)>
     let of_group = |(_, group): &(Range<usize>, ParameterGroup)| Tensor {
         rate_factor: group.rate_factor,
         decay: optimiser.decay(group),
-        frozen: u32::from(group.frozen),
-        adapt: u32::from(group.adapt),
+        frozen: group.frozen.bounds(),
+        adapt: u64::from(group.adapt),
     };
     tensors.iter().map(of_group).collect()
 }

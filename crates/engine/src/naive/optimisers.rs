@@ -7,7 +7,7 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// Moves a whole tensor and its state by one step; `number` steps came before.
+/// Moves a whole tensor and its state by one step; `number` steps of the run came before.
 pub fn step(
     optimiser: &Optimiser,
     rate: f64,
@@ -17,7 +17,8 @@ pub fn step(
     slots: [&mut [f64]; 2],
     gradient: &[f64],
 ) {
-    if group.frozen {
+    let is_frozen = |step: &u64| group.own_steps_before(*step).is_none();
+    if is_frozen(&number) {
         return;
     }
     let rate = rate * f64::from(group.rate_factor);
@@ -55,7 +56,7 @@ pub fn step(
             ..
         } => {
             let [beta1, beta2, epsilon] = [beta1, beta2, epsilon].map(f64::from);
-            let t = (number + 1) as f64;
+            let t = (0..=number).filter(|step| !is_frozen(step)).count() as f64;
             for i in 0..weights.len() {
                 weights[i] -= rate * decay * weights[i];
                 first[i] = beta1 * first[i] + (1.0 - beta1) * gradient[i];

@@ -11,10 +11,10 @@ const STEPS: u64 = 4;
 
 /// Tensors of one part and of several, alike and apart, with a gap between two of them.
 fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
-    let [plain, apart, slow, frozen] = all_groups();
-    let starts = [0, 5, 2 * TASK, 2 * TASK + 7, LEN - 60, LEN - 20];
-    let groups = [plain, plain, apart, slow, frozen, apart];
-    let ends = [5, 2 * TASK, 2 * TASK + 7, LEN - 63, LEN - 20, LEN];
+    let [plain, apart, slow, paused, late] = all_groups();
+    let starts = [0, 5, 2 * TASK, 2 * TASK + 7, LEN - 60, LEN - 40, LEN - 20];
+    let groups = [plain, plain, apart, slow, paused, late, apart];
+    let ends = [5, 2 * TASK, 2 * TASK + 7, LEN - 63, LEN - 40, LEN - 20, LEN];
     (starts.into_iter().zip(ends).map(|(start, end)| start..end))
         .zip(groups)
         .collect()

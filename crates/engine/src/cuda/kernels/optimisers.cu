@@ -7,16 +7,26 @@
 // The gradient is the sum over the passes of a step, in order. The first `matrices` weights (a multiple of four) have it in
 // `narrow` and a rounded copy in `copies`, which the convolutions read, where activations are bf16; else `matrices` is 0.
 //
-// The rate lies in device memory, since it changes between steps that are otherwise the same. Nothing changes where a flag
-// is given and up: the loss was not finite.
+// The rate lies in device memory, since it changes between steps that are otherwise the same; and so does `current`: step in
+// the epoch, epoch, number of all steps before this one. Nothing changes where a flag is given and up: the loss was not finite.
 
 #define THREADS 256
 #define MOST_PASSES 32
 
+// Not trained in the steps frozen_from..frozen_until of the run.
 struct Tensor {
     float rate_factor, decay;
-    u32 frozen, adapt;
+    u64 frozen_from, frozen_until, adapt;
 };
+
+static __device__ __forceinline__ bool is_frozen(const Tensor &tensor, u64 number) {
+    return number >= tensor.frozen_from && number < tensor.frozen_until;
+}
+
+// How many steps a tensor that is not frozen has taken, of `number` of the run.
+static __device__ __forceinline__ u64 own_steps(const Tensor &tensor, u64 number) {
+    return number < tensor.frozen_until ? number : number - (tensor.frozen_until - tensor.frozen_from);
+}
 
 struct Gradients {
     const float *wide[MOST_PASSES];
@@ -67,9 +77,9 @@ static __device__ __forceinline__ u32 tensor_at(const unsigned short *tensor_of,
 // SGD, and LARS where `local` gives each tensor's factor of the gradient (x) and its weight decay (y).
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sgd_step(const float *rate, float kept, u32 nesterov, Gradients gradients, const unsigned short *tensor_of,
-             const Tensor *tensors, const float2 *local, const u32 *flag, u64 matrices, u64 len, float *weights,
-             float *momentum, element *copies) {
+    sgd_step(const float *rate, const u64 *current, float kept, u32 nesterov, Gradients gradients,
+             const unsigned short *tensor_of, const Tensor *tensors, const float2 *local, const u32 *flag, u64 matrices,
+             u64 len, float *weights, float *momentum, element *copies) {
     const u64 at = four_of_thread();
     if (at >= len) return;
     const u32 stopped = flag ? *flag : 0;
@@ -80,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     load_four(weights + at, w);
     load_four(momentum + at, v);
     gradient_of_four(gradients, matrices, at, g);
-    if (stopped || tensor.frozen) return;
+    if (stopped || is_frozen(tensor, current[2])) return;
     const float2 adapted = local ? local[number] : make_float2(1.f, tensor.decay);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -149,23 +159,30 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// AdamW. `current` is step in the epoch, epoch, number of all steps before this one.
+// AdamW.
+
+// 1 / (1 - beta1^t) and the root of 1 - beta2^t, t being the number of a tensor's step, from 1 on.
+static __device__ __forceinline__ float2 bias_corrections(u64 before, float beta1, float beta2) {
+    const double t = (double)(before + 1);
+    return make_float2((float)(1.0 / (1.0 - pow((double)beta1, t))), (float)sqrt(1.0 - pow((double)beta2, t)));
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     adam_w_step(const float *rate, const u64 *current, float beta1, float beta2, float epsilon, Gradients gradients,
                 const unsigned short *tensor_of, const Tensor *tensors, const u32 *flag, u64 matrices, u64 len,
                 float *weights, float *mean, float *square, element *copies) {
-    __shared__ float one_over_first, root;
-    if (threadIdx.x == 0) {
-        const double t = (double)(current[2] + 1);
-        one_over_first = (float)(1.0 / (1.0 - pow((double)beta1, t)));
-        root = (float)sqrt(1.0 - pow((double)beta2, t));
-    }
+    // One thread computes them for the block's first tensor, and mostly all tensors have taken as many steps.
+    __shared__ float2 of_first;
+    const u64 at = four_of_thread(), number = current[2];
+    const u64 first_steps = own_steps(tensors[tensor_at(tensor_of, at - 4 * threadIdx.x)], number);
+    if (threadIdx.x == 0) of_first = bias_corrections(first_steps, beta1, beta2);
     __syncthreads();
-    const u64 at = four_of_thread();
     if (at >= len || (flag && *flag)) return;
     const Tensor tensor = tensors[tensor_at(tensor_of, at)];
-    if (tensor.frozen) return;
+    if (is_frozen(tensor, number)) return;
+    const u64 steps = own_steps(tensor, number);
+    const float2 corrections = steps == first_steps ? of_first : bias_corrections(steps, beta1, beta2);
+    const float one_over_first = corrections.x, root = corrections.y;
     const float step = *rate * tensor.rate_factor, keep = 1.f - step * tensor.decay, moved = step * one_over_first;
     float w[4], m[4], v[4], g[4];
     load_four(weights + at, w);

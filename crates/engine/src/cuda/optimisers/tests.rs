@@ -16,12 +16,13 @@ const STEPS: u64 = 4;
 
 /// Tensors of one part and of several, alike and apart, with gaps up to the next eight values.
 fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
-    let [plain, apart, slow, frozen] = all_groups();
+    let [plain, apart, slow, paused, late] = all_groups();
     vec![
         (MATRICES..MATRICES + 7, apart),
         (0..2 * PART + 5, plain),
         (2 * PART + 8..MATRICES, slow),
-        (MATRICES + 8..MATRICES + 40, frozen),
+        (MATRICES + 8..MATRICES + 24, paused),
+        (MATRICES + 24..MATRICES + 40, late),
         (MATRICES + 40..LEN, apart),
     ]
 }
