@@ -136,9 +136,13 @@ fn of_batch(keys: usize, each: bool) -> Positives {
     some_of(&positives(keys, each), items(keys).into_iter())
 }
 
+fn of_batch_members(keys: usize, each: bool) -> Vec<u32> {
+    let own = of_batch(keys, each);
+    (0..BATCH).flat_map(|q| own.of(q).to_vec()).collect()
+}
+
 /// As how many each key counts in a step.
 fn counts(keys: usize, rows_drawn: usize, step: u64) -> Vec<f64> {
-    let own = of_batch(keys, false);
     let mut counts = vec![0.0; keys];
     let sample = RowSample {
         rows: rows_drawn,
@@ -147,8 +151,8 @@ fn counts(keys: usize, rows_drawn: usize, step: u64) -> Vec<f64> {
     sample
         .draw(step, keys)
         .for_each(|row| counts[row as usize] += 1.0);
-    let listed: Vec<usize> = (0..BATCH)
-        .flat_map(|q| own.of(q))
+    let listed: Vec<usize> = of_batch_members(keys, false)
+        .iter()
         .map(|p| *p as usize)
         .collect();
     listed.iter().for_each(|p| counts[*p] = 0.0);
@@ -156,7 +160,7 @@ fn counts(keys: usize, rows_drawn: usize, step: u64) -> Vec<f64> {
     let unique = std::collections::HashSet::<&usize>::from_iter(&listed).len();
     counts
         .iter_mut()
-        .for_each(|n| *n *= (keys - unique) as f64 / drawn);
+        .for_each(|n| *n *= (keys - unique) as f64 / drawn.max(1.0));
     listed.iter().for_each(|p| counts[*p] = 1.0);
     counts
 }
@@ -171,11 +175,14 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
 /// So many keys, of which so many are drawn, and whether each positive counts.
 type Case = (usize, usize, bool);
 
-const CASES: [Case; 4] = [
+/// Of the last two, in the first of the steps tried, every row that is drawn is a positive: of all keys, and of some.
+const CASES: [Case; 6] = [
     (300, 64, false),
     (300, 64, true),
     (300, 2000, false),
     (20, 5, false),
+    (9, 4, false),
+    (20, 1, true),
 ];
 
 /// Losses and gradient of a step, by plain loops.
@@ -198,6 +205,23 @@ fn it_is_what_plain_loops_say(device: &Device, tolerance: f64) {
             assert_close("gradient", &found[1], &expected[1], 2.0 * tolerance);
         }
     }
+}
+
+#[test]
+fn cases_are_there_in_which_every_row_drawn_is_a_positive() {
+    let drawn_others = |(keys, drawn, each): Case| {
+        let listed: Vec<u32> = of_batch_members(keys, each);
+        let sample = RowSample {
+            rows: drawn,
+            seed: 9,
+        };
+        let others = (0..keys as u32).filter(|key| !listed.contains(key)).count();
+        let drawn = sample.draw(0, keys).filter(|row| !listed.contains(row));
+        (drawn.count(), others)
+    };
+    assert_eq!(drawn_others(CASES[4]), (0, 0));
+    let (drawn, others) = drawn_others(CASES[5]);
+    assert!(drawn == 0 && others > 0, "{drawn} of {others}");
 }
 
 /// A step that is recorded and replayed looks at other rows each time.

@@ -49,7 +49,8 @@ impl SampledScratch {
         self.drawn
             .extend(others.filter(|row| listed.binary_search(row).is_err()));
         let others = keys - self.listed.len();
-        (others as f64 / self.drawn.len() as f64).ln()
+        // Where nothing is drawn but positives, any weight will do, that is a number: it is that of no row.
+        (others as f64 / self.drawn.len().max(1) as f64).ln()
     }
 
     /// As [`ShardScratch::look`] over all keys of a part, by the rows that were drawn.
