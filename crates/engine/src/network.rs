@@ -158,8 +158,9 @@ impl Network {
         self.backend.regroup(groups)
     }
 
-    /// Draws the initial parameters and clears the optimiser's state.
+    /// Draws the initial parameters and clears the optimiser's state. The seed decides dropout's masks, too.
     pub fn initialise(&mut self, seed: u64) {
+        self.backend.seed_dropout(seed);
         let parameters = self.graph().parameters().to_vec();
         for (index, p) in parameters.iter().enumerate() {
             self.write(Tensors::Values, index, &p.initial_values(seed, index))
@@ -281,6 +282,7 @@ pub trait NetworkBackend: Send {
     fn batch(&self) -> usize;
     fn passes(&self) -> usize;
     fn memory_bytes(&self) -> usize;
+    fn seed_dropout(&mut self, seed: u64);
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()>;
     fn output(&self) -> &Buffer;
     fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer);

@@ -3,7 +3,9 @@
 mod common;
 
 use anchorhood_engine::naive::elementwise::dropout_mask;
-use anchorhood_engine::{Activation, ConvSpec, Device, NetworkOptions, Shape, Window};
+use anchorhood_engine::{
+    Activation, ConvSpec, Device, DropoutKey, Input, NetworkOptions, Shape, Window,
+};
 use common::compare::{compare, compare_on};
 use common::graphs::one_layer;
 use common::{Driven, every_device, uniform};
@@ -20,7 +22,7 @@ every_device!(
     upsample,
     linear,
     dropout,
-    dropout_differs_between_steps,
+    dropout_draws_other_masks,
     l2_normalise,
     l2_normalise_of_zero,
     channels,
@@ -174,24 +176,54 @@ fn dropout(device: &Device, tolerance: f64) {
     compare(device, &graph, 3, (1 << 20) + 3, tolerance);
 }
 
-/// About the right share is dropped, and not the same one twice.
-fn dropout_differs_between_steps(device: &Device, _: f64) {
-    let graph = one_layer(Shape::new(4, 4, 64), |g, x| g.dropout("drop", x, 0.25));
-    let mut net = Driven::new(device, &graph, &NetworkOptions::new(4));
-    let ones = vec![1.0; 4 * 4 * 4 * 64];
-    let mut pass = |step| {
-        net.train_forward(&ones, step).unwrap();
-        net.output()
+/// About the right share is dropped, the same one for the same seed, pass, layer and step, and another one for any other.
+fn dropout_draws_other_masks(device: &Device, _: f64) {
+    let (shape, p) = (Shape::new(4, 4, 64), 0.25);
+    let one = one_layer(shape, |g, x| g.dropout("drop", x, p));
+    // Nothing is left out by the first of two.
+    let second = one_layer(shape, |g, x| {
+        let x = g.dropout("none", x, 0.0)?;
+        g.dropout("drop", x, p)
+    });
+    let options = NetworkOptions::new(4).with_passes(2);
+    let mut nets = [&one, &second].map(|g| device.network(g, &options).unwrap());
+    let mut stream = device.stream().unwrap();
+    let ones = device.upload(&vec![1.0; 4 * shape.len()]).unwrap();
+    let mut dropped = |key: DropoutKey, step: u64| -> Vec<bool> {
+        let net = &mut nets[key.layer - 1];
+        net.initialise(key.seed);
+        stream.set_step(step, 0.0).unwrap();
+        net.forward(&mut stream, key.pass, Input::rows(&ones))
+            .unwrap();
+        let values = device.download(net.output()).unwrap();
+        let part = values[key.pass * ones.len()..][..ones.len()].iter();
+        part.map(|v| *v == 0.0).collect()
     };
-    let (first, second) = (pass(0), pass(1));
-    let zeros = first.iter().filter(|v| **v == 0.0).count() as f64 / first.len() as f64;
-    assert!((zeros - 0.25).abs() < 0.03, "{zeros}");
-    assert_ne!(first, second);
-    assert_eq!(first, pass(0));
-    let dropped: Vec<bool> = first.iter().map(|v| *v == 0.0).collect();
-    let mask = dropout_mask(1, 0, 0.25, first.len());
-    let expected: Vec<bool> = mask.iter().map(|m| *m == 0.0).collect();
-    assert_eq!(dropped, expected);
+    let key = DropoutKey {
+        seed: 3 << 33 | 7,
+        pass: 0,
+        layer: 1,
+    };
+    let seeds = [8, 7, 3 << 33].map(|seed| DropoutKey { seed, ..key });
+    let pass = DropoutKey { pass: 1, ..key };
+    let layer = DropoutKey { layer: 2, ..key };
+    let mut met = vec![];
+    for (key, step) in [key, pass, layer]
+        .into_iter()
+        .chain(seeds)
+        .zip([0; 6])
+        .chain([(key, 1)])
+    {
+        let mask = dropped(key, step);
+        let share = mask.iter().filter(|d| **d).count() as f64 / mask.len() as f64;
+        assert!((share - 0.25).abs() < 0.03, "{key:?}, step {step}: {share}");
+        assert!(mask == dropped(key, step), "{key:?}, step {step}");
+        let expected = dropout_mask(key, step, p, mask.len());
+        let expected: Vec<bool> = expected.iter().map(|m| *m == 0.0).collect();
+        assert!(mask == expected, "{key:?}, step {step}");
+        assert!(!met.contains(&mask), "{key:?}, step {step}: as another's");
+        met.push(mask);
+    }
 }
 
 fn l2_normalise(device: &Device, tolerance: f64) {

@@ -4,9 +4,7 @@
 mod common;
 
 use anchorhood_engine::naive::{optimisers as naive, widen};
-use anchorhood_engine::{
-    FrozenSteps, Initial, Norms, Optimiser, Parameter, ParameterGroup, Role,
-};
+use anchorhood_engine::{FrozenSteps, Initial, Norms, Optimiser, Parameter, ParameterGroup, Role};
 use common::assert_close;
 
 #[derive(serde::Deserialize)]

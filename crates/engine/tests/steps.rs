@@ -4,8 +4,8 @@
 mod common;
 
 use anchorhood_engine::{
-    BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions, Optimiser,
-    Parameter, ParameterGroup, Result, Role, Stream, Tensors,
+    BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions,
+    Optimiser, Parameter, ParameterGroup, Result, Role, Stream, Tensors,
 };
 use common::graphs::residual;
 use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};

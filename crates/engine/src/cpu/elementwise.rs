@@ -5,6 +5,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::simd::vectorised;
+use crate::DropoutKey;
 
 /// Values a task works on.
 const TASK: usize = 64 * 1024;
@@ -139,12 +140,12 @@ pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
     });
 }
 
-/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that is NaN. The mask is drawn from (node, step, place), so the backward pass draws
-/// it again instead of storing it.
+/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that is NaN.
+/// The mask is drawn from (key, step, place), so the backward pass draws it again instead of storing it.
 ///
 /// Tensors of `rank` other processes, as long as this one, come before it.
 pub(super) fn dropout(
-    node: usize,
+    key: DropoutKey,
     step: u64,
     rank: usize,
     p: f32,
@@ -158,7 +159,8 @@ pub(super) fn dropout(
     tasks.for_each(|(task, (y, x))| {
         for (i, (y, x)) in y.chunks_mut(4).zip(x.chunks(4)).enumerate() {
             let block = (before + task * TASK / 4 + i) as u64;
-            let words = Draws::new(node as u64, Stream::Dropout, step % (1 << 20), block).block(0);
+            let draws = Draws::new(key.seed, Stream::Dropout, step % (1 << 20), block);
+            let words = draws.block(key.block());
             for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
                 let value = if unit(word) < p {
                     x * 0.0 + 0.0

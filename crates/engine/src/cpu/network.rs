@@ -53,6 +53,8 @@ struct State {
     output: Buffer,
     output_gradient: Buffer,
     input_gradient: Option<Buffer>,
+    /// What dropout draws by, beside pass and layer.
+    seed: u64,
     step: u64,
     last_was_training: bool,
     /// The processes that take the step, and whether batch norm looks at all their rows.
@@ -173,6 +175,7 @@ impl CpuNetwork {
             output: zeros(len),
             output_gradient: zeros(len),
             input_gradient: options.input_gradient.then(|| zeros(input)),
+            seed: 0,
             step: 0,
             last_was_training: false,
             communicator: Communicator::single(),
@@ -218,6 +221,10 @@ impl NetworkBackend for CpuNetwork {
         let passes = s.arena.len() + s.others.iter().map(others).sum::<usize>();
         let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
         s.parameters.bytes() + 4 * (passes + scratch + 2 * s.output.len() + inputs)
+    }
+
+    fn seed_dropout(&mut self, seed: u64) {
+        self.state.seed = seed;
     }
 
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {

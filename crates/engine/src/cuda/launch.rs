@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 
 use super::{Cuda, failed};
-use crate::{Activation, Result};
+use crate::{Activation, DropoutKey, Result};
 
 /// A place in device memory, 0 for none.
 pub(super) type Pointer = u64;
@@ -288,14 +288,15 @@ impl Kernels {
     pub(super) fn dropout(
         &self,
         x: Pointer,
-        layer: usize,
+        key: DropoutKey,
         (step, rank): (Pointer, usize),
         p: f32,
         accumulate: bool,
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (layer, add, n) = (layer as u32, i32::from(accumulate), len as u64);
+        let (seed, words) = (key.seed, key.block());
+        let (add, n) = (i32::from(accumulate), len as u64);
         // Tensors of so many other processes, as long as this one, come before it.
         let before = (rank * len.div_ceil(4)) as u64;
         launch!(
@@ -303,7 +304,8 @@ impl Kernels {
             eights(len),
             [BLOCK, 1],
             x,
-            layer,
+            seed,
+            words,
             step,
             before,
             p,

@@ -90,7 +90,8 @@ struct State {
     output: Buffer,
     output_gradient: Buffer,
     input_gradient: Option<Buffer>,
-    /// u64: what dropout draws by, where the stream keeps it.
+    /// What dropout draws by, beside pass, layer and step; u64: the step, where the stream keeps it.
+    seed: u64,
     step: Pointer,
     last_was_training: bool,
     /// The pass whose memory is at hand, and the memory of the others.
@@ -175,6 +176,7 @@ impl CudaNetwork {
                 true => Some(cuda.buffer(inputs, "the input's gradient")?),
                 false => None,
             },
+            seed: 0,
             step: 0,
             last_was_training: false,
             cuda: cuda.clone(),
@@ -468,6 +470,10 @@ impl NetworkBackend for CudaNetwork {
         s.parameters.bytes() + self.passes() * pass + scratch + rows
     }
 
+    fn seed_dropout(&mut self, seed: u64) {
+        self.state.seed = seed;
+    }
+
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
         check_input(&self.graph, self.batch(), &input)?;
         let stream = GpuStream::of(stream)?;
@@ -489,7 +495,7 @@ impl NetworkBackend for CudaNetwork {
             bytes: self.state.training.value[0].len as f64
                 * (1 + self.state.cuda.precision().bytes()) as f64,
         };
-        let signature = ("forward", self.identity(), pass, from);
+        let signature = ("forward", self.identity(), pass, from, self.state.seed);
         let network = &mut *self;
         stream.part(Part::Batch, made, signature, |stream| {
             network.state.follow_stream(stream);
@@ -520,7 +526,8 @@ impl NetworkBackend for CudaNetwork {
         self.state.bind()?;
         self.state.select(pass);
         self.add_costs(stream, &profile::BACKWARD);
-        stream.call(("backward", self.identity(), pass), |stream| {
+        let signature = ("backward", self.identity(), pass, self.state.seed);
+        stream.call(signature, |stream| {
             self.state.follow_stream(stream);
             (self.state.pending, self.state.summed) = self.state.backward_pass(&self.graph)?;
             self.state.pending_recorded = stream.is_recording();

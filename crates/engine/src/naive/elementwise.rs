@@ -2,6 +2,8 @@
 
 use anchorhood_random::{Draws, Stream, unit};
 
+use crate::DropoutKey;
+
 /// max(x, 0), and NaN where x is NaN, as in PyTorch.
 pub fn relu(x: &[f64]) -> Vec<f64> {
     let floor = |v: &f64| if 0.0 > *v { 0.0 } else { *v };
@@ -21,13 +23,14 @@ pub fn add(a: &[f64], b: &[f64]) -> Vec<f64> {
 
 /// What dropout multiplies each of `len` values with in training: 0 with probability `p`, else 1/(1 − p).
 ///
-/// Value e of layer `node` (its index) in `step` is dropped when its random number is below `p`. The number depends
-/// on nothing but these three, so forward and backward passes, any number of threads and any device agree on it.
-pub fn dropout_mask(node: usize, step: u64, p: f32, len: usize) -> Vec<f64> {
+/// Value e of the key's layer in `step` is dropped when its random number is below `p`. The number depends on
+/// nothing but these three, so forward and backward passes, any number of threads and any device agree on it.
+pub fn dropout_mask(key: DropoutKey, step: u64, p: f32, len: usize) -> Vec<f64> {
     let epoch = step % (1 << 20);
     let factor = |e: usize| {
-        let draws = Draws::new(node as u64, Stream::Dropout, epoch, (e / 4) as u64);
-        match unit(draws.block(0)[e % 4]) < p {
+        let draws = Draws::new(key.seed, Stream::Dropout, epoch, (e / 4) as u64);
+        let words = draws.block(((key.pass << 16) + key.layer) as u32);
+        match unit(words[e % 4]) < p {
             true => 0.0,
             false => 1.0 / (1.0 - f64::from(p)),
         }

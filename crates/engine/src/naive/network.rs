@@ -7,13 +7,17 @@ use super::window::Sliding;
 use super::{
     activation, batch_norm, channels, conv, l2_normalise, lab, linear, optimisers, pool, upsample,
 };
-use crate::{Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window};
+use crate::{
+    DropoutKey, Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window,
+};
 
 /// A graph with values, gradients and parameters in f64.
 #[derive(Clone, Debug)]
 pub struct NaiveNetwork {
     graph: Graph,
     batch: usize,
+    seed: u64,
+    pass: usize,
     step: u64,
     training: bool,
     values: Vec<Vec<f64>>,
@@ -41,6 +45,8 @@ impl NaiveNetwork {
         NaiveNetwork {
             graph: graph.clone(),
             batch: 0,
+            seed: 0,
+            pass: 0,
             step: 0,
             training: false,
             values: vec![vec![]; layers],
@@ -52,8 +58,9 @@ impl NaiveNetwork {
         }
     }
 
-    /// The same initial parameters as [`crate::Network::initialise`].
+    /// The same initial parameters and masks as [`crate::Network::initialise`].
     pub fn initialise(&mut self, seed: u64) {
+        self.seed = seed;
         for (index, p) in self.graph.parameters().iter().enumerate() {
             self.parameters[index] = widen(&p.initial_values(seed, index));
             self.slots.iter_mut().for_each(|s| s[index].fill(0.0));
@@ -62,8 +69,13 @@ impl NaiveNetwork {
 
     /// Runs a batch forwards: batch statistics, running ones updated, dropout drawn for `step`.
     pub fn train_forward(&mut self, pixels: &[f64], step: u64) -> &[f64] {
+        self.train_pass(pixels, 0, step)
+    }
+
+    /// The same in another pass.
+    pub fn train_pass(&mut self, pixels: &[f64], pass: usize, step: u64) -> &[f64] {
         self.training = true;
-        self.step = step;
+        (self.pass, self.step) = (pass, step);
         self.forward(pixels)
     }
 
@@ -163,7 +175,7 @@ impl NaiveNetwork {
                 let bias = bias.then(|| &self.parameters[p[1]][..]);
                 linear::forward(input.len(), &x, &self.parameters[p[0]], bias)
             }
-            Op::Dropout(p) if self.training => masked(&x, &dropout_mask(i, self.step, p, x.len())),
+            Op::Dropout(p) if self.training => masked(&x, &self.dropout_mask(i, p, x.len())),
             Op::Dropout(_) => x,
             Op::L2Normalise => l2_normalise::forward(input.len(), &x),
             Op::Channels { first } => {
@@ -213,7 +225,7 @@ impl NaiveNetwork {
                 }
                 vec![linear::input_gradient(inputs, &self.parameters[p[0]], &dy)]
             }
-            Op::Dropout(p) => vec![masked(&dy, &dropout_mask(i, self.step, p, dy.len()))],
+            Op::Dropout(p) => vec![masked(&dy, &self.dropout_mask(i, p, dy.len()))],
             Op::L2Normalise => vec![l2_normalise::backward(input.len(), &x, &dy)],
             Op::Channels { first } => {
                 let channels = node.shape.channels;
@@ -224,6 +236,15 @@ impl NaiveNetwork {
                 vec![lab::backward(&x, mean, std, &dy)]
             }
         }
+    }
+
+    fn dropout_mask(&self, layer: usize, p: f32, len: usize) -> Vec<f64> {
+        let key = DropoutKey {
+            seed: self.seed,
+            pass: self.pass,
+            layer,
+        };
+        dropout_mask(key, self.step, p, len)
     }
 
     /// Batch norm; `p` are its γ, β, running mean and running variance.

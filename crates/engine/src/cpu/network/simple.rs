@@ -4,7 +4,7 @@ use super::State;
 use crate::cpu::pool::MaxPool;
 use crate::cpu::{activation, colour, elementwise, normalise, pool, upsample};
 use crate::walk::{Layer, Pass};
-use crate::{Activation, GradientWrite, Window};
+use crate::{Activation, DropoutKey, GradientWrite, Window};
 
 impl State {
     pub(super) fn relu_layer(&mut self, layer: &Layer) {
@@ -110,11 +110,16 @@ impl State {
     }
 
     pub(super) fn dropout_layer(&mut self, layer: &Layer, p: f32) {
-        let (i, e, rank) = (layer.i, self.ends(layer), self.communicator.rank());
+        let (e, rank) = (self.ends(layer), self.communicator.rank());
+        let key = DropoutKey {
+            seed: self.seed,
+            pass: self.pass,
+            layer: layer.i,
+        };
         match layer.pass {
             Pass::Forward => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                elementwise::dropout(i, self.step, rank, p, x, false, y);
+                elementwise::dropout(key, self.step, rank, p, x, false, y);
             }
             Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
@@ -123,7 +128,7 @@ impl State {
             Pass::Backward if e.skip => {}
             Pass::Backward => {
                 let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                elementwise::dropout(i, self.step, rank, p, dy, e.accumulate, dx);
+                elementwise::dropout(key, self.step, rank, p, dy, e.accumulate, dx);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::walk::{Layer, Pass};
-use crate::{Activation, GradientWrite, Result, Window};
+use crate::{Activation, DropoutKey, GradientWrite, Result, Window};
 
 impl State {
     pub(super) fn relu_layer(&self, layer: &Layer) -> Result<()> {
@@ -80,17 +80,22 @@ impl State {
     }
 
     pub(super) fn dropout_layer(&self, layer: &Layer, p: f32) -> Result<()> {
-        let (k, e, i) = (self.kernels(), self.ends(layer), layer.i);
+        let (k, e) = (self.kernels(), self.ends(layer));
+        let key = DropoutKey {
+            seed: self.seed,
+            pass: self.pass,
+            layer: layer.i,
+        };
         let rank = self.carrier.as_ref().map_or(0, |c| c.nccl.rank());
         let draw = (self.step, rank);
         match layer.pass {
-            Pass::Forward => k.dropout(e.x, i, draw, p, false, e.len, e.y),
+            Pass::Forward => k.dropout(e.x, key, draw, p, false, e.len, e.y),
             Pass::Infer(_) => {
                 let channels = layer.node.shape.channels;
                 k.finish(e.x, 0, 0, false, channels, e.len, e.y)
             }
             Pass::Backward if e.skip => Ok(()),
-            Pass::Backward => k.dropout(e.dy, i, draw, p, e.accumulate, e.len, e.dx),
+            Pass::Backward => k.dropout(e.dy, key, draw, p, e.accumulate, e.len, e.dx),
         }
     }
 
