@@ -115,12 +115,17 @@ impl<'a> Input<'a> {
 /// A graph on a device.
 pub struct Network {
     backend: Box<dyn NetworkBackend>,
+    /// Of each pass, whether its memory holds what the way back reads.
+    trained: Vec<bool>,
 }
 
 impl Network {
     /// A device's own.
     pub fn new(backend: Box<dyn NetworkBackend>) -> Self {
-        Network { backend }
+        Network {
+            trained: vec![false; backend.passes()],
+            backend,
+        }
     }
 
     /// The graph it runs.
@@ -191,7 +196,10 @@ impl Network {
     /// stream's step.
     pub fn forward(&mut self, stream: &mut Stream, pass: usize, input: Input) -> Result<()> {
         self.check_pass(pass)?;
-        self.backend.forward(&mut *stream.backend, pass, input)
+        self.trained[pass] = false;
+        self.backend.forward(&mut *stream.backend, pass, input)?;
+        self.trained[pass] = true;
+        Ok(())
     }
 
     /// The results of the last passes, one after the other.
@@ -212,10 +220,16 @@ impl Network {
         self.backend.output_and_gradient()
     }
 
-    /// Computes the gradients of a pass from its output's.
+    /// Computes the gradients of a pass from its output's. It follows that pass forwards; other passes may have
+    /// come in between, and before any but the first an inference.
     pub fn backward(&mut self, stream: &mut Stream, pass: usize) -> Result<()> {
         self.check_pass(pass)?;
-        self.backend.backward(&mut *stream.backend, pass)
+        match self.trained[pass] {
+            true => self.backend.backward(&mut *stream.backend, pass),
+            false => Err(Error::Plan(format!(
+                "backward of pass {pass} needs that pass forwards before it, in training mode"
+            ))),
+        }
     }
 
     /// The gradients of the passes' inputs, one after the other, where the network was built to compute them.
@@ -243,8 +257,9 @@ impl Network {
     }
 
     /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output` (count × features)
-    /// takes the result.
+    /// takes the result. It happens in the memory of pass 0, which must go forwards again before it goes backwards.
     pub fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
+        self.trained[0] = false;
         self.backend.infer(pixels, output)
     }
 

@@ -8,9 +8,9 @@ use anchorhood_engine::naive::optimisers::ema;
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
     ConvSpec, Device, Graph, Input, Network, NetworkOptions, NodeId, Optimiser, Result, Role,
-    Tensors,
+    Shape, Tensors,
 };
-use common::graphs::residual;
+use common::graphs::{one_layer, residual};
 use common::training::{MOMENTUM, epoch};
 use common::{
     Driven, any_parameters, assert_close, every_device, read_all, representable, set_parameters,
@@ -20,6 +20,7 @@ use common::{
 every_device!(
     two_passes,
     passes_may_be_taken_in_any_order,
+    an_inference_takes_the_first_pass_alone,
     a_chain_is_one_graph,
     a_momentum_copy,
     wrong_passes_are_refused,
@@ -92,6 +93,58 @@ fn two_passes(device: &Device, tolerance: f64) {
     twin.update(&Optimiser::sgd(), 0.05, 0);
     compare(&net, Tensors::Values, &twin.parameters);
     compare(&net, Tensors::Slot(0), &twin.slots[0]);
+}
+
+/// Between a pass forwards and backwards others may be inferred, in the memory of pass 0: that one cannot go backwards then,
+/// and each of the others has the gradients of its own pictures.
+fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
+    let graph = one_layer(Shape::new(9, 8, 3), |g, x| {
+        let spec = ConvSpec::square(8, 3, 1, 1);
+        let x = g.conv_norm("conv", "bn", x, spec, true, None)?;
+        let x = g.dropout("drop", x, 0.3)?;
+        let x = g.global_avg_pool("pool", x)?;
+        g.linear("fc", x, 16, true)
+    });
+    let options = NetworkOptions::new(BATCH).with_passes(2);
+    let mut net = device.network(&graph, &options).unwrap();
+    let mut twin = NaiveNetwork::new(&graph);
+    let parameters = any_parameters(&graph, 5).into_iter();
+    let parameters: Vec<_> = parameters.map(|p| representable(p, tolerance)).collect();
+    set_parameters(&mut net, &mut twin, &parameters).unwrap();
+    let pixels = [0, 1, 2].map(|pass| representable(batch_of(&graph, pass), tolerance));
+    let gradient = representable(uniform(30, 2 * BATCH * 16), tolerance);
+    device
+        .write(&gradient, net.output_and_gradient().1)
+        .unwrap();
+    let mut stream = device.stream().unwrap();
+    for pass in 0..2 {
+        forward(device, &mut net, pass, &pixels[pass]);
+        twin.train_pass(&widen(&pixels[pass]), pass, 0);
+    }
+    let mut inferred = vec![0.0; BATCH * 16];
+    net.infer(&pixels[2], &mut inferred).unwrap();
+    let expected = twin.clone().infer(&widen(&pixels[2])).to_vec();
+    assert_close("inferred", &inferred, &expected, 10.0 * tolerance);
+    assert!(net.backward(&mut stream, 0).is_err());
+    net.backward(&mut stream, 1).unwrap();
+    twin.backward(&widen(&gradient[BATCH * 16..]));
+    let mut sums = twin.parameter_gradients.clone();
+    let compare = |net: &Network, expected: &[Vec<f64>], what: &str| {
+        for (i, p) in graph.parameters().iter().enumerate() {
+            if p.role == Role::Weight {
+                let got = net.read(Tensors::Gradients, i).unwrap();
+                let what = format!("{} after {what}", p.name);
+                assert_close(&what, &got, &expected[i], 10.0 * tolerance);
+            }
+        }
+    };
+    compare(&net, &sums, "pass 1");
+    forward(device, &mut net, 0, &pixels[0]);
+    net.backward(&mut stream, 0).unwrap();
+    twin.train_pass(&widen(&pixels[0]), 0, 0);
+    twin.backward(&widen(&gradient[..BATCH * 16]));
+    add_gradients(&mut sums, &twin);
+    compare(&net, &sums, "both");
 }
 
 /// Each pass has its activations for itself: backwards in the other order, and after the other's pass forwards, the

@@ -257,11 +257,6 @@ impl NetworkBackend for CpuNetwork {
     }
 
     fn backward(&mut self, _: &mut dyn StreamBackend, pass: usize) -> Result<()> {
-        if !self.state.last_was_training {
-            return Err(Error::Plan(
-                "backward needs a training pass before it".into(),
-            ));
-        }
         let from = self.part(pass, &self.state.output_gradient);
         let inputs = self.state.input_gradient.as_ref();
         let inputs = inputs.map(|b| self.part(pass, b));
@@ -343,6 +338,7 @@ impl NetworkBackend for CpuNetwork {
         let len = count * graph.shape(node).len();
         Error::check_length("features to infer", len, output.len())?;
         state.last_was_training = false;
+        state.select(0);
         self.cpu.install(|| {
             let input = state.inference.value[0].head(pixels.len());
             state.arena.write(input).copy_from_slice(pixels);

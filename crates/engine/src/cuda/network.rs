@@ -517,11 +517,6 @@ impl NetworkBackend for CudaNetwork {
     }
 
     fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()> {
-        if !self.state.last_was_training {
-            return Err(Error::Plan(
-                "backward needs a training pass before it".into(),
-            ));
-        }
         let stream = GpuStream::of(stream)?;
         self.state.bind()?;
         self.state.select(pass);
