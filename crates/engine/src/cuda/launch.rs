@@ -9,13 +9,16 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 
 use super::{Cuda, failed};
-use crate::{Activation, DropoutKey, Result};
+use crate::{Activation, DropoutKey, Error, Result};
 
 /// A place in device memory, 0 for none.
 pub(super) type Pointer = u64;
 
 /// Threads of a block where nothing speaks for another number.
 const BLOCK: u32 = 256;
+
+/// The most blocks side by side that a GPU starts.
+const MOST_BLOCKS: u32 = i32::MAX as u32;
 
 /// A kernel's arguments, whose types must be the kernel's; they must outlive the launch.
 macro_rules! arguments {
@@ -151,7 +154,7 @@ impl Kernels {
     /// y = x, from f32 to activations.
     pub(super) fn narrow(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
-        launch!(self.narrow, eights(len), [BLOCK, 1], x, n, y)
+        launch!(self.narrow, eights(len)?, [BLOCK, 1], x, n, y)
     }
 
     /// So many rows of a matrix, named by `indices`, one after the other.
@@ -162,7 +165,7 @@ impl Kernels {
         [count, row]: [usize; 2],
         y: Pointer,
     ) -> Result<()> {
-        let (grid, row) = ([count as u32, 1], row as u32);
+        let (grid, row) = ([side_by_side(count)?, 1], row as u32);
         launch!(self.gather_rows, grid, [BLOCK, 1], rows, indices, row, y)
     }
 
@@ -177,7 +180,7 @@ impl Kernels {
         let (n, from, to) = (places as u64, from as u32, to as u32);
         launch!(
             self.narrow_padded,
-            ones(places),
+            ones(places)?,
             [BLOCK, 1],
             x,
             n,
@@ -190,13 +193,13 @@ impl Kernels {
     /// y = x, from activations to f32.
     pub(super) fn widen(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
-        launch!(self.widen, eights(len), [BLOCK, 1], x, n, y)
+        launch!(self.widen, eights(len)?, [BLOCK, 1], x, n, y)
     }
 
     /// y = anything in ±1.
     pub(super) fn noise(&self, len: usize, y: Pointer) -> Result<()> {
         let n = len as u64;
-        launch!(self.noise, eights(len), [BLOCK, 1], n, y)
+        launch!(self.noise, eights(len)?, [BLOCK, 1], n, y)
     }
 
     /// y = x + bias + residual, then ReLU.
@@ -213,7 +216,7 @@ impl Kernels {
         let (relu, c, n) = (i32::from(relu), channels as u32, len as u64);
         launch!(
             self.finish,
-            eights(len),
+            eights(len)?,
             [BLOCK, 1],
             x,
             bias,
@@ -237,7 +240,7 @@ impl Kernels {
         let (add, n) = (i32::from(accumulate), len as u64);
         launch!(
             self.pass_gradient,
-            eights(len),
+            eights(len)?,
             [BLOCK, 1],
             y,
             dy,
@@ -258,7 +261,7 @@ impl Kernels {
         let ((tanh, leak), n) = (words(f), len as u64);
         launch!(
             self.activation,
-            eights(len),
+            eights(len)?,
             [BLOCK, 1],
             x,
             tanh,
@@ -278,7 +281,7 @@ impl Kernels {
         dx: Pointer,
     ) -> Result<()> {
         let ((tanh, leak), n) = (words(f), len as u64);
-        let (grid, add) = (eights(len), i32::from(accumulate));
+        let (grid, add) = (eights(len)?, i32::from(accumulate));
         let arguments = arguments!(y, dy, tanh, leak, add, n, dx);
         let function = &self.activation_backward;
         self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
@@ -301,7 +304,7 @@ impl Kernels {
         let before = (rank * len.div_ceil(4)) as u64;
         launch!(
             self.dropout,
-            eights(len),
+            eights(len)?,
             [BLOCK, 1],
             x,
             seed,
@@ -325,7 +328,7 @@ impl Kernels {
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (grid, first, add, n) = (ones(len), first as i32, i32::from(accumulate), len as u64);
+        let (grid, first, add, n) = (ones(len)?, first as i32, i32::from(accumulate), len as u64);
         let (from, to) = (from as u32, to as u32);
         launch!(
             self.channels,
@@ -349,7 +352,7 @@ impl Kernels {
         places: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (grid, n) = (ones(places), places as u64);
+        let (grid, n) = (ones(places)?, places as u64);
         launch!(self.lab, grid, [BLOCK, 1], x, mean, std, n, y)
     }
 
@@ -362,7 +365,7 @@ impl Kernels {
         places: usize,
         dx: Pointer,
     ) -> Result<()> {
-        let (grid, add, n) = (ones(places), i32::from(accumulate), places as u64);
+        let (grid, add, n) = (ones(places)?, i32::from(accumulate), places as u64);
         launch!(
             self.lab_backward,
             grid,
@@ -388,7 +391,7 @@ impl Kernels {
         let dim = dim as u32;
         launch!(
             self.l2_normalise,
-            [rows as u32, 1],
+            [side_by_side(rows)?, 1],
             [128, 1],
             x,
             dim,
@@ -409,7 +412,7 @@ impl Kernels {
         let (dim, add) = (dim as u32, i32::from(accumulate));
         launch!(
             self.l2_normalise_backward,
-            [rows as u32, 1],
+            [side_by_side(rows)?, 1],
             [128, 1],
             x,
             dy,
@@ -429,12 +432,40 @@ fn words(f: Activation) -> (i32, f32) {
     }
 }
 
+/// So many blocks side by side, at least one; more than a GPU can count are refused, rather than fewer started.
+pub(super) fn side_by_side(blocks: usize) -> Result<u32> {
+    match u32::try_from(blocks) {
+        Ok(blocks) if blocks <= MOST_BLOCKS => Ok(blocks.max(1)),
+        Ok(_) | Err(_) => Err(Error::Plan(format!(
+            "{blocks} blocks of a kernel, of which a GPU starts {MOST_BLOCKS} at most: fewer values at a time"
+        ))),
+    }
+}
+
 /// Blocks for as many threads as there are runs of eight values.
-fn eights(len: usize) -> [u32; 2] {
-    [len.div_ceil(8).div_ceil(BLOCK as usize).max(1) as u32, 1]
+fn eights(len: usize) -> Result<[u32; 2]> {
+    ones(len.div_ceil(8))
 }
 
 /// Blocks for a thread a value.
-fn ones(len: usize) -> [u32; 2] {
-    [len.div_ceil(BLOCK as usize).max(1) as u32, 1]
+fn ones(len: usize) -> Result<[u32; 2]> {
+    Ok([side_by_side(len.div_ceil(BLOCK as usize))?, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_blocks_than_can_be_counted_are_refused() {
+        for (blocks, expected) in [(0, 1), (1, 1), (i32::MAX as usize, MOST_BLOCKS)] {
+            assert_eq!(side_by_side(blocks).unwrap(), expected);
+        }
+        // Cut to 32 bits the last two would be none and one.
+        for blocks in [1 << 31, 1 << 32, (1 << 32) + 1] {
+            assert!(matches!(side_by_side(blocks), Err(Error::Plan(_))));
+        }
+        assert_eq!(ones((1 << 32) + 1).unwrap(), [(1 << 24) + 1, 1]);
+        assert_eq!(eights((1 << 32) + 1).unwrap(), [(1 << 21) + 1, 1]);
+    }
 }

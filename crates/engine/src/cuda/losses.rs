@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 
-use super::launch::Pointer;
+use super::launch::{Pointer, side_by_side};
 use super::{Cuda, failed};
 use crate::Result;
 
@@ -86,7 +86,7 @@ impl Losses {
         launch.arg(&weights).arg(&scale);
         launch.arg(&losses).arg(&gradient);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(batch)) };
+        let launched = unsafe { launch.launch(blocks(batch)?) };
         launched.map(drop).map_err(|e| failed("cross-entropy", e))
     }
 
@@ -107,7 +107,7 @@ impl Losses {
         launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);
         launch.arg(&tally);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(batch)) };
+        let launched = unsafe { launch.launch(blocks(batch)?) };
         launched
             .map(drop)
             .map_err(|e| failed("counting right guesses", e))
@@ -125,7 +125,7 @@ impl Losses {
         launch.arg(&rows).arg(&codebook).arg(&c).arg(&e).arg(&d);
         launch.arg(&to);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(count.div_ceil(THREADS as usize))) };
+        let launched = unsafe { launch.launch(blocks(count.div_ceil(THREADS as usize))?) };
         launched.map(drop).map_err(|e| failed("quantising", e))
     }
 
@@ -144,7 +144,7 @@ impl Losses {
         launch.arg(&step.sum).arg(&step.ring).arg(&capacity);
         launch.arg(&step.current).arg(&step.flag);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(1)) };
+        let launched = unsafe { launch.launch(blocks(1)?) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a step", e))
@@ -163,7 +163,7 @@ impl Losses {
         let mut launch = stream.launch_builder(&self.loss_share);
         launch.arg(&losses).arg(&count).arg(&weight).arg(&share);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(1)) };
+        let launched = unsafe { launch.launch(blocks(1)?) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a step", e))
@@ -181,7 +181,7 @@ impl Losses {
         launch.arg(&share).arg(&step.sum).arg(&step.ring);
         launch.arg(&capacity).arg(&step.current).arg(&step.flag);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(1)) };
+        let launched = unsafe { launch.launch(blocks(1)?) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a step", e))
@@ -202,7 +202,7 @@ impl Losses {
         launch.arg(&count).arg(&columns).arg(&scale);
         launch.arg(&losses).arg(&gradient);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))?) };
         launched.map(drop).map_err(|e| failed("the cosine loss", e))
     }
 
@@ -221,7 +221,7 @@ impl Losses {
         launch.arg(&rows).arg(&v).arg(&b).arg(&d);
         launch.arg(&normalise).arg(&targets);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks((views * batch).div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks((views * batch).div_ceil(ROWS))?) };
         launched
             .map(drop)
             .map_err(|e| failed("the mean of other views", e))
@@ -239,7 +239,7 @@ impl Losses {
         launch.arg(&from).arg(&indices).arg(&count).arg(&columns);
         launch.arg(&to);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))?) };
         launched.map(drop).map_err(|e| failed("gathering rows", e))
     }
 
@@ -258,13 +258,13 @@ impl Losses {
         launch.arg(&rows).arg(&v).arg(&n).arg(&d).arg(&margin);
         launch.arg(&distances).arg(&losses);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(pictures.div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks(pictures.div_ceil(ROWS))?) };
         launched.map_err(|e| failed("the counting loss", e))?;
         let mut launch = stream.launch_builder(&self.counting_gradient);
         launch.arg(&rows).arg(&v).arg(&n).arg(&d).arg(&margin);
         launch.arg(&distances).arg(&scale).arg(&gradient);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks((views * pictures).div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks((views * pictures).div_ceil(ROWS))?) };
         launched
             .map(drop)
             .map_err(|e| failed("the counting loss's gradient", e))
@@ -285,7 +285,7 @@ impl Losses {
         launch.arg(&a).arg(&b).arg(&count).arg(&columns).arg(&scale);
         launch.arg(&losses).arg(&gradient);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))) };
+        let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))?) };
         launched
             .map(drop)
             .map_err(|e| failed("the mean squared error", e))
@@ -293,12 +293,12 @@ impl Losses {
 }
 
 /// So many blocks, at least one.
-fn blocks(count: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (count.max(1) as u32, 1, 1),
+fn blocks(count: usize) -> Result<LaunchConfig> {
+    Ok(LaunchConfig {
+        grid_dim: (side_by_side(count)?, 1, 1),
         block_dim: (THREADS, 1, 1),
         shared_mem_bytes: 0,
-    }
+    })
 }
 
 #[cfg(test)]

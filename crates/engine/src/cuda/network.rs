@@ -146,6 +146,7 @@ impl CudaNetwork {
         let first = memory(1)?;
         // The first pass's memory is the one at hand.
         let others = (0..options.passes).map(|pass| memory(usize::from(pass > 0)));
+        check_places(graph, options.batch)?;
         let mut state = State {
             padded: first.padded,
             channels: graph.nodes()[0].shape.channels,
@@ -644,6 +645,19 @@ fn padded_channels(graph: &Graph, options: &NetworkOptions, precision: Precision
     match plain && !kept && graph.output_node().index() != 0 {
         true => channels.next_multiple_of(row),
         false => channels,
+    }
+}
+
+/// No layer has more places in a batch than kernels, which count rows in 32 bits, can.
+fn check_places(graph: &Graph, batch: usize) -> Result<()> {
+    let places = |node: &Node| batch.saturating_mul(node.shape.pixels());
+    match graph.nodes().iter().find(|n| places(n) > i32::MAX as usize) {
+        None => Ok(()),
+        Some(node) => Err(Error::Plan(format!(
+            "{}: a batch of {batch} has {} places there, more than a GPU's kernels can count: take a smaller one",
+            node.name,
+            places(node)
+        ))),
     }
 }
 

@@ -12,7 +12,7 @@ use cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
 
-use super::launch::Pointer;
+use super::launch::{Pointer, side_by_side};
 use super::{Cuda, failed};
 use crate::{Error, Optimiser, ParameterGroup, Result};
 
@@ -227,7 +227,7 @@ impl Update {
             }
         }
         // SAFETY: the arguments are those of the optimiser's kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(some.len().div_ceil(WEIGHTS))) };
+        let launched = unsafe { launch.launch(blocks(some.len().div_ceil(WEIGHTS))?) };
         launched.map(drop).map_err(|e| failed("the optimiser", e))
     }
 }
@@ -280,7 +280,7 @@ impl Lars {
         launch.arg(&parts).arg(gradients).arg(&matrices);
         launch.arg(&vectors.weights).arg(&own_sums);
         // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are as many sums.
-        unsafe { launch.launch(blocks((end_part - first_part) as usize)) }.map_err(failed)?;
+        unsafe { launch.launch(blocks((end_part - first_part) as usize)?) }.map_err(failed)?;
 
         let (first, count) = (from as u32, (to - from) as u32);
         let mut launch = stream.launch_builder(&self.rates);
@@ -288,7 +288,7 @@ impl Lars {
         launch.arg(&update.tensors).arg(&first).arg(&count);
         launch.arg(&trust).arg(&epsilon).arg(&self.local);
         // SAFETY: as above; a warp a tensor.
-        unsafe { launch.launch(blocks((to - from).div_ceil(THREADS / 32))) }.map_err(failed)?;
+        unsafe { launch.launch(blocks((to - from).div_ceil(THREADS / 32))?) }.map_err(failed)?;
         Ok(())
     }
 }
@@ -320,7 +320,7 @@ impl Ema {
         launch.arg(&matrices).arg(&values);
         launch.arg(&target.weights).arg(&target.copies);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))) };
+        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
         launched
             .map(drop)
             .map_err(|e| failed("the moving average", e))
@@ -352,7 +352,7 @@ impl SettleStatistics {
         let mut launch = stream.launch_builder(&self.0);
         launch.arg(&flag).arg(&values).arg(&statistics).arg(&kept);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))) };
+        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
         launched
             .map(drop)
             .map_err(|e| failed("running statistics", e))
@@ -448,12 +448,12 @@ fn write<T: DeviceRepr>(cuda: &Cuda, values: &[T], to: &mut CudaSlice<T>) -> Res
     sent.map_err(|e| failed("sending the table of tensors", e))
 }
 
-fn blocks(count: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (count.max(1) as u32, 1, 1),
+fn blocks(count: usize) -> Result<LaunchConfig> {
+    Ok(LaunchConfig {
+        grid_dim: (side_by_side(count)?, 1, 1),
         block_dim: (THREADS as u32, 1, 1),
         shared_mem_bytes: 0,
-    }
+    })
 }
 
 #[cfg(test)]

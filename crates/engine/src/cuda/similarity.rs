@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
-use super::launch::Pointer;
+use super::launch::{Pointer, side_by_side};
 use super::{Cuda, failed};
 use crate::{Error, Result};
 
@@ -74,7 +74,7 @@ pub(super) fn enqueue_blend(
     launch.arg(&blend.indices).arg(&blend.flag);
     launch.arg(&first).arg(&rows);
     // A warp a row.
-    let shape = shape([blend.count.div_ceil(8) as u32, 1, 1], 256, 0);
+    let shape = shape([side_by_side(blend.count.div_ceil(8))?, 1, 1], 256, 0);
     // SAFETY: the arguments are those of the kernel; rows that are not here are not touched.
     let launched = unsafe { launch.launch(shape) };
     launched.map(drop).map_err(|e| failed("blending rows", e))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
 
 use super::failed;
-use super::launch::Pointer;
+use super::launch::{Pointer, side_by_side};
 use crate::Result;
 use crate::stream::Tiles;
 
@@ -52,7 +52,7 @@ pub(super) fn enqueue_tiles(
         first: first as u32,
     };
     let grid = LaunchConfig {
-        grid_dim: ((pictures * of.tiles).max(1) as u32, 1, 1),
+        grid_dim: (side_by_side(pictures * of.tiles)?, 1, 1),
         block_dim: (THREADS, 1, 1),
         shared_mem_bytes: 0,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
-use super::launch::Pointer;
+use super::launch::{Pointer, side_by_side};
 use super::nccl::{Kind, Nccl};
 use super::{Cuda, FIRST, failed};
 use crate::{Communicator, Result};
@@ -52,7 +52,7 @@ impl Together {
         let mut launch = stream.launch_builder(&self.scale);
         launch.arg(&count).arg(&factor).arg(&values);
         let grid = LaunchConfig {
-            grid_dim: ((len as u32).div_ceil(THREADS), 1, 1),
+            grid_dim: (side_by_side(len.div_ceil(THREADS as usize))?, 1, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };

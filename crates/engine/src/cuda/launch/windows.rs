@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::{BLOCK, Kernels, Pointer, eights, ones};
+use super::{BLOCK, Kernels, Pointer, eights, ones, side_by_side};
 use crate::{Result, Shape, Window};
 
 /// A window over pictures, as common.cuh has it.
@@ -26,8 +26,8 @@ impl Kernels {
         let (s, len) = (windows(input, output, window), batch * output.len());
         let n = len as u64;
         match eight(input) {
-            true => launch!(self.max_pool_8, eights(len), [BLOCK, 1], x, s, n, y),
-            false => launch!(self.max_pool_1, ones(len), [BLOCK, 1], x, s, n, y),
+            true => launch!(self.max_pool_8, eights(len)?, [BLOCK, 1], x, s, n, y),
+            false => launch!(self.max_pool_1, ones(len)?, [BLOCK, 1], x, s, n, y),
         }
     }
 
@@ -43,8 +43,8 @@ impl Kernels {
         let (s, len) = (windows(input, output, window), batch * input.len());
         let (n, add) = (len as u64, i32::from(accumulate));
         let (function, grid) = match eight(input) {
-            true => (&self.max_pool_backward_8, eights(len)),
-            false => (&self.max_pool_backward_1, ones(len)),
+            true => (&self.max_pool_backward_8, eights(len)?),
+            false => (&self.max_pool_backward_1, ones(len)?),
         };
         let arguments = arguments!(x, y, dy, s, n, add, dx);
         self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
@@ -62,7 +62,7 @@ impl Kernels {
         let n = len as u64;
         launch!(
             self.global_average,
-            ones(len),
+            ones(len)?,
             [BLOCK, 1],
             x,
             pixels,
@@ -85,7 +85,7 @@ impl Kernels {
         let (n, add) = (len as u64, i32::from(accumulate));
         launch!(
             self.global_average_backward,
-            eights(len),
+            eights(len)?,
             [BLOCK, 1],
             dy,
             pixels,
@@ -105,7 +105,7 @@ impl Kernels {
     ) -> Result<()> {
         let ([_, width, c], len) = (three(input), 4 * batch * input.len());
         let n = len as u64;
-        launch!(self.upsample, ones(len), [BLOCK, 1], x, width, c, n, y)
+        launch!(self.upsample, ones(len)?, [BLOCK, 1], x, width, c, n, y)
     }
 
     pub(in crate::cuda) fn upsample_backward(
@@ -117,7 +117,7 @@ impl Kernels {
         dx: Pointer,
     ) -> Result<()> {
         let ([_, width, c], len) = (three(input), batch * input.len());
-        let (grid, n, add) = (ones(len), len as u64, i32::from(accumulate));
+        let (grid, n, add) = (ones(len)?, len as u64, i32::from(accumulate));
         let arguments = arguments!(dy, width, c, n, add, dx);
         let function = &self.upsample_backward;
         self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
@@ -134,7 +134,7 @@ impl Kernels {
     ) -> Result<()> {
         let eights = batch * output.pixels() * input.channels / 8;
         let (s, n) = (windows(input, output, window), eights as u64);
-        launch!(self.gather, ones(eights), [BLOCK, 1], x, s, n, y)
+        launch!(self.gather, ones(eights)?, [BLOCK, 1], x, s, n, y)
     }
 
     /// The opposite of [`Kernels::gather`]: gradients go back to where the values came from.
@@ -150,7 +150,7 @@ impl Kernels {
         let eights = batch * input.len() / 8;
         let (s, n) = (windows(input, output, window), eights as u64);
         let add = i32::from(accumulate);
-        launch!(self.scatter, ones(eights), [BLOCK, 1], y, s, n, add, x)
+        launch!(self.scatter, ones(eights)?, [BLOCK, 1], y, s, n, add, x)
     }
 
     pub(in crate::cuda) fn direct_forward(
@@ -163,7 +163,7 @@ impl Kernels {
     ) -> Result<()> {
         let (s, len) = (windows(input, output, window), batch * output.len());
         let n = len as u64;
-        launch!(self.direct_forward, ones(len), [BLOCK, 1], x, w, s, n, y)
+        launch!(self.direct_forward, ones(len)?, [BLOCK, 1], x, w, s, n, y)
     }
 
     pub(in crate::cuda) fn direct_input_gradient(
@@ -179,7 +179,7 @@ impl Kernels {
         let (n, add) = (len as u64, i32::from(accumulate));
         launch!(
             self.direct_input_gradient,
-            ones(len),
+            ones(len)?,
             [BLOCK, 1],
             w,
             dy,
@@ -200,7 +200,7 @@ impl Kernels {
     ) -> Result<()> {
         let s = windows(input, output, window);
         let [kh, kw] = window.kernel;
-        let weights = (output.channels * kh * kw * input.channels) as u32;
+        let weights = side_by_side(output.channels * kh * kw * input.channels)?;
         let batch = batch as u32;
         launch!(
             self.direct_weight_gradient,

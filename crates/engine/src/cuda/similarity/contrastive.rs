@@ -10,10 +10,10 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::{rows, shape};
-use crate::Result;
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::nccl::{Kind, Nccl};
 use crate::cuda::{Cuda, allow_shared, failed};
+use crate::{Error, Result};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
@@ -131,8 +131,8 @@ impl Contrastive {
         let blocks = count.div_ceil(SIDE);
         let grid = |chunks: usize| [self.ranges, blocks, chunks].map(|v| v as u32);
         let flat = |threads: usize| {
-            let blocks = threads.div_ceil(THREADS) as u32;
-            shape([blocks, 1, 1], THREADS as u32, 0)
+            let blocks = side_by_side(threads.div_ceil(THREADS))?;
+            Ok::<_, Error>(shape([blocks, 1, 1], THREADS as u32, 0))
         };
         let among = nccl.zip(self.gathered.as_ref());
         let [rows, all_log_sums] = match among {
@@ -156,7 +156,7 @@ impl Contrastive {
         launch.arg(&inverse).arg(&ranges).arg(&maxima).arg(&sums);
         launch.arg(&log_sums).arg(&losses);
         // SAFETY: as above; a warp a row.
-        unsafe { launch.launch(flat(32 * count)) }.map_err(failed)?;
+        unsafe { launch.launch(flat(32 * count)?) }.map_err(failed)?;
         if let Some((nccl, _)) = among {
             self.gather(stream, nccl, [log_sums, all_log_sums], s.own)?;
         }
@@ -181,7 +181,7 @@ impl Contrastive {
         launch.arg(&weighted).arg(&ranges).arg(&len).arg(&factor);
         launch.arg(&gradient);
         // SAFETY: as above; a thread a value.
-        unsafe { launch.launch(flat(count * s.dim)) }.map_err(failed)?;
+        unsafe { launch.launch(flat(count * s.dim)?) }.map_err(failed)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::shape;
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::{Cuda, Precision, allow_shared, failed};
 use crate::{Error, Result};
 
@@ -180,7 +180,8 @@ impl SoftmaxKernels {
             .arg(&losses)
             .arg(&gradient);
         // SAFETY: as above; the caller's positives lie within the keys.
-        let launched = unsafe { launch.launch(shape([cut.batch as u32, 1, 1], MERGE_THREADS, 0)) };
+        let launched =
+            unsafe { launch.launch(shape([side_by_side(cut.batch)?, 1, 1], MERGE_THREADS, 0)) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss of a batch", e))

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::{rows, shape};
 use crate::Result;
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::{Cuda, allow_shared, failed};
 
 /// Rows in a block and in a tile.
@@ -95,7 +95,7 @@ impl Nearest {
             .arg(&ranges)
             .arg(&count);
         launch.arg(&keys).arg(&dim).arg(&to);
-        let blocks = (32 * self.count).div_ceil(THREADS) as u32;
+        let blocks = side_by_side((32 * self.count).div_ceil(THREADS))?;
         // SAFETY: as above; a warp a query, and keys that were found are keys there are.
         unsafe { launch.launch(shape([blocks, 1, 1], THREADS as u32, 0)) }.map_err(failed)?;
         Ok(())

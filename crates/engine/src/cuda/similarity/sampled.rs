@@ -5,9 +5,9 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DeviceRepr, PushKernelArg};
 
 use super::shape;
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::{Cuda, failed};
-use crate::{Result, RowSample};
+use crate::{Error, Result, RowSample};
 
 /// Threads of a block, and of the one that packs.
 const THREADS: u32 = 256;
@@ -100,12 +100,15 @@ impl SampledRows {
         let [found, counts] = [&self.found, &self.counts].map(|v| cuda.pointer(v));
         let [picked, here] = [&self.picked, &self.here].map(|v| cuda.pointer(v));
         let (log_weights, rows) = (cuda.pointer(&self.log_weights), cuda.pointer(&self.rows));
-        let grid = |threads: usize| [threads.div_ceil(THREADS as usize) as u32, 1, 1];
+        let grid = |threads: usize| {
+            let blocks = side_by_side(threads.div_ceil(THREADS as usize))?;
+            Ok::<_, Error>([blocks, 1, 1])
+        };
         let mut launch = stream.launch_builder(&self.find);
         launch.arg(&self.words).arg(&table).arg(&step);
         launch.arg(&found).arg(&counts);
         // SAFETY: the arguments are those of the kernels, here and below, and the memory is as large as the places are many.
-        unsafe { launch.launch(shape(grid(self.places), THREADS, 0)) }.map_err(failed)?;
+        unsafe { launch.launch(shape(grid(self.places)?, THREADS, 0)) }.map_err(failed)?;
         let [first, n] = [first, n].map(|v| v as u32);
         let mut launch = stream.launch_builder(&self.pack);
         launch.arg(&self.words).arg(&found).arg(&first).arg(&n);
@@ -121,7 +124,7 @@ impl SampledRows {
         launch.arg(&keys).arg(&dim);
         launch.arg(&picked).arg(&here).arg(&rows);
         // SAFETY: as above; rows that are picked are among the keys here.
-        let copied = unsafe { launch.launch(shape(grid(32 * self.places), THREADS, 0)) };
+        let copied = unsafe { launch.launch(shape(grid(32 * self.places)?, THREADS, 0)) };
         copied.map(drop).map_err(failed)
     }
 }

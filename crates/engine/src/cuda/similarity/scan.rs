@@ -8,7 +8,7 @@ use std::f32::consts::LOG2_E;
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 
 use super::{rows, shape};
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::{Cuda, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
@@ -236,7 +236,7 @@ impl<'a> Scanner<'a> {
         launch.arg(&found.log_sum);
         // SAFETY: as above.
         let launched =
-            unsafe { launch.launch(shape([cut.rows as u32, 1, 1], threads, merged * 8)) };
+            unsafe { launch.launch(shape([side_by_side(cut.rows)?, 1, 1], threads, merged * 8)) };
         launched.map_err(|e| failed("putting neighbours together", e))?;
         Ok(found)
     }

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::loss::{MERGE_THREADS, PositivePointers, SoftmaxKernels};
 use super::sampled::SampledRows;
-use crate::cuda::launch::Pointer;
+use crate::cuda::launch::{Pointer, side_by_side};
 use crate::cuda::nccl::{Kind, Nccl};
 use crate::cuda::{Cuda, failed};
 use crate::{Result, RowSample};
@@ -210,17 +210,14 @@ impl ShardSoftmax {
     fn enqueue_table(&self, stream: &Arc<CudaStream>, positives: PositivePointers) -> Result<()> {
         let shape = &self.shape;
         let (count, table) = (shape.ranks * shape.items, self.cuda.pointer(&self.table));
+        let blocks = side_by_side((count * shape.width()).div_ceil(TELL_THREADS as usize))?;
         let [first, here, _] = shape.known.map(|v| v as u32);
         let [count, width] = [count, shape.width()].map(|v| v as u32);
         let mut launch = stream.launch_builder(&self.tell);
         launch.arg(&positives.starts).arg(&positives.members);
         launch.arg(&positives.items).arg(&count);
         launch.arg(&first).arg(&here).arg(&width).arg(&table);
-        let grid = super::shape(
-            [(count * width).div_ceil(TELL_THREADS), 1, 1],
-            TELL_THREADS,
-            0,
-        );
+        let grid = super::shape([blocks, 1, 1], TELL_THREADS, 0);
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask.
         let launched = unsafe { launch.launch(grid) };
         launched
@@ -272,7 +269,7 @@ impl ShardSoftmax {
         launch.arg(&table).arg(&width).arg(&count).arg(&each);
         launch.arg(&rounded).arg(&first).arg(&per_rank);
         launch.arg(&sums).arg(&means).arg(&of_positives);
-        let grid = super::shape([all as u32, 1, 1], MERGE_THREADS, 0);
+        let grid = super::shape([side_by_side(all)?, 1, 1], MERGE_THREADS, 0);
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask; positives that are not here are not read.
         let launched = unsafe { launch.launch(grid) };
         launched
@@ -300,7 +297,7 @@ impl ShardSoftmax {
         launch.arg(&inverse).arg(&each).arg(&weight);
         launch.arg(&positives).arg(&means).arg(&losses);
         // SAFETY: as above.
-        let launched = unsafe { launch.launch(super::shape([all as u32, 1, 1], 128, 0)) };
+        let launched = unsafe { launch.launch(super::shape([side_by_side(all)?, 1, 1], 128, 0)) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss over keys of several processes", e))

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 
-use super::super::launch::Pointer;
+use super::super::launch::{Pointer, side_by_side};
 use super::super::profile::{Cost, Part};
 use super::super::similarity::{
     self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardShape,
@@ -246,7 +246,7 @@ impl StepOps for GpuStream {
             shape.iter().for_each(|n| _ = launch.arg(n));
             launch.arg(&to);
             let grid = LaunchConfig {
-                grid_dim: ((values.div_ceil(THREADS as usize)).max(1) as u32, 1, 1),
+                grid_dim: (side_by_side(values.div_ceil(THREADS as usize))?, 1, 1),
                 ..one_block()
             };
             // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as the caller has checked.
@@ -470,7 +470,11 @@ impl StepOps for GpuStream {
             let mut launch = s.stream.inner.launch_builder(&s.kernels.add);
             launch.arg(&from).arg(&len).arg(&add).arg(&to);
             let grid = LaunchConfig {
-                grid_dim: ((len as u32).div_ceil(THREADS).max(1), 1, 1),
+                grid_dim: (
+                    side_by_side((len as usize).div_ceil(THREADS as usize))?,
+                    1,
+                    1,
+                ),
                 ..one_block()
             };
             // SAFETY: the arguments are those of the kernel, and both buffers have as many values.
@@ -512,7 +516,11 @@ impl StepOps for GpuStream {
             launch.arg(&words[0]).arg(&words[1]).arg(&step);
             launch.arg(&len).arg(&to);
             let grid = LaunchConfig {
-                grid_dim: ((len.div_ceil(4) as u32).div_ceil(THREADS).max(1), 1, 1),
+                grid_dim: (
+                    side_by_side((len as usize).div_ceil(4 * THREADS as usize))?,
+                    1,
+                    1,
+                ),
                 ..one_block()
             };
             // SAFETY: the arguments are those of the kernel, and the buffer has so many values.
