@@ -75,12 +75,29 @@ impl Buffer {
 }
 
 impl Buffer<u32> {
-    /// With a promise that every value is below a limit, now and whenever the device writes to it.
-    pub fn below(self, limit: usize) -> Self {
+    /// With a higher limit, below which every value is: now, and whenever the device writes to it. A lower one than
+    /// it has is refused.
+    pub fn below(self, limit: usize) -> Result<Self> {
+        match limit >= self.limit {
+            true => Ok(Buffer { limit, ..self }),
+            false => Err(Error::Plan(match self.limit {
+                usize::MAX => format!("numbers that may be anything, as ones below {limit}"),
+                own => format!("numbers up to {}, as ones below {limit}", own - 1),
+            })),
+        }
+    }
+
+    /// With a limit that nothing is checked against.
+    ///
+    /// # Safety
+    ///
+    /// Every value is below the limit, now and whenever a device writes to it: kernels take them for rows that are
+    /// there.
+    pub unsafe fn assume_below(self, limit: usize) -> Self {
         Buffer { limit, ..self }
     }
 
-    /// What every value is promised to be below.
+    /// What every value is below.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -100,4 +117,30 @@ impl Buffer<u32> {
 /// What a device says to a buffer, network, stream or batch that is not its own.
 pub(crate) fn of_another_device() -> Error {
     Error::Device("given something that belongs to another device".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    #[test]
+    fn a_limit_can_be_raised_and_not_lowered() {
+        let device = Device::cpu(1);
+        let sent = |values: &[u32]| device.upload_indices(values).unwrap();
+        assert_eq!(sent(&[]).limit(), 0);
+        assert_eq!(sent(&[3, 9, 0]).limit(), 10);
+        assert_eq!(sent(&[3, 9, 0]).below(10).unwrap().limit(), 10);
+        let raised = sent(&[3, 9, 0]).below(12).unwrap();
+        assert_eq!(raised.limit(), 12);
+        // The device may have written 11 meanwhile.
+        for (buffer, limit) in [(raised, 11), (sent(&[3, 9, 0]), 9), (sent(&[0]), 0)] {
+            assert!(
+                matches!(buffer.below(limit), Err(Error::Plan(_))),
+                "{limit}"
+            );
+        }
+        let unknown = Buffer::<u32>::new(1, vec![0_u32]);
+        assert!(matches!(unknown.below(5), Err(Error::Plan(_))));
+    }
 }

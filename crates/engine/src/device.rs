@@ -155,7 +155,9 @@ impl Device {
     /// Copies whole numbers to the device: items, classes.
     pub fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
         let limit = values.iter().max().map_or(0, |most| *most as usize + 1);
-        Ok(self.backend.upload_indices(values)?.below(limit))
+        let buffer = self.backend.upload_indices(values)?;
+        // SAFETY: the limit is above the greatest of the values that were sent.
+        Ok(unsafe { buffer.assume_below(limit) })
     }
 
     /// Overwrites a buffer.

@@ -93,7 +93,7 @@ impl Asked {
             queries: device
                 .upload(common::several::own(device, &queries, DIM))
                 .unwrap(),
-            items: items.below(keys),
+            items: items.below(keys).unwrap(),
             positives: own_positives(device, keys, each),
             losses: device.zeros(own.len()).unwrap(),
             gradient: device.zeros(own.len() * DIM).unwrap(),

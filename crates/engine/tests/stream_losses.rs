@@ -554,7 +554,7 @@ fn rows_by_a_codebook(device: &Device, _: f64) {
     ] {
         let (rows, codebook) = (uniform(3, count * dim), uniform(4, entries * dim));
         let blank = device.upload_indices(&vec![0; count]).unwrap();
-        let mut to = blank.below(entries);
+        let mut to = blank.below(entries).unwrap();
         let mut stream = device.stream().unwrap();
         stream
             .quantise(&up(device, &rows), &up(device, &codebook), dim, &mut to)
@@ -563,12 +563,12 @@ fn rows_by_a_codebook(device: &Device, _: f64) {
         assert_eq!(device.download_indices(&to).unwrap(), expected);
     }
     // Of two that are as near, the first; what is not a number is told by the first of all.
-    let mut to = device.upload_indices(&[9, 9]).unwrap().below(3);
+    let mut to = device.upload_indices(&[2, 2]).unwrap();
     let (rows, codebook) = (up(device, &[0.0, f32::NAN]), up(device, &[2.0, 1.0, -1.0]));
     let mut stream = device.stream().unwrap();
     stream.quantise(&rows, &codebook, 1, &mut to).unwrap();
     assert_eq!(device.download_indices(&to).unwrap(), [1, 0]);
-    let mut few = device.upload_indices(&[0, 0]).unwrap().below(2);
+    let mut few = device.upload_indices(&[0, 0]).unwrap().below(2).unwrap();
     let refused = stream.quantise(&rows, &codebook, 1, &mut few).unwrap_err();
     assert_eq!(refused.to_string(), "3 entries for numbers below 2");
 }
@@ -620,7 +620,7 @@ fn tiles_of_pictures(device: &Device, _: f64) {
             normalise,
             seed,
         };
-        let mut labels = words(&vec![0; pictures]).below(classes);
+        let mut labels = words(&vec![0; pictures]).below(classes).unwrap();
         let mut to = up(device, &vec![f32::NAN; count * pixels.len()]);
         let mut stream = device.stream().unwrap();
         stream.set_step(step, 0.0).unwrap();
@@ -638,7 +638,7 @@ fn tiles_of_pictures(device: &Device, _: f64) {
         assert_eq!(device.download_indices(&labels).unwrap(), expected.0);
         let got = device.download(&to).unwrap();
         assert_close("tiles", &got, &expected.1, TOLERANCE);
-        let mut few = words(&[0]).below(1);
+        let mut few = words(&[0]);
         let refused = stream.tiles(&of, &mut few, &mut to).unwrap_err();
         assert!(refused.to_string().contains("a label for each picture"));
     }

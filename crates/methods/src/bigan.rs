@@ -100,7 +100,7 @@ impl BiGan {
                     }
                 })
                 .collect();
-            Ok::<_, Error>(device.upload_indices(&classes)?.below(2))
+            device.upload_indices(&classes)?.below(2)
         };
         *pairs.labels() = classes(1)?;
         let rows = |pass: usize| {

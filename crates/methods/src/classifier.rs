@@ -39,7 +39,7 @@ impl Classifier {
             name,
             network,
             classes,
-            labels: labels.below(classes),
+            labels: labels.below(classes)?,
             items: device.upload_indices(&numbers)?,
             losses: device.zeros(guesses)?,
             tally: device.upload_indices(&vec![0; classes + 1])?,

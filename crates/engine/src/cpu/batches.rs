@@ -35,7 +35,7 @@ impl CpuBatches {
     pub(super) fn loaded(maker: Arc<dyn BatchMaker>) -> Self {
         let batch = maker.batch();
         CpuBatches::Loaded(Loaded {
-            indices: Buffer::new(batch, vec![0_u32; batch]).below(maker.items()),
+            indices: item_numbers(batch, maker.items()),
             pixels: vec![],
             loader: HostLoader::new(maker),
         })
@@ -48,9 +48,16 @@ impl CpuBatches {
             dim,
             batch,
             order: vec![],
-            indices: Buffer::new(batch, vec![0_u32; batch]).below(items),
+            indices: item_numbers(batch, items),
         })
     }
+}
+
+/// Room for the numbers of a batch's items.
+fn item_numbers(batch: usize, items: usize) -> Buffer<u32> {
+    let numbers = Buffer::new(batch, vec![0_u32; batch]);
+    // SAFETY: what is brought are items of an order or a loader, which are checked; before that nothing reads them.
+    unsafe { numbers.assume_below(items) }
 }
 
 impl Loaded {

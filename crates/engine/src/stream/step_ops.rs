@@ -390,7 +390,7 @@ impl Stream {
     }
 
     /// For each row of `dim` the number of the codebook's entry nearest to it, by Euclidean distance; of equally near ones the first
-    /// (vector quantisation). `to` is promised to hold numbers of entries ([`Buffer::below`]).
+    /// (vector quantisation). `to` may hold numbers of all entries ([`Buffer::below`]).
     pub fn quantise(
         &mut self,
         rows: &Buffer,

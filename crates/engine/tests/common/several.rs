@@ -104,7 +104,7 @@ fn softmax_step_over(
     let part = device.communicator().part(batch);
     let items = device.upload_indices(&items[part]).unwrap();
     // Whoever names items of a batch says among how many they are.
-    let items = items.below(keys);
+    let items = items.below(keys).unwrap();
     let mut bank = sharded(device, &uniform(2, keys * DIM), DIM);
     let positives = own_positives(device, keys, each);
     let (mut rows, mut gradient) = (
@@ -198,7 +198,11 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
     let pixels = uniform(5, batch * one);
     let pixels = device.upload(own(device, &pixels, one)).unwrap();
     let items: Vec<u32> = (0..batch as u32).collect();
-    let items = device.upload_indices(&items[part]).unwrap().below(keys);
+    let items = device
+        .upload_indices(&items[part])
+        .unwrap()
+        .below(keys)
+        .unwrap();
     let mut bank = sharded(device, &uniform(6, keys * DIM), DIM);
     let positives = own_positives(device, keys, false);
     let mut losses = device.zeros(net.batch()).unwrap();

@@ -85,7 +85,7 @@ fn steps(args: &BenchLossArgs, device: &Device) -> Result<(Vec<f64>, f64), Failu
     let features = device.upload(&rows[part.start * args.dim..part.end * args.dim])?;
     let spread = |i: usize| (i as u64 * args.n as u64 / args.batch as u64) as u32;
     let items: Vec<u32> = part.clone().map(spread).collect();
-    let items: Buffer<u32> = device.upload_indices(&items)?.below(args.n);
+    let items: Buffer<u32> = device.upload_indices(&items)?.below(args.n)?;
     let (mut losses, mut gradient) = (
         device.zeros(part.len())?,
         device.zeros(part.len() * args.dim)?,
