@@ -42,7 +42,7 @@ fn weights() -> Vec<u8> {
     let mut network = Device::cpu(1)
         .network(&graph, &NetworkOptions::new(1))
         .unwrap();
-    network.initialise(5);
+    network.initialise(5).unwrap();
     Weights::of(&network).unwrap().encode()
 }
 

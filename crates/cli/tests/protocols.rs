@@ -29,7 +29,7 @@ fn foreign(sandbox: &Sandbox, form: Form) -> &'static str {
     let mut network = Device::cpu(1)
         .network(&graph, &NetworkOptions::new(1))
         .unwrap();
-    network.initialise(3);
+    network.initialise(3).unwrap();
     let bytes = Weights::of(&network).unwrap().encode();
     std::fs::write(sandbox.path("theirs.safetensors"), bytes).unwrap();
     "theirs.safetensors"

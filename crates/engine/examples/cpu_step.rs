@@ -65,7 +65,7 @@ impl Timed {
         let cpu = Cpu::with_level(threads, level).expect("an available level");
         let device = Device::new(cpu);
         let mut net = device.network(graph, &NetworkOptions::new(BATCH))?;
-        net.initialise(0);
+        net.initialise(0)?;
         let mut gradient = vec![0.0; BATCH * 128];
         let draws = |item| Draws::new(1, anchorhood_random::Stream::Test, 0, item);
         draws(0).fill_symmetric(&mut gradient, 0.01);

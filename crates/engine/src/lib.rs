@@ -19,7 +19,7 @@
 //!
 //! let device = Device::cpu(2);
 //! let (mut net, mut stream) = (device.network(&g, &NetworkOptions::new(4))?, device.stream()?);
-//! net.initialise(0);
+//! net.initialise(0)?;
 //! stream.set_step(0, 0.03)?; // the step's number and the learning rate
 //! let pixels = device.upload(&vec![0.5; 4 * 8 * 8 * 3])?;
 //! net.forward(&mut stream, 0, Input::rows(&pixels))?;

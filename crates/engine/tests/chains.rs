@@ -117,9 +117,9 @@ fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
         .write(&gradient, net.output_and_gradient().1)
         .unwrap();
     let mut stream = device.stream().unwrap();
-    for pass in 0..2 {
-        forward(device, &mut net, pass, &pixels[pass]);
-        twin.train_pass(&widen(&pixels[pass]), pass, 0);
+    for (pass, pixels) in pixels[..2].iter().enumerate() {
+        forward(device, &mut net, pass, pixels);
+        twin.train_pass(&widen(pixels), pass, 0);
     }
     let mut inferred = vec![0.0; BATCH * 16];
     net.infer(&pixels[2], &mut inferred).unwrap();
@@ -155,7 +155,7 @@ fn passes_may_be_taken_in_any_order(device: &Device, _: f64) {
     let run = |forwards: [usize; 2], backwards: [usize; 2]| {
         let options = NetworkOptions::new(BATCH).with_passes(2);
         let mut net = device.network(&graph, &options).unwrap();
-        net.initialise(1);
+        net.initialise(1).unwrap();
         device
             .write(&gradient, net.output_and_gradient().1)
             .unwrap();

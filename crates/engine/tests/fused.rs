@@ -135,7 +135,7 @@ fn all_of(device: &Device, graph: &Graph, pixels: &[f32], seed: u64) -> Vec<(Str
         ..NetworkOptions::new(pixels.len() / graph.nodes()[0].shape.len())
     };
     let mut net = Driven::new(device, graph, &options);
-    net.initialise(0);
+    net.initialise(0).unwrap();
     for (i, values) in any_parameters(graph, seed).iter().enumerate() {
         net.write(Tensors::Values, i, values).unwrap();
     }

@@ -54,7 +54,7 @@ fn check(
         ..NetworkOptions::new(shape[0])
     };
     let mut net = Driven::new(device, &graph, &options);
-    net.initialise(0);
+    net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {
         let (dims, values) = golden(&format!("{case}/param/{}", p.name));
         assert_eq!(dims, p.shape, "{case}: {}", p.name);
@@ -162,7 +162,7 @@ fn sgd(device: &Device, tolerance: f64) {
             decay: 0.01,
         });
         let mut net = Driven::new(device, &graph, &options);
-        net.initialise(0);
+        net.initialise(0).unwrap();
         net.write(Tensors::Values, 0, &golden(&format!("{case}/w")).1)
             .unwrap();
         for step in 0..5 {

@@ -191,7 +191,7 @@ fn dropout_draws_other_masks(device: &Device, _: f64) {
     let ones = device.upload(&vec![1.0; 4 * shape.len()]).unwrap();
     let mut dropped = |key: DropoutKey, step: u64| -> Vec<bool> {
         let net = &mut nets[key.layer - 1];
-        net.initialise(key.seed);
+        net.initialise(key.seed).unwrap();
         stream.set_step(step, 0.0).unwrap();
         net.forward(&mut stream, key.pass, Input::rows(&ones))
             .unwrap();

@@ -40,7 +40,7 @@ fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
     };
     let mut net = Driven::new(device, graph, &options);
     assert_eq!(net.slots(), optimiser.slots());
-    net.initialise(0);
+    net.initialise(0).unwrap();
     let begin = any_parameters(graph, 6);
     for (i, values) in begin.iter().enumerate() {
         net.write(Tensors::Values, i, values).unwrap();

@@ -28,7 +28,7 @@ fn everything(net: &Driven) -> Vec<Vec<f32>> {
 fn repeated_passes(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, 5).unwrap();
     let mut net = Driven::new(device, &graph, &NetworkOptions::new(BATCH));
-    net.initialise(4);
+    net.initialise(4).unwrap();
     let pixels = uniform(1, PIXELS);
     net.set_output_gradient(&uniform(2, BATCH * 5));
     let mut first = None;
@@ -48,8 +48,8 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
         device.network(&graph, &options).unwrap(),
         Driven::new(device, &graph, &options),
     );
-    net.initialise(4);
-    direct.initialise(4);
+    net.initialise(4).unwrap();
+    direct.initialise(4).unwrap();
     let gradient = uniform(2, BATCH * 5);
     device
         .write(&gradient, net.output_and_gradient().1)
@@ -99,7 +99,7 @@ fn passes_see_new_pictures_and_weights(device: &Device, _: f64) {
     let options = NetworkOptions::new(BATCH);
     let gradient = uniform(3, BATCH * 5);
     let mut net = Driven::new(device, &graph, &options);
-    net.initialise(4);
+    net.initialise(4).unwrap();
     net.set_output_gradient(&gradient);
     for step in 0..4 {
         let mut fresh = Driven::new(device, &graph, &options);
@@ -122,7 +122,7 @@ fn passes_see_new_pictures_and_weights(device: &Device, _: f64) {
 fn many_inferences(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, 5).unwrap();
     let mut net = Driven::new(device, &graph, &NetworkOptions::new(BATCH));
-    net.initialise(4);
+    net.initialise(4).unwrap();
     let batches: Vec<Vec<f32>> = (0..2).map(|i| uniform(20 + i, PIXELS)).collect();
     let mut infer = |pixels: &[f32]| {
         let mut features = vec![0.0; BATCH * 5];

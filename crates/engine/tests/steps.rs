@@ -235,7 +235,7 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     let options = NetworkOptions::new(BATCH);
     let run = |in_steps: bool| -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
         let mut net = device.network(&graph, &options).unwrap();
-        net.initialise(3);
+        net.initialise(3).unwrap();
         let zeros = |len| device.zeros(len).unwrap();
         let (mut targets, mut rows) = (zeros(BATCH * FEATURES), zeros(BATCH));
         let (mut seen, mut between) = (vec![], 0);

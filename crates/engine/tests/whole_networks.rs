@@ -180,7 +180,7 @@ fn inference_does_not_disturb_training(device: &Device, _: f64) {
     let graph = residual(8, 8, 4, 6).unwrap();
     let train = |with_inference: bool| {
         let mut net = Driven::new(device, &graph, &NetworkOptions::new(3));
-        net.initialise(1);
+        net.initialise(1).unwrap();
         for step in 0..3 {
             let pixels = uniform(90 + step, 3 * 192);
             net.train_forward(&pixels, step).unwrap();
@@ -202,7 +202,7 @@ fn batches_may_be_given_faster_than_they_are_used(device: &Device, _: f64) {
     let batches: Vec<_> = (0..16).map(|i| uniform(50 + i, 8 * 768)).collect();
     let train = |waiting: bool| {
         let mut net = Driven::new(device, &graph, &NetworkOptions::new(8));
-        net.initialise(1);
+        net.initialise(1).unwrap();
         net.set_output_gradient(&uniform(40, 8 * 6));
         for (step, pixels) in batches.iter().enumerate() {
             net.train_forward(pixels, step as u64).unwrap();
@@ -257,7 +257,7 @@ fn untrained_branches(device: &Device, tolerance: f64) {
 fn wrong_lengths_are_refused(device: &Device, _: f64) {
     let graph: Graph = residual(8, 8, 4, 6).unwrap();
     let mut net = Driven::new(device, &graph, &NetworkOptions::new(3));
-    net.initialise(0);
+    net.initialise(0).unwrap();
     let says = |result: anchorhood_engine::Result<()>, numbers: [&str; 2]| {
         let message = result.unwrap_err().to_string();
         assert!(numbers.iter().all(|n| message.contains(n)), "{message}");

@@ -312,10 +312,7 @@ mod tests {
             first,
             "asking changes nothing"
         );
-        let fresh = |network: &mut Network| {
-            network.initialise(9);
-            Ok::<(), Error>(())
-        };
+        let fresh = |network: &mut Network| network.initialise(9);
         attention.set_weights(fresh).unwrap();
         let other = attention.maps(&pixels, &positives, &memory).unwrap();
         assert_eq!(heads_built() - before, 1);

@@ -236,7 +236,7 @@ pub(crate) mod tests {
             ..NetworkOptions::new(BATCH)
         };
         let mut network = Device::cpu(1).network(&graph, &options).unwrap();
-        network.initialise(2);
+        network.initialise(2).unwrap();
         for _ in 0..3 {
             train_forward(&mut network, &pixels());
         }
@@ -283,7 +283,7 @@ pub(crate) mod tests {
             ..NetworkOptions::new(2)
         };
         let mut whole = Device::cpu(1).network(&g, &options).unwrap();
-        whole.initialise(1);
+        whole.initialise(1).unwrap();
         let pixels = &pixels()[..2 * 48];
         train_forward(&mut whole, pixels);
         let mut expected = [0.0; 4];

@@ -157,7 +157,7 @@ impl LinearSet {
         };
         let network = NetworkOptions::new(batch).with_optimiser(sgd);
         let mut network = self.device.network(&graph, &network)?;
-        network.initialise(options.seed);
+        network.initialise(options.seed)?;
         self.device.within(|| {
             let train_loss = self.train(&mut network, options, progress)?;
             let ranks = self.ranks(&mut network)?;

@@ -191,7 +191,7 @@ fn extract_takes_every_picture_once_in_order() {
     g.output(x);
     let device = Device::cpu(2);
     let mut net = device.network(&g, &NetworkOptions::new(4)).unwrap();
-    net.initialise(1);
+    net.initialise(1).unwrap();
     let pictures = some_pictures(10);
     let (mean, std) = ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4]);
     let told = std::cell::RefCell::new(vec![]);

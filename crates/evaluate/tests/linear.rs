@@ -117,7 +117,7 @@ fn layers_are_extracted_through_taps() {
                     ..NetworkOptions::new(batch)
                 };
                 let mut network = device.network(&graph, &options).unwrap();
-                network.initialise(1);
+                network.initialise(1).unwrap();
                 network
             };
             let told = Mutex::new(0);

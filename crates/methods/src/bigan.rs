@@ -79,7 +79,7 @@ impl BiGan {
         };
         let head = |graph: Graph, options: NetworkOptions, number: u64| {
             let mut network = device.network(&graph, &options)?;
-            network.initialise(setup.seed.wrapping_add(number));
+            network.initialise(setup.seed.wrapping_add(number))?;
             Ok::<_, Error>(network)
         };
         let plain = setup.options(batch);

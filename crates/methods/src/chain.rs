@@ -175,6 +175,6 @@ fn head(
     seed: u64,
 ) -> Result<Network> {
     let mut network = device.network(&mlp(input, settings, end)?, options)?;
-    network.initialise(seed);
+    network.initialise(seed)?;
     Ok(network)
 }

@@ -31,7 +31,7 @@ impl Classifier {
     ) -> Result<Self> {
         let options = setup.options(setup.batch).with_input_gradient();
         let mut network = setup.device.network(graph, &options)?;
-        network.initialise(setup.seed.wrapping_add(number));
+        network.initialise(setup.seed.wrapping_add(number))?;
         let guesses = setup.batch * network.features() / classes;
         let (device, numbers) = (setup.device, (0..guesses as u32).collect::<Vec<_>>());
         let labels = device.upload_indices(&vec![0; guesses])?;

@@ -68,7 +68,7 @@ impl ColourClasses {
         let x = g.channels("part", x, first, dim)?;
         g.output(x);
         let mut network = setup.device.network(&g, &setup.options(setup.batch))?;
-        network.initialise(setup.seed);
+        network.initialise(setup.seed)?;
         network.normalised_by(&setup.mean, &setup.std)?;
         Ok(ColourClasses {
             dim,

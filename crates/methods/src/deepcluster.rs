@@ -56,7 +56,7 @@ impl DeepCluster {
         let (device, clusters) = (setup.device, clusters.clamp(1, setup.pictures));
         let graph = classifier(encoder.features(), clusters)?;
         let mut classifier = device.network(&graph, &options.with_input_gradient())?;
-        classifier.initialise(setup.seed.wrapping_add(1));
+        classifier.initialise(setup.seed.wrapping_add(1))?;
         let of = vec![0; setup.pictures];
         Ok(DeepCluster {
             labels: device.upload_indices(&of)?,
@@ -138,7 +138,7 @@ impl Method for DeepCluster {
         self.information = mutual_information(&self.of, &of) as f32;
         self.take(device, of)?;
         self.tally = device.upload_indices(&vec![0; clusters + 1])?;
-        self.classifier.initialise(seed.wrapping_add(1));
+        self.classifier.initialise(seed.wrapping_add(1))?;
         Ok(())
     }
 

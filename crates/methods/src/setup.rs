@@ -40,7 +40,7 @@ impl Setup<'_> {
     /// The network that embeds, as the seed draws it.
     pub fn encoder(&self, options: &NetworkOptions) -> Result<Network> {
         let mut network = self.device.network(self.graph, options)?;
-        network.initialise(self.seed);
+        network.initialise(self.seed)?;
         network.normalised_by(&self.mean, &self.std)?;
         Ok(network)
     }

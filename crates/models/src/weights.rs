@@ -347,7 +347,7 @@ mod tests {
         let mut network = Device::cpu(1)
             .network(&graph, &NetworkOptions::new(1))
             .unwrap();
-        network.initialise(seed);
+        network.initialise(seed).unwrap();
         network
     }
 

@@ -45,7 +45,7 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
     let batch = pixels.len() / (size * size * 3);
     let graph = architecture.graph_of(form, size, 2, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
-    net.initialise(0);
+    net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {
         net.write(Tensors::Values, i, &of(&p.name)).unwrap();
     }

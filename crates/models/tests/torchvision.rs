@@ -69,7 +69,7 @@ fn network(architecture: Architecture, seed: u64) -> Network {
     let graph = architecture.graph_of(Form::Large, SIZE, 64, 128).unwrap();
     let options = NetworkOptions::new(PICTURES);
     let mut network = Device::cpu(2).network(&graph, &options).unwrap();
-    network.initialise(seed);
+    network.initialise(seed).unwrap();
     network
 }
 

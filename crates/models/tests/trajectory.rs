@@ -43,7 +43,7 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
 
     let graph = resnet18(16, 4, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
-    net.initialise(0);
+    net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {
         let values = floats(&format!("start/{}", p.name));
         net.write(Tensors::Values, i, &values).unwrap();

@@ -136,7 +136,7 @@ impl Looking<'_> {
     ) -> Result<Vec<View>, ReportError> {
         let (rows, dim) = checkpoint.rows_of(self.device, &TrainingSet::of(self.data), path)?;
         attention.set_weights(|network| {
-            network.initialise(self.config.seed);
+            network.initialise(self.config.seed)?;
             let restored = checkpoint.restore(network, false, path);
             restored.map_err(ReportError::from)
         })?;

@@ -14,7 +14,7 @@ fn network() -> Network {
     let mut network = Device::cpu(1)
         .network(&graph, &NetworkOptions::new(1))
         .unwrap();
-    network.initialise(3);
+    network.initialise(3).unwrap();
     network
 }
 
@@ -44,7 +44,7 @@ fn weights_are_recognised_and_embed() {
 
     let graph = judged_graph(network().graph(), "avgpool").unwrap();
     let mut judged = device.network(&graph, &NetworkOptions::new(1)).unwrap();
-    judged.initialise(3);
+    judged.initialise(3).unwrap();
     let (mean, std) = IMAGENET;
     let seen = |(i, p): (usize, &u8)| (f32::from(*p) / 255.0 - mean[i % 3]) / std[i % 3];
     let seen: Vec<f32> = pixels.iter().enumerate().map(seen).collect();

@@ -98,7 +98,7 @@ impl Encoder {
         }
         check_room(device, graph, &options, 0)?;
         let mut network = device.network(graph, &options)?;
-        network.initialise(seed);
+        network.initialise(seed)?;
         let mut note = None;
         match &self.source {
             EncoderSource::Checkpoint(c) => c.restore(&mut network, false, &self.path)?,

@@ -64,7 +64,7 @@ pub fn judge(
     let untrained = {
         // As its run judged it: what learns, at the layer that is judged.
         let mut network = network(&embedding_graph(&checkpoint.config, set.pictures.height())?)?;
-        network.initialise(config.seed);
+        network.initialise(config.seed)?;
         let seen = checkpoint.input.as_ref().map(|i| (i.mean, i.std));
         let (mean, std) = seen.unwrap_or((set.mean, set.std));
         network.normalised_by(&mean, &std)?;

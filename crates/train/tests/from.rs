@@ -192,7 +192,12 @@ fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
     let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
     let thaw = Position::default().next_epoch(config.training.epochs);
     let rate = config.training.learning_rate * config.training.from_rate;
-    steps(&mut trainer, Position::default(), thaw, config.training.epochs);
+    steps(
+        &mut trainer,
+        Position::default(),
+        thaw,
+        config.training.epochs,
+    );
     let before = values(&mut trainer);
     trainer.advance(thaw, 1).unwrap();
     let mut moved = 0;
@@ -201,7 +206,10 @@ fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
         if *role == Role::Weight && name.contains("bn") {
             for (old, new) in old.iter().zip(new) {
                 let step = f64::from((new - old).abs());
-                assert!((step / rate - 1.0).abs() < 1e-3, "{name}: {step} for {rate}");
+                assert!(
+                    (step / rate - 1.0).abs() < 1e-3,
+                    "{name}: {step} for {rate}"
+                );
                 moved += 1;
             }
         }

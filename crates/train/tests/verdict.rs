@@ -88,7 +88,7 @@ fn go_on(
     let device = Device::cpu(1);
     let graph = embedding_graph(dir.config(), data.train.pictures.height()).unwrap();
     let mut shown = device.network(&graph, &NetworkOptions::new(8)).unwrap();
-    shown.initialise(0);
+    shown.initialise(0).unwrap();
     let method = Box::new(Collapsing {
         method: build_method(&device, dir.config(), data).unwrap(),
         shown,

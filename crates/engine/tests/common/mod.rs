@@ -121,7 +121,7 @@ pub fn set_parameters(
     twin: &mut NaiveNetwork,
     parameters: &[Vec<f32>],
 ) -> Result<()> {
-    net.initialise(0);
+    net.initialise(0).unwrap();
     for (i, values) in parameters.iter().enumerate() {
         net.write(Tensors::Values, i, values)?;
         twin.parameters[i] = widen(values);

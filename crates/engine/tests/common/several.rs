@@ -177,7 +177,7 @@ pub fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
         ..NetworkOptions::new(batch)
     };
     let mut net = device.network(&g, &options).unwrap();
-    net.initialise(1);
+    net.initialise(1).unwrap();
     net
 }
 

@@ -28,8 +28,8 @@ pub struct WithMemory {
 impl WithMemory {
     pub fn new(device: &Device, graph: &Graph, options: &NetworkOptions, items: usize) -> Self {
         let [mut net, mut copy] = [(); 2].map(|()| device.network(graph, options).unwrap());
-        net.initialise(3);
-        copy.initialise(4);
+        net.initialise(3).unwrap();
+        copy.initialise(4).unwrap();
         let mut positives = Positives::default();
         (0..items).for_each(|i| positives.push([i as u32, ((i + 7) % items) as u32]));
         WithMemory {
@@ -93,7 +93,7 @@ pub struct TwoViews {
 impl TwoViews {
     pub fn new(device: &Device, graph: &Graph, options: NetworkOptions) -> Self {
         let mut net = device.network(graph, &options.with_passes(2)).unwrap();
-        net.initialise(5);
+        net.initialise(5).unwrap();
         TwoViews {
             rows: device.zeros(2 * net.batch()).unwrap(),
             net,
