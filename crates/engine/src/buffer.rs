@@ -75,8 +75,8 @@ impl Buffer {
 }
 
 impl Buffer<u32> {
-    /// With a higher limit, below which every value is: now, and whenever the device writes to it. A lower one than
-    /// it has is refused.
+    /// With a higher limit, below which every value is: now, and whenever the device writes to it.
+    /// A lower one than it has is refused.
     pub fn below(self, limit: usize) -> Result<Self> {
         match limit >= self.limit {
             true => Ok(Buffer { limit, ..self }),
@@ -91,8 +91,8 @@ impl Buffer<u32> {
     ///
     /// # Safety
     ///
-    /// Every value is below the limit, now and whenever a device writes to it: kernels take them for rows that are
-    /// there.
+    /// Every value is below the limit, now and whenever a device writes to it: kernels take them
+    /// for rows that are there.
     pub unsafe fn assume_below(self, limit: usize) -> Self {
         Buffer { limit, ..self }
     }

@@ -1,7 +1,8 @@
-//! What dropout's masks are drawn by, so that the way back draws them again and no device stores one.
+//! What dropout's masks are drawn by, so that the way back draws them again and no device stores
+//! one.
 
-/// A dropout layer in a pass of a network. A mask's numbers depend on this, the step, and their place among the values of all
-/// processes: other networks of a run are initialised by other seeds.
+/// A dropout layer in a pass of a network. A mask's numbers depend on this, the step, and their
+/// place among the values of all processes: other networks of a run are initialised by other seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropoutKey {
     /// The seed that the network was initialised by.

@@ -163,7 +163,8 @@ impl Network {
         self.backend.regroup(groups)
     }
 
-    /// Draws the initial parameters and clears the optimiser's state. The seed decides dropout's masks, too.
+    /// Draws the initial parameters and clears the optimiser's state. The seed decides dropout's
+    /// masks, too.
     pub fn initialise(&mut self, seed: u64) -> Result<()> {
         self.backend.seed_dropout(seed);
         let parameters = self.graph().parameters().to_vec();
@@ -219,8 +220,8 @@ impl Network {
         self.backend.output_and_gradient()
     }
 
-    /// Computes the gradients of a pass from its output's. It follows that pass forwards; other passes may have
-    /// come in between, and before any but the first an inference.
+    /// Computes the gradients of a pass from its output's. It follows that pass forwards; other
+    /// passes may have come in between, and before any but the first an inference.
     pub fn backward(&mut self, stream: &mut Stream, pass: usize) -> Result<()> {
         self.check_pass(pass)?;
         match self.trained[pass] {
@@ -256,7 +257,8 @@ impl Network {
     }
 
     /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output` (count × features)
-    /// takes the result. It happens in the memory of pass 0, which must go forwards again before it goes backwards.
+    /// takes the result. It happens in the memory of pass 0, which must go forwards again before it
+    /// goes backwards.
     pub fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         self.trained[0] = false;
         self.backend.infer(pixels, output)

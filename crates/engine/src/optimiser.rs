@@ -7,7 +7,7 @@
 //! LARS    the same after g ← local·(g + decay·w),  local = trust·‖w‖ / (‖g‖ + decay·‖w‖ + epsilon)  for each tensor;
 //!         g as it is where either norm is 0;  as SGD where a group is not adapted
 //! AdamW   w ← w − rate·decay·w;  m ← m + (1 − beta1)·(g − m);  v ← beta2·v + (1 − beta2)·g²
-//!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at the weight's first step
+//!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at w's first
 //! ```
 //!
 //! What a step reads and writes: gradients and norms are read; weights and slots are changed in place.
@@ -118,8 +118,8 @@ impl Optimiser {
         group.decay.unwrap_or(*decay)
     }
 
-    /// One step over a tensor, or a part of it: `number` steps of the run came before, `norms` are the
-    /// whole tensor's. Nothing changes in a step in which the group is frozen.
+    /// One step over a tensor, or a part of it: `number` steps of the run came before, `norms` are
+    /// the whole tensor's. Nothing changes in a step in which the group is frozen.
     ///
     /// Of the two slots SGD and LARS use the first; what is not used may be empty. Norms are read where
     /// [`Optimiser::needs_norms`].
@@ -251,8 +251,9 @@ impl Adam {
     }
 }
 
-/// Steps of a run in which a parameter is not trained, counted from the run's first step. AdamW's bias
-/// correction leaves them out, as PyTorch's does: it counts the steps that the parameter has taken.
+/// Steps of a run in which a parameter is not trained, counted from the run's first step. AdamW's
+/// bias correction leaves them out, as PyTorch's does: it counts the steps that the parameter has
+/// taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrozenSteps {
     first: u64,
@@ -316,7 +317,8 @@ impl ParameterGroup {
         ParameterGroup::default()
     }
 
-    /// How many steps it has taken when the run has taken `number`; nothing where it is frozen in the next.
+    /// How many steps it has taken when the run has taken `number`; nothing where it is frozen in
+    /// the next.
     pub fn own_steps_before(&self, number: u64) -> Option<u64> {
         let FrozenSteps { first, end } = self.frozen;
         match number {

@@ -95,8 +95,8 @@ fn two_passes(device: &Device, tolerance: f64) {
     compare(&net, Tensors::Slot(0), &twin.slots[0]);
 }
 
-/// Between a pass forwards and backwards others may be inferred, in the memory of pass 0: that one cannot go backwards then,
-/// and each of the others has the gradients of its own pictures.
+/// Between a pass forwards and backwards others may be inferred, in the memory of pass 0: that one
+/// cannot go backwards then, and each of the others has the gradients of its own pictures.
 fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(9, 8, 3), |g, x| {
         let spec = ConvSpec::square(8, 3, 1, 1);

@@ -176,7 +176,8 @@ fn dropout(device: &Device, tolerance: f64) {
     compare(device, &graph, 3, (1 << 20) + 3, tolerance);
 }
 
-/// About the right share is dropped, the same one for the same seed, pass, layer and step, and another one for any other.
+/// About the right share is dropped, the same one for the same seed, pass, layer and step, and
+/// another one for any other.
 fn dropout_draws_other_masks(device: &Device, _: f64) {
     let (shape, p) = (Shape::new(4, 4, 64), 0.25);
     let one = one_layer(shape, |g, x| g.dropout("drop", x, p));

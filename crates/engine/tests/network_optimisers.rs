@@ -1,5 +1,5 @@
-//! Every optimiser as a network's work, on every device, against the naive steps: groups of parameters, one of them frozen, and one
-//! frozen at first.
+//! Every optimiser as a network's work, on every device, against the naive steps: groups of
+//! parameters, one of them frozen, and one frozen at first.
 
 mod common;
 
@@ -15,7 +15,8 @@ every_device!(lars, adam_w, sgd);
 
 const RATE: f32 = 0.05;
 
-/// Vectors apart, a layer of a rate of its own, one that stays as it is, and one that is trained from the third step on.
+/// Vectors apart, a layer of a rate of its own, one that stays as it is, and one that is trained
+/// from the third step on.
 fn groups(parameter: &Parameter) -> ParameterGroup {
     let group = ParameterGroup::biases_and_norms_apart(parameter);
     ParameterGroup {

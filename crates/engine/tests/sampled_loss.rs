@@ -175,7 +175,8 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
 /// So many keys, of which so many are drawn, and whether each positive counts.
 type Case = (usize, usize, bool);
 
-/// Of the last two, in the first of the steps tried, every row that is drawn is a positive: of all keys, and of some.
+/// Of the last two, in the first of the steps tried, every row that is drawn is a positive: of all
+/// keys, and of some.
 const CASES: [Case; 6] = [
     (300, 64, false),
     (300, 64, true),

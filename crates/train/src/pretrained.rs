@@ -131,8 +131,9 @@ fn is_fresh(parameter: &Parameter) -> bool {
     parameter.name.starts_with("fc.")
 }
 
-/// Freezes what an encoder has from its model for the first epochs of so many batches, and lets it learn at its own rate then. Weights
-/// that stay keep their bits, while running statistics follow the pictures.
+/// Freezes what an encoder has from its model for the first epochs of so many batches, and lets it
+/// learn at its own rate then. Weights that stay keep their bits, while running statistics follow
+/// the pictures.
 pub(crate) fn set_groups(
     network: &mut Network,
     config: &RunConfig,

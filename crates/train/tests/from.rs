@@ -182,7 +182,8 @@ fn frozen_weights_keep_their_bits_on_cuda() {
     }
 }
 
-/// The first step of what was frozen is AdamW's first: every value moves by the learning rate, whichever step of the run it is.
+/// The first step of what was frozen is AdamW's first: every value moves by the learning rate,
+/// whichever step of the run it is.
 #[test]
 fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
     let model = model();

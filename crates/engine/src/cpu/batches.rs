@@ -56,7 +56,8 @@ impl CpuBatches {
 /// Room for the numbers of a batch's items.
 fn item_numbers(batch: usize, items: usize) -> Buffer<u32> {
     let numbers = Buffer::new(batch, vec![0_u32; batch]);
-    // SAFETY: what is brought are items of an order or a loader, which are checked; before that nothing reads them.
+    // SAFETY: what is brought are items of an order or a loader, which are checked; before that
+    // nothing reads them.
     unsafe { numbers.assume_below(items) }
 }
 

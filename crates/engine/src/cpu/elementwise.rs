@@ -140,8 +140,9 @@ pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
     });
 }
 
-/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that is NaN.
-/// The mask is drawn from (key, step, place), so the backward pass draws it again instead of storing it.
+/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that
+/// is NaN. The mask is drawn from (key, step, place), so the backward pass draws it again instead
+/// of storing it.
 ///
 /// Tensors of `rank` other processes, as long as this one, come before it.
 pub(super) fn dropout(

@@ -55,7 +55,8 @@ impl Update {
         self.optimiser
     }
 
-    /// One step; `number` steps of the run came before. What slots the optimiser does not have may be empty.
+    /// One step; `number` steps of the run came before. What slots the optimiser does not have may
+    /// be empty.
     pub(crate) fn run(
         &mut self,
         arch: Arch,

@@ -110,7 +110,8 @@ impl CudaBatches {
             steps,
             order: cuda.zeros(ordered, "the order of an epoch")?,
             host_order: vec![],
-            // SAFETY: what is brought are items of an order or a loader, which are checked; before that nothing reads them.
+            // SAFETY: what is brought are items of an order or a loader, which are checked; before
+            // that nothing reads them.
             indices: unsafe { cuda.indices(&vec![0; batch])?.assume_below(items) },
             kind,
             cuda: cuda.clone(),

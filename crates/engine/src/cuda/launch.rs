@@ -432,12 +432,14 @@ fn words(f: Activation) -> (i32, f32) {
     }
 }
 
-/// So many blocks side by side, at least one; more than a GPU can count are refused, rather than fewer started.
+/// So many blocks side by side, at least one; more than a GPU can count are refused, rather than
+/// fewer started.
 pub(super) fn side_by_side(blocks: usize) -> Result<u32> {
     match u32::try_from(blocks) {
         Ok(blocks) if blocks <= MOST_BLOCKS => Ok(blocks.max(1)),
         Ok(_) | Err(_) => Err(Error::Plan(format!(
-            "{blocks} blocks of a kernel, of which a GPU starts {MOST_BLOCKS} at most: fewer values at a time"
+            "{blocks} blocks of a kernel, of which a GPU starts {MOST_BLOCKS} at most: \
+             give it fewer values at a time"
         ))),
     }
 }

@@ -90,7 +90,8 @@ struct State {
     output: Buffer,
     output_gradient: Buffer,
     input_gradient: Option<Buffer>,
-    /// What dropout draws by, beside pass, layer and step; u64: the step, where the stream keeps it.
+    /// What dropout draws by, beside pass, layer and step; u64: the step, where the stream keeps
+    /// it.
     seed: u64,
     step: Pointer,
     last_was_training: bool,
@@ -654,7 +655,8 @@ fn check_places(graph: &Graph, batch: usize) -> Result<()> {
     match graph.nodes().iter().find(|n| places(n) > i32::MAX as usize) {
         None => Ok(()),
         Some(node) => Err(Error::Plan(format!(
-            "{}: a batch of {batch} has {} places there, more than a GPU's kernels can count: take a smaller one",
+            "{}: a batch of {batch} has {} places there, more than a GPU's kernels can count: \
+             take a smaller one",
             node.name,
             places(node)
         ))),

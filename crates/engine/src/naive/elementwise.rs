@@ -23,8 +23,9 @@ pub fn add(a: &[f64], b: &[f64]) -> Vec<f64> {
 
 /// What dropout multiplies each of `len` values with in training: 0 with probability `p`, else 1/(1 − p).
 ///
-/// Value e of the key's layer in `step` is dropped when its random number is below `p`. The number depends on
-/// nothing but these three, so forward and backward passes, any number of threads and any device agree on it.
+/// Value e of the key's layer in `step` is dropped when its random number is below `p`. The number
+/// depends on nothing but these three, so forward and backward passes, any number of threads and
+/// any device agree on it.
 pub fn dropout_mask(key: DropoutKey, step: u64, p: f32, len: usize) -> Vec<f64> {
     let epoch = step % (1 << 20);
     let factor = |e: usize| {

@@ -49,7 +49,7 @@ impl SampledScratch {
         self.drawn
             .extend(others.filter(|row| listed.binary_search(row).is_err()));
         let others = keys - self.listed.len();
-        // Where nothing is drawn but positives, any weight will do, that is a number: it is that of no row.
+        // Where only positives are drawn, no row has this weight; it must be finite all the same.
         (others as f64 / self.drawn.len().max(1) as f64).ln()
     }
 

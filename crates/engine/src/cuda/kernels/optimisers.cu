@@ -7,8 +7,9 @@
 // The gradient is the sum over the passes of a step, in order. The first `matrices` weights (a multiple of four) have it in
 // `narrow` and a rounded copy in `copies`, which the convolutions read, where activations are bf16; else `matrices` is 0.
 //
-// The rate lies in device memory, since it changes between steps that are otherwise the same; and so does `current`: step in
-// the epoch, epoch, number of all steps before this one. Nothing changes where a flag is given and up: the loss was not finite.
+// The rate lies in device memory, since it changes between steps that are otherwise the same; and
+// so does `current`: step in the epoch, epoch, number of all steps before this one. Nothing changes
+// where a flag is given and up: the loss was not finite.
 
 #define THREADS 256
 #define MOST_PASSES 32
@@ -25,7 +26,8 @@ static __device__ __forceinline__ bool is_frozen(const Tensor &tensor, u64 numbe
 
 // How many steps a tensor that is not frozen has taken, of `number` of the run.
 static __device__ __forceinline__ u64 own_steps(const Tensor &tensor, u64 number) {
-    return number < tensor.frozen_until ? number : number - (tensor.frozen_until - tensor.frozen_from);
+    const u64 frozen = tensor.frozen_until - tensor.frozen_from;
+    return number < tensor.frozen_until ? number : number - frozen;
 }
 
 struct Gradients {
@@ -78,8 +80,9 @@ static __device__ __forceinline__ u32 tensor_at(const unsigned short *tensor_of,
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     sgd_step(const float *rate, const u64 *current, float kept, u32 nesterov, Gradients gradients,
-             const unsigned short *tensor_of, const Tensor *tensors, const float2 *local, const u32 *flag, u64 matrices,
-             u64 len, float *weights, float *momentum, element *copies) {
+             const unsigned short *tensor_of, const Tensor *tensors, const float2 *local,
+             const u32 *flag, u64 matrices, u64 len, float *weights, float *momentum,
+             element *copies) {
     const u64 at = four_of_thread();
     if (at >= len) return;
     const u32 stopped = flag ? *flag : 0;
@@ -164,14 +167,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // 1 / (1 - beta1^t) and the root of 1 - beta2^t, t being the number of a tensor's step, from 1 on.
 static __device__ __forceinline__ float2 bias_corrections(u64 before, float beta1, float beta2) {
     const double t = (double)(before + 1);
-    return make_float2((float)(1.0 / (1.0 - pow((double)beta1, t))), (float)sqrt(1.0 - pow((double)beta2, t)));
+    const double first = 1.0 - pow((double)beta1, t), second = 1.0 - pow((double)beta2, t);
+    return make_float2((float)(1.0 / first), (float)sqrt(second));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     adam_w_step(const float *rate, const u64 *current, float beta1, float beta2, float epsilon, Gradients gradients,
                 const unsigned short *tensor_of, const Tensor *tensors, const u32 *flag, u64 matrices, u64 len,
                 float *weights, float *mean, float *square, element *copies) {
-    // One thread computes them for the block's first tensor, and mostly all tensors have taken as many steps.
+    // One thread computes them for the block's first tensor, and mostly all tensors have taken as
+    // many steps.
     __shared__ float2 of_first;
     const u64 at = four_of_thread(), number = current[2];
     const u64 first_steps = own_steps(tensors[tensor_at(tensor_of, at - 4 * threadIdx.x)], number);
@@ -181,7 +186,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Tensor tensor = tensors[tensor_at(tensor_of, at)];
     if (is_frozen(tensor, number)) return;
     const u64 steps = own_steps(tensor, number);
-    const float2 corrections = steps == first_steps ? of_first : bias_corrections(steps, beta1, beta2);
+    const float2 corrections =
+        steps == first_steps ? of_first : bias_corrections(steps, beta1, beta2);
     const float one_over_first = corrections.x, root = corrections.y;
     const float step = *rate * tensor.rate_factor, keep = 1.f - step * tensor.decay, moved = step * one_over_first;
     float w[4], m[4], v[4], g[4];
