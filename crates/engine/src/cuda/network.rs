@@ -749,3 +749,19 @@ impl SumMemory {
         4 * (self.chunks.len() + 2 * self.groups.len() + self.tickets.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_places_than_can_be_counted_are_refused() {
+        let mut g = Graph::new();
+        let x = g.input(1 << 8, 1 << 8, 1);
+        g.global_avg_pool("pool", x).unwrap();
+        assert!(check_places(&g, (1 << 15) - 1).is_ok());
+        for batch in [1 << 15, 1 << 16, usize::MAX] {
+            assert!(matches!(check_places(&g, batch), Err(Error::Plan(_))));
+        }
+    }
+}
