@@ -32,7 +32,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The crates that do not have the compiler forbid it, in all that is compiled as a crate of its own, the library and the program.
+/// The crates that do not have the compiler forbid it, in the library and in the program.
 fn found() -> BTreeSet<String> {
     let forbids = |path: &PathBuf| {
         let code = fs::read_to_string(path).unwrap();

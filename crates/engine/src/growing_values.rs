@@ -1,11 +1,11 @@
-//! Numbers that one owner appends to while others read those that were there: all of them share one memory.
+//! Numbers that one owner appends to while others read those that were there. All share one memory.
 
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Numbers one after the other, to be appended to. What was [shared](GrowingValues::share) stays as it is.
+/// Numbers to be appended to. What was [shared](GrowingValues::share) stays as it is.
 #[derive(Debug)]
 pub struct GrowingValues(SharedValues);
 
@@ -19,8 +19,8 @@ pub struct SharedValues {
 /// Memory of which the capacity alone counts: which numbers are written, whoever holds it knows.
 struct Storage(Vec<UnsafeCell<f32>>);
 
-// SAFETY: a number is written once, by the one owner of `GrowingValues`, before anybody is given a range with it; or later, where nobody
-// else has the storage.
+// SAFETY: a number is written by the one owner of `GrowingValues`, before anybody is given a range
+// with it; or later, where nobody else has the storage.
 unsafe impl Sync for Storage {}
 
 impl GrowingValues {
@@ -105,7 +105,8 @@ impl Deref for SharedValues {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        // SAFETY: so many were written before this range was made, and while it is there nobody writes to them.
+        // SAFETY: so many were written before this range was made, and nobody writes to them while
+        // it is there.
         unsafe { std::slice::from_raw_parts(self.storage.0.as_ptr().cast(), self.len) }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Each is told its rank as torchrun would tell it. They meet by TCP on the loopback address: the
 //! first inherits the socket that listens there, so that nobody else can take the port, and all are
-//! told a secret drawn for them. They are in groups of their own, so that a Ctrl-C comes to the starter
-//! alone, which passes it on once. One that fails ends the others, which say so themselves; one that
-//! does not end within a few seconds is killed. Should the starter be killed, they are asked to stop.
+//! told a secret drawn for them. They are in groups of their own, so that a Ctrl-C comes to the
+//! starter alone, which passes it on once. One that fails ends the others, which say so themselves;
+//! one that does not end within a few seconds is killed. Should the starter be killed, they are
+//! asked to stop.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};

@@ -134,8 +134,9 @@ pub(crate) async fn picture(
     })
 }
 
-/// A file by parts, each read when the one before it was sent: a client that reads slowly, or not, holds one of them. Each waits for a turn,
-/// and has it until it is read: on a disk that does not answer, readers keep no more threads than there are for them.
+/// A file by parts, each read when the one before it was sent: a client that reads slowly, or not,
+/// holds one of them. Each waits for a turn, and has it until it is read: on a disk that does not
+/// answer, readers keep no more threads than there are for them.
 fn read<R: Read + Send + 'static>(
     turns: Arc<Semaphore>,
     file: Take<R>,

@@ -52,7 +52,8 @@ pub(crate) enum Wanted {
 
 /// A picture whose file is open, where it has one.
 pub(crate) struct Opened<'a> {
-    /// What tells this view of the picture from every other of this process, also of the same file after it was written again.
+    /// What tells this view of the picture from every other of this process, also of the same file
+    /// after it was written again.
     pub tag: u64,
     shelf: &'a Catalog,
     i: usize,

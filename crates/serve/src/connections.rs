@@ -35,8 +35,8 @@ pub(crate) struct Limits {
     pub longest_header: Duration,
 }
 
-/// The next connection. What is written to it is sent at once: an answer's last part would otherwise wait for the client to confirm the one
-/// before, which clients put off for 40 ms.
+/// The next connection. What is written to it is sent at once: an answer's last part would
+/// otherwise wait for the client to confirm the one before, which clients put off for 40 ms.
 async fn accept(listener: &mut TcpListener) -> (TcpStream, SocketAddr) {
     let (stream, address) = Listener::accept(listener).await;
     let _ = stream.set_nodelay(true); // of a connection that is broken already

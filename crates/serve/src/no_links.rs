@@ -1,5 +1,5 @@
-//! Opens a file by a path in which nothing may be a link: where a part of it became one since it was
-//! looked at, opening fails.
+//! Opens a file by a path in which nothing may be a link. Where a part of it became one since it
+//! was looked at, this fails.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,10 @@
 //! Where a picture's own bytes lie: in a file of the folder, or in an archive there. Whatever an index, a name or a link says, only
 //! pictures that were indexed are opened.
 //!
-//! A link is followed to another picture of the index, or to the very file that was indexed through it, by its length and when it was
-//! written: names in caches of Hugging Face and DVC are links to files elsewhere. What was found so is opened once, by a path without
-//! links, and all that is told of it or sent is of that open file.
+//! A link is followed to another picture of the index, or to the very file that was indexed through
+//! it, by its length and when it was written: names in caches of Hugging Face and DVC are links to
+//! files elsewhere. What was found so is opened once, by a path without links, and all that is told
+//! of it or sent is of that open file.
 
 use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
@@ -143,7 +144,8 @@ fn is_below(folder: &Path, path: &Path) -> bool {
         .is_ok_and(|rest| rest.components().all(down))
 }
 
-/// Opens a file at a path without links, and looks at it before, since opening a device may do something, and after.
+/// Opens a file at a path without links. It is looked at before, since opening a device may do
+/// something, and after.
 fn opened(
     path: &Path,
     mut may_be: impl FnMut(&Metadata) -> bool,
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(content(found), b"picture");
     }
 
-    /// A file, or a folder on the way to it, becomes a link to a stranger's between the look and the opening.
+    /// A file, or a folder on the way to it, becomes a link between the look and the opening.
     #[test]
     fn what_is_swapped_in_while_it_is_opened_is_not_read() {
         for (swapped, target) in [("in/sub/a.png", "out/a.png"), ("in/sub", "out")] {

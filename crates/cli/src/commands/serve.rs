@@ -53,7 +53,7 @@ pub struct ServeArgs {
     pub host: IpAddr,
     #[command(flatten)]
     pub token: TokenArgs,
-    /// Browsers reach the page by https, through a reverse proxy with TLS: its cookie is then sent by https alone.
+    /// Browsers reach the page by https, through a proxy with TLS: send its cookie by https alone.
     #[arg(long)]
     pub https: bool,
     /// Megabytes of an uploaded picture, at most.

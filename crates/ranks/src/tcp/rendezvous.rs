@@ -1,6 +1,7 @@
 //! How processes find each other: the first listens where MASTER_ADDR and MASTER_PORT say, the
-//! others come and say who they are. Whoever says something that cannot be is told so, and so is the
-//! first; strangers are let go. A stranger is also whoever does not know the secret, if there is one.
+//! others come and say who they are. Whoever says something that cannot be is told so, and so is
+//! the first; strangers are let go. A stranger is also whoever does not know the secret, if there
+//! is one.
 //!
 //! Processes of one machine meet on its loopback address. Others listen at the address that
 //! MASTER_ADDR names; at all addresses of the machine only with a secret.
