@@ -335,7 +335,8 @@ fn a_diverging_run_stops_and_keeps_what_was_good() {
     }
 }
 
-/// 2 for what cannot be asked for, 1 for what was asked for and failed; in every command that trains.
+/// 2 for what cannot be asked for, 1 for what was asked for and failed; in every command that
+/// trains.
 #[test]
 fn bad_usage_ends_with_2_and_a_failure_with_1() {
     let sandbox = Sandbox::new();

@@ -83,7 +83,8 @@ fn methods_are_given_the_same_and_trained_once() {
     compare(&sandbox, "--methods and --view-epochs 8 --lr 0.5").failed(2, &["learning_rate"]);
 }
 
-/// Its model too, which is given larger pictures than it learnt from; and what was typed is compared when it goes on.
+/// Its model too, which is given larger pictures than it learnt from; and what was typed is
+/// compared when it goes on.
 #[test]
 fn a_run_of_a_comparison_is_the_one_that_train_makes() {
     let sandbox = Sandbox::new();

@@ -186,7 +186,8 @@ fn other_settings_are_refused_by_name() {
         .failed(2, &["`b`", "runs has a"]);
 }
 
-/// Whatever of its settings the pictures or a model decided: the words that began a run go on with it.
+/// Whatever of its settings the pictures or a model decided: the words that began a run go on with
+/// it.
 #[test]
 fn the_words_that_began_a_run_go_on_with_it() {
     let sandbox = Sandbox::new();

@@ -19,8 +19,9 @@ pub fn exception(failure: Failure) -> PyErr {
     }
 }
 
-/// A sentence with flags as arguments are called here: `--crop-scale` is `crop_scale`. Flags of the command line alone, which stand
-/// by themselves and in no quotation: what else has dashes is somebody's file.
+/// A sentence with flags as arguments are called here: `--crop-scale` is `crop_scale`. Flags of the
+/// command line alone, which stand by themselves and in no quotation: what else has dashes is
+/// somebody's file.
 fn in_python(sentence: &str) -> String {
     let mut quoted = false;
     let mut words = vec![];

@@ -80,7 +80,8 @@ pub fn build_unlabelled(
     })
 }
 
-/// Bytes of the configured method's networks, and of what it has of each picture; known before anything is built.
+/// Bytes of the configured method's networks, and of what it has of each picture; known before
+/// anything is built.
 pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, usize), Error> {
     let m = &config.method;
     let encoder = || setup.options(setup.batch).memory_bytes(setup.graph);

@@ -62,7 +62,8 @@ pub(crate) fn check_room_of(
     Ok(within(host_memory(), setup.batch, rows, &of_batch)?)
 }
 
-/// Refuses what needs more than the host has: for a batch by what `of_batch` says of batches, and for all pictures so many other bytes.
+/// Refuses what needs more than the host has: for a batch by what `of_batch` says of batches, and
+/// for all pictures so many other bytes.
 fn within(
     host: HostMemory,
     batch: usize,

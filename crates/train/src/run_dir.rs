@@ -145,7 +145,8 @@ impl RunDir {
         self.config.machine = machine;
     }
 
-    /// Writes down that a method of this name, which somebody brings, trains the run; refuses another than it was begun with.
+    /// Writes down that a method of this name, which somebody brings, trains the run; refuses
+    /// another than it was begun with.
     pub(crate) fn name_method(&mut self, name: &str) -> Result<(), TrainError> {
         match &self.config.method.own {
             Some(own) if own == name => Ok(()),
@@ -153,7 +154,8 @@ impl RunDir {
                 own: own.clone(),
                 brought: Some(name.into()),
             }),
-            // Begun before names were written down, or by a known method: its checkpoint says by which.
+            // Begun before names were written down, or by a known method: its checkpoint says by
+            // which.
             None if self.disk.exists(&self.checkpoint("last")) => Ok(()),
             None => {
                 self.config.method.own = Some(name.into());

@@ -16,9 +16,9 @@ const NAMES: [&str; 2] = ["fc.weight", "fc.bias"];
 /// The layer above it, which is judged.
 pub(crate) const LAYER: &str = "normalise";
 
-/// Whether a network's features are to be whitened: where its configuration wants it, its last layer is no result already, and they
-/// are not too many. A checkpoint's network is that of its settings, and so is its last layer: a configuration that gives them
-/// another length is refused.
+/// Whether a network's features are to be whitened: where its configuration wants it, its last
+/// layer is no result already, and they are not too many. A checkpoint's network is that of its
+/// settings, and so is its last layer: a configuration that gives them another length is refused.
 pub(crate) fn is_wanted(config: &RunConfig, network: &Network) -> Result<bool, TrainError> {
     let graph = network.graph();
     let open = graph.node(graph.output_node()).op != Op::L2Normalise;

@@ -44,7 +44,8 @@ pub fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bool {
     if *from == theirs.from {
         return true;
     }
-    let model = of(asked, runs).ok().flatten(); // where it is gone, its name is all there is to compare
+    // Where it is gone, its name is all there is to compare.
+    let model = of(asked, runs).ok().flatten();
     model.is_some_and(|model| theirs.from_fingerprint == Some(model.fingerprint))
 }
 

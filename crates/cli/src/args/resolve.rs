@@ -179,8 +179,9 @@ fn begun_with(
     Ok(config)
 }
 
-/// A preset's configuration with what was decided when a run began: how long it is and how large its pictures are by the
-/// pictures and the time there was; the network, and how it is fine-tuned, by the model that it began from.
+/// A preset's configuration with what was decided when a run began: how long it is and how large
+/// its pictures are by the pictures and the time there was; the network, and how it is fine-tuned,
+/// by the model that it began from.
 fn as_it_began(mut config: RunConfig, run: &RunConfig) -> RunConfig {
     let (t, began) = (&mut config.training, &run.training);
     (t.rounds, t.epochs, t.warm_up) = (began.rounds, began.epochs, began.warm_up);
@@ -221,8 +222,8 @@ fn read(file: &Path) -> Result<String, Failure> {
     text.map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
-/// A classifier has a value for each class, and under heads features are the network's own; what has no memory is judged by
-/// features that are recomputed.
+/// A classifier has a value for each class, and under heads features are the network's own; what
+/// has no memory is judged by features that are recomputed.
 fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Result<(), Failure> {
     let own = match method.has_heads() {
         true => "it has as many features as the network has below its last layer",

@@ -152,7 +152,8 @@ impl Comparison {
             false => config.training.rounds,
         };
         let mut config = self.with_rounds(config, rounds, theirs.training.epochs);
-        // What the pictures decided: supervision's classes, the width of a layer below heads, sizes.
+        // What the pictures decided: supervision's classes, the width of a layer below heads,
+        // sizes.
         if !config.method.name.has_features_to_choose() {
             config.network.features = theirs.network.features;
         }

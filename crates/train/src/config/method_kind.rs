@@ -52,8 +52,8 @@ impl MethodChoice {
         }
     }
 
-    /// Whether the length of its features is a setting: under heads it is the network's own, and a classifier has a value for
-    /// each class.
+    /// Whether the length of its features is a setting: under heads it is the network's own, and a
+    /// classifier has a value for each class.
     pub fn has_features_to_choose(self) -> bool {
         match self.kind() {
             MethodKind::Memory | MethodKind::Targets => true,

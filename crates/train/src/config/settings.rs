@@ -37,8 +37,8 @@ settings! {
         /// default for shapes and the paper), another method without labels, or supervised, from labels.
         name: MethodChoice = MethodChoice::And;
             [Any], flag long("method"), absent MethodChoice::And;
-        /// The name of a method that a program brings (`train_method` of the Rust library); in place of `name`, which then
-        /// says only what the settings begin with.
+        /// The name of a method that a program brings (`train_method` of the Rust library); in
+        /// place of `name`, which then says only what the settings begin with.
         own: Option<String> = None; [Any];
         /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"), unwritten 2;

@@ -80,8 +80,8 @@ pub fn train_with(
     train_by(device, dir, data, (method, beginning), observer, stop)
 }
 
-/// Trains by a method that somebody brings, in place of the configured one. The run's configuration is given its name: only
-/// with it the run goes on.
+/// Trains by a method that somebody brings, in place of the configured one. The run's configuration
+/// is given its name: only with it the run goes on.
 pub fn train_method(
     device: &Device,
     dir: &mut RunDir,
