@@ -301,6 +301,7 @@ impl Index {
         let options = DuplicateOptions {
             above: above.unwrap_or(usual.above),
             nearest: nearest.unwrap_or(usual.nearest),
+            ..usual
         };
         let loaded = self.needs_model()?;
         let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
@@ -309,7 +310,8 @@ impl Index {
         })?;
         let group = |group: &curate::DuplicateGroup| {
             let why = group.why.iter().map(|why| why.to_string()).collect();
-            let other = |d: &curate::Duplicate| (d.picture, d.of, d.kind.to_string(), d.score);
+            let other =
+                |d: &curate::Duplicate| (d.picture, group.keep, d.kind.to_string(), d.score);
             (group.keep, why, group.others.iter().map(other).collect())
         };
         Ok(found.groups.iter().map(group).collect())
@@ -458,6 +460,8 @@ fn duplicates(
         vectors: &vectors,
         dim: index.parts().dim,
         against_from: against.map(|_| index.len()),
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
     };
     let work = || find_duplicates(&loaded.device, &compared, options, &|_, _, _| {});
     Ok(loaded.device.within(work)?)

@@ -202,10 +202,13 @@ fn compare(args: &DuplicatesArgs, both: &Both, device: &Device) -> Result<Duplic
         vectors: &vectors,
         dim: both.index.parts().dim,
         against_from: both.against.map(|_| both.index.len()),
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
     };
     let options = DuplicateOptions {
         above: args.above.unwrap_or(DuplicateOptions::default().above),
         nearest: args.nearest,
+        ..DuplicateOptions::default()
     };
     let shown: Mutex<Option<(DuplicateStage, Bar)>> = Mutex::new(None);
     let tell = |stage: DuplicateStage, done, total| {
@@ -249,12 +252,8 @@ fn as_text(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
     let (name, size_of) = (both.name(keep), |i| size(found, i));
     let mut text = format!("keep  {name}  {}{why}", size_of(keep));
     for other in &group.others {
-        let of = match other.of == keep {
-            true => String::new(),
-            false => format!("  (of {})", both.name(other.of)),
-        };
         let (name, kind, size) = (both.name(other.picture), other.kind, size_of(other.picture));
-        text += &format!("\n      {name}  {size}  {kind}  {:.3}{of}", other.score);
+        text += &format!("\n      {name}  {size}  {kind}  {:.3}", other.score);
     }
     text
 }
@@ -268,7 +267,7 @@ fn as_json(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
         json!({
             "path": both.name(d.picture),
             "kind": d.kind.to_string(),
-            "of": both.name(d.of),
+            "of": both.name(group.keep),
             "score": d.score,
             "height_and_width": sides(d.picture),
         })

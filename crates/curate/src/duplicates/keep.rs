@@ -1,6 +1,7 @@
 //! Which of several copies to keep: the whole picture before a crop of it, then the larger, the sharper, the older, the first by name.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use super::Look;
@@ -8,6 +9,70 @@ use super::Look;
 /// Copies of a picture are never just as sharp, and compressed ones have edges of their own (1.14 × as sharp was seen): this much more
 /// counts.
 const SHARPER: f32 = 1.2;
+
+/// A rule that chooses which of several copies is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepRule {
+    /// The image that the others were made from, as far as files and pixels tell.
+    Original,
+    /// The image that was taken or written first.
+    Oldest,
+    /// The image that was taken or written last.
+    Newest,
+    /// The image with the most pixels.
+    Largest,
+    /// The image with the fewest pixels.
+    Smallest,
+    /// The image whose folder was named first.
+    FirstFolder,
+    /// The image whose name is first in the alphabet.
+    FirstName,
+}
+
+impl KeepRule {
+    /// All rules.
+    pub const ALL: [KeepRule; 7] = [
+        KeepRule::Original,
+        KeepRule::Oldest,
+        KeepRule::Newest,
+        KeepRule::Largest,
+        KeepRule::Smallest,
+        KeepRule::FirstFolder,
+        KeepRule::FirstName,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            KeepRule::Original => "original",
+            KeepRule::Oldest => "oldest",
+            KeepRule::Newest => "newest",
+            KeepRule::Largest => "largest",
+            KeepRule::Smallest => "smallest",
+            KeepRule::FirstFolder => "first-folder",
+            KeepRule::FirstName => "first-name",
+        }
+    }
+}
+
+impl fmt::Display for KeepRule {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is the name of no [`KeepRule`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no rule for which copy is kept: {all}", all = KeepRule::ALL.map(KeepRule::name).join(", "))]
+pub struct UnknownKeepRule(pub String);
+
+impl FromStr for KeepRule {
+    type Err = UnknownKeepRule;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKeepRule> {
+        let rule = KeepRule::ALL.into_iter().find(|rule| rule.name() == name);
+        rule.ok_or_else(|| UnknownKeepRule(name.into()))
+    }
+}
 
 /// What a picture has before its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use aligned::{Aligned, Lies, Ready};
 use colours::COLOURS;
 use perceptual_hash::near_pairs;
 
-pub use keep::Reason;
+pub use keep::{KeepRule, Reason, UnknownKeepRule};
 pub use look::Look;
 pub use similar::{Pair, groups, similar_pairs};
 
@@ -38,12 +38,14 @@ const MOST_BYTES: u64 = 1 << 32;
 const AT_A_TIME: usize = 1 << 14;
 
 /// What counts as the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DuplicateOptions {
     /// Least correlation of the detail of two pictures that are one.
     pub above: f32,
     /// How many of each picture's nearest by vectors, and how many by colours, are proposed.
     pub nearest: usize,
+    /// Rules that choose which copy is kept, each where those before it leave several.
+    pub keep: Vec<KeepRule>,
 }
 
 impl Default for DuplicateOptions {
@@ -52,6 +54,7 @@ impl Default for DuplicateOptions {
         DuplicateOptions {
             above: 0.75,
             nearest: 20,
+            keep: vec![KeepRule::Original],
         }
     }
 }
@@ -75,6 +78,22 @@ pub enum CopyKind {
     MirroredCrop,
     /// The other is a part of it.
     Uncropped,
+    /// Turned by 90 degrees clockwise, in any size.
+    Rotated90,
+    /// Turned by 180 degrees.
+    Rotated180,
+    /// Turned by 270 degrees clockwise.
+    Rotated270,
+    /// Left for right, then turned by 90 degrees clockwise.
+    MirroredRotated90,
+    /// Left for right, then turned by 180 degrees: top for bottom.
+    MirroredRotated180,
+    /// Left for right, then turned by 270 degrees clockwise.
+    MirroredRotated270,
+    /// The same with a border around it.
+    Bordered,
+    /// The same, of which a small part was changed: a watermark, a caption.
+    Retouched,
 }
 
 impl fmt::Display for CopyKind {
@@ -88,6 +107,14 @@ impl fmt::Display for CopyKind {
             CopyKind::Crop => "crop",
             CopyKind::MirroredCrop => "mirrored crop",
             CopyKind::Uncropped => "uncropped",
+            CopyKind::Rotated90 => "rotated 90°",
+            CopyKind::Rotated180 => "rotated 180°",
+            CopyKind::Rotated270 => "rotated 270°",
+            CopyKind::MirroredRotated90 => "mirrored, rotated 90°",
+            CopyKind::MirroredRotated180 => "mirrored, rotated 180°",
+            CopyKind::MirroredRotated270 => "mirrored, rotated 270°",
+            CopyKind::Bordered => "with a border",
+            CopyKind::Retouched => "retouched",
         })
     }
 }
@@ -97,8 +124,6 @@ impl fmt::Display for CopyKind {
 pub struct Duplicate {
     /// Which.
     pub picture: usize,
-    /// The picture of its group that it is a copy of: the kept one, or another copy of that.
-    pub of: usize,
     /// In which way.
     pub kind: CopyKind,
     /// Correlation of the detail: 1 where all pixels are the same.
@@ -121,6 +146,9 @@ pub struct DuplicateGroup {
 pub struct Duplicates {
     /// Groups, the largest first.
     pub groups: Vec<DuplicateGroup>,
+    /// Photographs of one scene that are no copies of each other, such as those of a burst; none of
+    /// a burst is a copy of another of it.
+    pub bursts: Vec<Vec<usize>>,
     /// Every picture's look, or why it cannot be read.
     pub looks: Vec<Result<Look, String>>,
     /// How many pairs were judged by their pixels.
@@ -139,6 +167,10 @@ pub struct Compared<'a> {
     /// Pictures from this number on are others, which the first are compared with: pairs are of one and the other, and the
     /// kept one is among these. None: all are compared with all.
     pub against_from: Option<usize>,
+    /// Place of an image's folder in the order in which the user named folders.
+    pub folder_rank: &'a (dyn Fn(usize) -> usize + Sync),
+    /// Whether somebody said that these two are no copies of each other.
+    pub not_copies: &'a (dyn Fn(usize, usize) -> bool + Sync),
 }
 
 /// What is going on.
@@ -176,6 +208,7 @@ pub fn find_duplicates(
     let groups = grouped(compared.against_from, &looks, &equal, &copies);
     Ok(Duplicates {
         groups,
+        bursts: vec![],
         looks,
         judged,
     })
@@ -510,7 +543,6 @@ fn tree(
             };
             found.push(Duplicate {
                 picture: *picture,
-                of,
                 kind,
                 score,
             });

@@ -37,6 +37,8 @@ fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
         vectors: &vectors,
         dim: 2,
         against_from,
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
     };
     let options = DuplicateOptions::default();
     find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap()
@@ -163,6 +165,8 @@ fn what_is_in_memory() {
         vectors: &[1.0, 0.0].repeat(3),
         dim: 2,
         against_from: None,
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
     };
     let options = DuplicateOptions::default();
     let found = find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap();
