@@ -3,6 +3,7 @@
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
@@ -182,11 +183,30 @@ fn search(error: &SearchError) -> Option<String> {
         SearchError::OtherJob { .. } => {
             Some("finish it as it was begun, or give --restart to throw it away".into())
         }
+        SearchError::UnconfirmedRecord { .. } => {
+            Some("look at the list of moves, and say --trust-record where it is right".into())
+        }
+        SearchError::Io { path, source } if is_result(path) && unwritable(source.kind()) => {
+            Some("nothing can be written there: choose another place with -o".into())
+        }
         SearchError::Data(error) => data(error),
         SearchError::Checkpoint(error) => checkpoint(error),
         SearchError::Engine(error) => engine(error),
         _ => None,
     }
+}
+
+/// Whether a file is an index, or the journal of a job that makes one.
+fn is_result(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ["index", "journal"].iter().any(|e| ending == *e)
+}
+
+fn unwritable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn report(error: &ReportError) -> Option<String> {

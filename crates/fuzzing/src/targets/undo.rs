@@ -29,7 +29,7 @@ fn read(bytes: &[u8]) {
     }
     let record = Path::new("/aside/undo.jsonl");
     AtomicFile::write_on(&disk, record, bytes).expect("an empty disk");
-    let _ = undo(&disk, record);
+    let _ = undo(&disk, record, None, true);
     let mut left = vec![];
     files(&disk, Path::new("/"), &mut left);
     for picture in PICTURES {
