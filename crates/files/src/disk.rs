@@ -115,7 +115,7 @@ impl FileSystem for Disk {
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
-        let file = open_at_once(path)?;
+        let file = File::open(path)?;
         let about = file.metadata()?;
         if !about.is_file() {
             return Err(io::Error::new(
@@ -218,19 +218,6 @@ fn file_id(path: &Path, _: &fs::Metadata) -> io::Result<FileId> {
         device: 0,
         inode: hasher.finish(),
     })
-}
-
-/// Opens a file to read it; a pipe that nobody writes to is not waited for.
-#[cfg(unix)]
-fn open_at_once(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = File::options();
-    options.read(true).custom_flags(libc::O_NONBLOCK).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_at_once(path: &Path) -> io::Result<File> {
-    File::open(path)
 }
 
 #[cfg(unix)]

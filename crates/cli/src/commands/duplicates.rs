@@ -112,6 +112,9 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     if let Some(record) = &args.undo {
         return put_back(record, args.trust_record);
     }
+    if args.trust_record {
+        return Err(Failure::usage("--trust-record: goes with --undo FILE"));
+    }
     if let Some(above) = args.above.filter(|above| !(-1.0..=1.0).contains(above)) {
         return Err(Failure::usage(format!(
             "--above {above}: a correlation or a similarity is between -1 and 1; the same pictures are near 1"

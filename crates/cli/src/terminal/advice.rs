@@ -281,6 +281,21 @@ fn export(error: &ExportError) -> Option<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn an_unwritable_place_of_an_index_is_told_another() {
+        let failed = |path: &str, kind: ErrorKind| {
+            advice(&SearchError::Io {
+                path: path.into(),
+                source: kind.into(),
+            })
+        };
+        let told = failed(".small.index.journal", ErrorKind::PermissionDenied);
+        assert!(told.unwrap().contains("-o"));
+        assert!(failed("a/b.index", ErrorKind::ReadOnlyFilesystem).is_some());
+        assert_eq!(failed("b.index", ErrorKind::NotFound), None);
+        assert_eq!(failed("a.png", ErrorKind::PermissionDenied), None);
+    }
+
     fn too_large(fits: Option<Fits>) -> Error {
         Error::Memory {
             what: "activations of 1000 pictures".into(),
