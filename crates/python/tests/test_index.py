@@ -106,9 +106,12 @@ def test_copies_are_found(folder, pictures, tmp_path):
         made.duplicates(above=2)
 
 
-def test_a_link_is_no_copy_and_a_decision_is_remembered(folder, tmp_path):
+def test_a_link_is_no_copy_and_a_decision_is_remembered(tmp_path):
     place = tmp_path / "photos"
-    shutil.copytree(folder / "rings", place)
+    place.mkdir()
+    for name in range(40, 44):
+        noise = np.random.default_rng(name).integers(0, 256, (48, 64, 3), np.uint8)
+        (place / f"{name}.png").write_bytes(_native.png(noise))
     (place / "a link.png").symlink_to("40.png")
     os.link(place / "41.png", place / "hard.png")
     made = anchorhood.Index.build(place, tmp_path / "photos.index")

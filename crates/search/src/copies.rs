@@ -241,16 +241,21 @@ impl<'a> CopySearch<'a> {
 
     /// All but the kept image of each group, to be moved as they were when they were compared.
     pub fn to_move(&self, groups: &[DuplicateGroup]) -> Vec<ToMove> {
-        let others = groups.iter().flat_map(|group| &group.others);
-        let image = |i: usize| {
+        let image = |i: usize, keep: usize| {
             let (index, own) = self.at(i);
             ToMove {
                 path: self.paths[i].clone(),
                 name: index.name(own).into(),
                 stamp: self.stamps[i],
+                kept: self.stamps[keep].map(|stamp| (self.paths[keep].clone(), stamp)),
             }
         };
-        others.map(|other| image(other.picture)).collect()
+        let of_group = |group: &DuplicateGroup| {
+            let others = group.others.iter();
+            let images = others.map(|other| image(other.picture, group.keep));
+            images.collect::<Vec<_>>()
+        };
+        groups.iter().flat_map(of_group).collect()
     }
 
     /// The number of an image by its name as it is shown or in its index, or by its path.

@@ -34,6 +34,8 @@ pub struct ToMove {
     pub name: String,
     /// The file as it was when it was compared: another is not moved.
     pub stamp: Option<FileStamp>,
+    /// The image that is kept in its stead, as it was: without it, or where it has changed, nothing is moved.
+    pub kept: Option<(PathBuf, FileStamp)>,
 }
 
 /// What became of images that were to be moved.
@@ -285,10 +287,14 @@ fn movable(disk: &dyn FileSystem, image: &ToMove) -> Result<(), String> {
         Kind::Nothing => return Err("it is not there any more".into()),
         Kind::Folder | Kind::Other => return Err("it is no file".into()),
     }
-    match image.stamp {
-        Some(stamp) if disk.stamp(path).map_err(said)? != stamp => {
-            Err("it has changed since it was compared".into())
-        }
+    if image.stamp.is_some() && disk.stamp(path).ok() != image.stamp {
+        return Err("it has changed since it was compared".into());
+    }
+    match &image.kept {
+        Some((kept, stamp)) if disk.stamp(kept).ok() != Some(*stamp) => Err(format!(
+            "{}, which was to be kept, is gone or has changed since it was compared",
+            kept.display()
+        )),
         _ => Ok(()),
     }
 }
@@ -484,6 +490,7 @@ mod tests {
             path: path.into(),
             name: name.into(),
             stamp: None,
+            kept: None,
         }
     }
 
@@ -603,9 +610,16 @@ mod tests {
         let mut image = to_move(path, "c.png");
         image.stamp = Some(disk.stamp(path).unwrap());
         AtomicFile::write_on(&disk, path, b"another").unwrap();
+        // And one whose kept image is another now, or gone.
+        let mut images = vec![image];
+        for kept in ["/pictures/c.png", "/pictures/gone.png"] {
+            let mut copy = to_move("/pictures/a/x.png", "x.png");
+            copy.kept = Some((kept.into(), images[0].stamp.unwrap()));
+            images.push(copy);
+        }
         let aside = Path::new("/aside");
-        let done = set_aside(&disk.shared(), &[image], &[], aside, &key(), &mut |_| {});
-        assert_eq!(done.unwrap().left.len(), 1);
+        let done = set_aside(&disk.shared(), &images, &[], aside, &key(), &mut |_| {});
+        assert_eq!(done.unwrap().left.len(), 3);
         assert_eq!(disk.read(path).unwrap(), b"another");
         assert!(!disk.exists(aside));
     }
