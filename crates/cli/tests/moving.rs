@@ -11,6 +11,7 @@ use std::path::Path;
 
 use common::{Ran, Sandbox, names};
 use folders::{lines, scene};
+use image::imageops;
 
 /// Folders `photos` with four scenes and a copy of the first, and `other` with that scene and another.
 fn photos() -> Sandbox {
@@ -323,4 +324,70 @@ fn names_that_are_no_text_are_kept_reversibly() {
             .ends_with("/photos/caf\\xe9.png"),
         "{answer}"
     );
+}
+
+#[test]
+fn the_rules_say_which_copy_is_kept() {
+    let sandbox = photos();
+    let half = imageops::resize(&scene(1), 48, 36, imageops::FilterType::Triangle);
+    half.save(sandbox.path("other/half.png")).unwrap();
+    let kept = |args: &[&str]| -> Vec<String> {
+        let ran = duplicates(&sandbox, &[args, &["--json"]].concat()).succeeded();
+        let keep = |group: &serde_json::Value| group["keep"].as_str().unwrap().to_string();
+        let mut kept: Vec<String> = lines(&ran.stdout).iter().map(keep).collect();
+        kept.sort();
+        kept
+    };
+    for (args, expected) in [
+        (
+            &["photos", "other", "--keep", "smallest,first-name"][..],
+            ["other/half.png", "other/x.png"],
+        ),
+        (
+            &["photos", "other", "--keep", "largest,first-name"],
+            ["other/x.png", "photos/1.png"],
+        ),
+        (
+            &["photos", "other", "--keep", "first-folder"],
+            ["photos/0.png", "photos/1.png"],
+        ),
+        (
+            &[
+                "other",
+                "photos",
+                "--keep",
+                "largest",
+                "--keep",
+                "first-folder",
+            ],
+            ["other/x.png", "photos/1.png"],
+        ),
+    ] {
+        assert_eq!(kept(args), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn bursts_are_shown_where_asked_for_and_never_moved() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("photos")).unwrap();
+    let large = imageops::resize(&scene(4), 660, 500, imageops::FilterType::CatmullRom);
+    for (name, right, down) in [("a", 8, 8), ("b", 12, 5)] {
+        let mut shot = imageops::crop_imm(&large, right, down, 640, 480).to_image();
+        for (x, y, pixel) in shot.enumerate_pixels_mut() {
+            let noise = ((x * 7919 + y * 104_729 + right * 1013) as f32).sin() * 6.0;
+            pixel.0 = pixel
+                .0
+                .map(|v| (f32::from(v) + noise).clamp(0.0, 255.0) as u8);
+        }
+        shot.save(sandbox.path(&format!("photos/{name}.png")))
+            .unwrap();
+    }
+    scene(8).save(sandbox.path("photos/c.png")).unwrap();
+    let args = ["photos", "--move-to", "copies", "--bursts", "--json"];
+    let told = lines(&duplicates(&sandbox, &args).succeeded().stdout);
+    assert_eq!(told, [serde_json::json!({ "burst": ["a.png", "b.png"] })]);
+    assert_eq!(names(&sandbox.path("photos")), ["a.png", "b.png", "c.png"]);
+    assert!(!sandbox.path("copies").exists());
+    assert_eq!(duplicates(&sandbox, &["photos"]).succeeded().stdout, "");
 }
