@@ -9,6 +9,7 @@ use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
 use anchorhood::engine::{Error, Fits};
 use anchorhood::export::ExportError;
+use anchorhood::files::data_folder;
 use anchorhood::report::ReportError;
 use anchorhood::reproduce::ReproduceError;
 use anchorhood::search::SearchError;
@@ -189,11 +190,19 @@ fn search(error: &SearchError) -> Option<String> {
         SearchError::Io { path, source } if is_result(path) && unwritable(source.kind()) => {
             Some("nothing can be written there: choose another place with -o".into())
         }
+        SearchError::Io { path, source } if is_data(path) && unwritable(source.kind()) => {
+            Some("set XDG_DATA_HOME to a folder that can be written to".into())
+        }
         SearchError::Data(error) => data(error),
         SearchError::Checkpoint(error) => checkpoint(error),
         SearchError::Engine(error) => engine(error),
         _ => None,
     }
+}
+
+/// Whether a file is one of the user's decisions and keys.
+fn is_data(path: &Path) -> bool {
+    data_folder().is_some_and(|folder| path.starts_with(folder))
 }
 
 /// Whether a file is an index, or the journal of a job that makes one.
