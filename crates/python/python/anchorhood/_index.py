@@ -376,7 +376,7 @@ class Index:
         """Groups of images that are one, among themselves or with those of another index; pixels decide. `above` is the least
         correlation of their detail, `nearest` how many of each image's nearest are looked at. `keep` says which of a group is kept:
         `original`, `oldest`, `newest`, `largest`, `smallest`, `first-folder`, `first-name`, or several of these, each deciding where
-        those before it leave several. What [not_duplicates][anchorhood.Index.not_duplicates] was told, here or in the file
+        those before it leave several. What `not_duplicates` was told, here or in the file
         `decisions`, counts. A file with several names, such as a link, is one image."""
         if above is not None and not -1 <= above <= 1:
             raise InputError(f"above={above}: a correlation is between -1 and 1; the same pictures are near 1")
@@ -399,7 +399,7 @@ class Index:
     def not_duplicates(
         self, a: int | StrPath, b: int | StrPath, *, decisions: StrPath | None = None
     ) -> bool:
-        """Remembers that two images are no duplicates, whatever they look like: numbers, names as [names][anchorhood.Index.names] has
+        """Remembers that two images are no duplicates, whatever they look like: numbers, names as `Index.names` has
         them, or paths. It is kept in the user's data folder, or in the file `decisions`, by folder and content: also for other models and
         other indices. False where it was remembered already."""
 
