@@ -11,7 +11,7 @@ use toml::Table;
 /// The heading of the list in ARCHITECTURE.md.
 const HEADING: &str = "## Who stands on whom";
 /// Packages whose library has a name of its own.
-const LIBRARIES: [(&str, &str); 1] = [("md-5", "md5")];
+const LIBRARIES: [(&str, &str); 2] = [("kamadak-exif", "exif"), ("md-5", "md5")];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -32,15 +32,6 @@ impl Luma {
         }
     }
 
-    /// Left for right.
-    pub fn mirrored(&self) -> Luma {
-        let rows = self.pixels.chunks_exact(self.columns);
-        Luma {
-            pixels: rows.flat_map(|row| row.iter().rev().copied()).collect(),
-            ..*self
-        }
-    }
-
     /// As other rows and columns, each a mean over what it covers; the shape may change.
     pub fn resized(&self, rows: usize, columns: usize) -> Vec<f32> {
         let mut narrow = vec![0.0; self.rows * columns];
@@ -109,8 +100,6 @@ mod tests {
             &luma.resized(2, 6)[..6],
             &[0.0, 0.0, 30.0, 30.0, 60.0, 60.0]
         ));
-        assert_eq!(luma.mirrored().pixels, [60, 30, 0, 160, 130, 100]);
-        assert_eq!(luma.mirrored().mirrored(), luma);
     }
 
     #[test]

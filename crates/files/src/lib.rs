@@ -26,6 +26,7 @@ mod leftovers;
 mod move_file;
 mod open;
 pub mod pickle;
+mod private_file;
 pub mod protobuf;
 mod python_packages;
 mod regular;
@@ -42,7 +43,7 @@ pub use bounded::{
 };
 pub use bus_error::explain_bus_errors;
 pub use bytes::Bytes;
-pub use cache_folder::cache_folder;
+pub use cache_folder::{cache_folder, data_folder};
 pub use container::{Container, NamedTensor, Rest, read, write, write_with};
 pub use disk::Disk;
 pub use error::FileError;
@@ -51,6 +52,7 @@ pub use file_system::{FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, fold
 pub use forgetful::{Forgetful, Survives};
 pub use move_file::move_file;
 pub use open::{Checked, OpenContainer, Tensor};
+pub use private_file::private_file;
 pub use python_packages::{entries_beginning, python_packages};
 pub use regular::open_regular;
 pub use resolve::{resolve, resolve_inside, resolve_inside_on, resolve_on, same_file};

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anchorhood::curate::{
-    self, Chosen, Cluster, Compared, DuplicateOptions, Duplicates, GraphOptions, Hit, Look,
-    find_duplicates, graph_clusters, kmeans_clusters,
+    self, Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Hit, KeepRule,
+    graph_clusters, kmeans_clusters,
 };
 use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::files::Disk;
 use anchorhood::search::{
-    FolderEvent, FolderJob, FolderOutcome, Journal, PictureIndex, SearchError, Sheet, Shown, Tile,
-    cached_index,
+    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, Journal, PictureIndex,
+    SearchError, Sheet, Shown, Tile, cached_index, decide_not_duplicates,
 };
 use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -66,8 +66,8 @@ enum Making {
 type ChangeCounts = (usize, usize, usize, usize);
 /// An index, what changed, and the files that were passed over, each with the reason.
 type Built = (Index, ChangeCounts, Vec<(String, String)>);
-/// The kept picture, why it is, and the others: each with the one it is a copy of, in which way, and how alike they are.
-type Group = (usize, Vec<String>, Vec<(usize, usize, String, f32)>);
+/// The kept image, why it is, and its copies: each with its kind and how alike they are.
+type Group = (usize, Vec<String>, Vec<(usize, String, f32)>);
 /// A picture of a sheet: the heading of the group that it begins, its number, its bar, whether it is framed, its note.
 type SheetPicture = (Option<String>, usize, Option<f32>, bool, String);
 
@@ -290,30 +290,65 @@ impl Index {
         })
     }
 
-    /// Groups of pictures that are one, among themselves or with those of another index, whose numbers come after these.
+    /// Groups of duplicates, among themselves or with those of another index, whose numbers come after these; and bursts.
     fn duplicates(
         &self,
         py: Python<'_>,
         against: Option<&Index>,
         above: Option<f32>,
         nearest: Option<usize>,
-    ) -> PyResult<Vec<Group>> {
+        keep: Vec<String>,
+        decisions: Option<PathBuf>,
+    ) -> PyResult<(Vec<Group>, Vec<Vec<usize>>)> {
         let usual = DuplicateOptions::default();
+        let rules: Result<Vec<KeepRule>, _> = keep.iter().map(|rule| rule.parse()).collect();
+        let rules = rules.map_err(|e| InputError::new_err(format!("keep: {e}")))?;
         let options = DuplicateOptions {
             above: above.unwrap_or(usual.above),
             nearest: nearest.unwrap_or(usual.nearest),
+            keep: if rules.is_empty() { usual.keep } else { rules },
         };
         let loaded = self.needs_model()?;
         let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
         let found = compute(py, move |_| {
-            duplicates(&loaded, &index, against.as_deref(), &options)
+            if let Some(against) = &against {
+                against.check_model(&loaded.model)?;
+            }
+            let decisions = match decisions.or_else(Decisions::file_of_user) {
+                Some(path) => Decisions::load(&Disk, &path)?,
+                None => Decisions::default(),
+            };
+            let find = || {
+                let search = CopySearch::new(&index, against.as_deref())?;
+                search.find(&loaded.device, &options, &decisions, &|_, _, _| {})
+            };
+            Ok(loaded.device.within(find)?)
         })?;
-        let group = |group: &curate::DuplicateGroup| {
+        let group = |group: &DuplicateGroup| {
             let why = group.why.iter().map(|why| why.to_string()).collect();
-            let other = |d: &curate::Duplicate| (d.picture, d.of, d.kind.to_string(), d.score);
+            let other = |d: &curate::Duplicate| (d.picture, d.kind.to_string(), d.score);
             (group.keep, why, group.others.iter().map(other).collect())
         };
-        Ok(found.groups.iter().map(group).collect())
+        Ok((found.groups.iter().map(group).collect(), found.bursts))
+    }
+
+    /// Remembers that two images, by their names or paths, are no duplicates. False where that was remembered already.
+    fn not_duplicates(
+        &self,
+        py: Python<'_>,
+        pair: (String, String),
+        decisions: Option<PathBuf>,
+    ) -> PyResult<bool> {
+        let index = self.index.clone();
+        compute(py, move |_| {
+            let path = decisions.or_else(Decisions::file_of_user).ok_or_else(|| {
+                Failure::usage("neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions")
+            })?;
+            let search = CopySearch::new(&index, None)?;
+            let [a, b] = [search.number(&pair.0)?, search.number(&pair.1)?];
+            let decided = search.decided(a, b)?;
+            Ok(decide_not_duplicates(&Disk::shared(), &path, decided)?)
+        })
     }
 
     /// Every picture in one of `k` clusters.
@@ -436,32 +471,6 @@ fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Failur
         Some(why) => Err(refused(why)),
         None => Ok(index),
     }
-}
-
-fn duplicates(
-    loaded: &Loaded,
-    index: &PictureIndex,
-    against: Option<&PictureIndex>,
-    options: &DuplicateOptions,
-) -> Result<Duplicates, Failure> {
-    if let Some(against) = against {
-        against.check_model(&loaded.model)?;
-    }
-    let both = || [Some(index), against].into_iter().flatten();
-    let paths = both().flat_map(|index| (0..index.len()).map(|i| index.picture(i)));
-    let paths: Vec<PathBuf> = paths.collect();
-    let mut vectors = vec![];
-    for index in both() {
-        vectors.extend_from_slice(index.vectors()?);
-    }
-    let compared = Compared {
-        look: &|i| Look::at(&paths[i]),
-        vectors: &vectors,
-        dim: index.parts().dim,
-        against_from: against.map(|_| index.len()),
-    };
-    let work = || find_duplicates(&loaded.device, &compared, options, &|_, _, _| {});
-    Ok(loaded.device.within(work)?)
 }
 
 fn draw(

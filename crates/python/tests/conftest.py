@@ -87,8 +87,9 @@ needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals as Unix h
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory):
-    """Nothing is written into the cache of whoever runs the tests."""
+    """Nothing is written into the cache, or among the data, of whoever runs the tests."""
     os.environ["ANCHORHOOD_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
 
 
 def pytest_runtest_logreport(report):

@@ -106,6 +106,35 @@ def test_copies_are_found(folder, pictures, tmp_path):
         made.duplicates(above=2)
 
 
+def test_a_link_is_no_copy_and_a_decision_is_remembered(tmp_path):
+    place = tmp_path / "photos"
+    place.mkdir()
+    for name in range(40, 44):
+        noise = np.random.default_rng(name).integers(0, 256, (48, 64, 3), np.uint8)
+        (place / f"{name}.png").write_bytes(_native.png(noise))
+    (place / "a link.png").symlink_to("40.png")
+    os.link(place / "41.png", place / "hard.png")
+    made = anchorhood.Index.build(place, tmp_path / "photos.index")
+    assert made.duplicates() == [] and made.duplicates().bursts == []
+    shutil.copy(place / "40.png", place / "copy.png")
+    made = made.add()
+    for keep in ("first-name", ["oldest", "first-name"]):
+        (group,) = made.duplicates(keep=keep)
+        assert {group.keep.name, group.others[0][0].name} == {"40.png", "copy.png"}
+    with pytest.raises(anchorhood.InputError, match="prettiest"):
+        made.duplicates(keep="prettiest")
+    with pytest.raises(anchorhood.InputError, match="overlap"):
+        made.duplicates(anchorhood.Index.load(tmp_path / "photos.index"))
+    mine = tmp_path / "mine.jsonl"
+    assert made.not_duplicates("40.png", place / "copy.png", decisions=mine)
+    assert not made.not_duplicates(made.names.index("copy.png"), "40.png", decisions=mine)
+    assert made.duplicates(decisions=mine) == [] and len(made.duplicates()) == 1
+    assert made.not_duplicates("40.png", "copy.png") and made.duplicates() == []
+    for pair in [("40.png", "a link.png"), ("40.png", "nobody.png"), (99, 0), (-1, 0)]:
+        with pytest.raises(anchorhood.InputError):
+            made.not_duplicates(*pair)
+
+
 def test_clusters_hold_every_picture_once(index):
     clusters = index.cluster(3)
     assert sorted(i for cluster in clusters for i in cluster.numbers) == list(range(60))

@@ -180,6 +180,27 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A record of moved pictures that nothing shows to be this user's.
+    #[error(
+        "{}: {reason}. It would move {} files; nothing was moved",
+        .path.display(), .moves.len()
+    )]
+    UnconfirmedRecord {
+        /// The file.
+        path: PathBuf,
+        /// Why it is not believed.
+        reason: String,
+        /// Where each file lies, and where it would be moved to.
+        moves: Vec<(PathBuf, PathBuf)>,
+    },
+    /// A file of decisions that cannot be used.
+    #[error("{}: {reason}", .path.display())]
+    BadDecisions {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There is no place for an index that nobody named.
     #[error(
         "{}: the index of these pictures would be kept here: {source}; name another place by ANCHORHOOD_CACHE",
@@ -260,6 +281,8 @@ impl SearchError {
             | SearchError::OtherFolders { .. }
             | SearchError::BadLabels { .. }
             | SearchError::BadUndo { .. }
+            | SearchError::BadDecisions { .. }
+            | SearchError::UnconfirmedRecord { .. }
             | SearchError::Impossible(_)
             | SearchError::Engine(anchorhood_engine::Error::UnknownLayer { .. }) => true,
             _ => false,

@@ -26,6 +26,8 @@
 #![forbid(unsafe_code)]
 
 mod cached_index;
+mod copies;
+mod decisions;
 mod embedder;
 mod error;
 mod folder_job;
@@ -43,10 +45,13 @@ mod set_aside;
 mod shard;
 mod sheet;
 mod stream;
+mod undo_record;
 mod vectors;
 
 pub use anchorhood_discover::Lists;
 pub use cached_index::cached_index;
+pub use copies::CopySearch;
+pub use decisions::{DecidedImage, Decisions, decide_not_duplicates};
 pub use embedder::Embedder;
 pub use error::SearchError;
 pub use folder_job::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
@@ -56,8 +61,9 @@ pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, models_folder};
 pub use labels::GivenLabels;
 pub use model::Model;
-pub use set_aside::{PutBack, UNDO_FILE, set_aside, undo};
+pub use set_aside::{PutBack, SetAside, ToMove, UNDO_FILE, set_aside, undo, would_set_aside};
 pub use shard::Shard;
 pub use sheet::{Sheet, Shown, Tile};
 pub use stream::{EmbedOptions, EmbedProgress, Embedded, embed_files, embed_paths, stamp_of};
+pub use undo_record::RecordKey;
 pub use vectors::Vectors;

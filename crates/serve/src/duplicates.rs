@@ -62,6 +62,8 @@ impl Copies {
             vectors: index.vectors().map_err(|e| failed(&e))?,
             dim: index.parts().dim,
             against_from: None,
+            folder_rank: &|_| 0,
+            not_copies: &|_, _| false,
         };
         let (device, options) = (Device::cpu(threads()), DuplicateOptions::default());
         let tell = |stage, done, total| now.copies.tell((stage, done, total));
@@ -196,7 +198,7 @@ fn group_in_words(now: &Contents, copies: &Copies, group: &DuplicateGroup) -> Va
     let other = |d: &Duplicate| {
         let more = json!({
             "kind": d.kind.to_string(),
-            "of": d.of,
+            "of": group.keep,
             "score": d.score,
             "height_and_width": size(d.picture),
         });

@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anchorhood::curate::{
-    Compared, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, Pair,
-    find_duplicates, groups, similar_pairs,
+    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule, Look, Pair,
+    groups, similar_pairs,
 };
+use anchorhood::data::name_of;
 use anchorhood::engine::Device;
 use anchorhood::files::Disk;
-use anchorhood::search::{PictureIndex, Sheet, Shown, UNDO_FILE, set_aside, undo};
+use anchorhood::search::{
+    CopySearch, Decisions, PictureIndex, RecordKey, SearchError, SetAside, Sheet, Shown, UNDO_FILE,
+    decide_not_duplicates, set_aside, undo, would_set_aside,
+};
 use clap::Parser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::commands::folder_job::JobArgs;
@@ -28,13 +33,18 @@ const TILE: usize = 112;
 const LOOSE: f32 = 0.98;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
+#[command(
+    mut_arg("pictures", |arg| arg.required(false).required_unless_present("undo")),
+    after_help = "\
 Examples:
   anchorhood duplicates ~/pictures
   anchorhood duplicates pictures.index
   anchorhood duplicates pictures.index --sheet groups.png    look before you move anything
   anchorhood duplicates pictures.index --move-to ~/copies    keep one of each group, move the others
+  anchorhood duplicates pictures.index --move-to ~/copies --dry-run   what would be moved where
   anchorhood duplicates --undo ~/copies/undo.jsonl           and put them back
+  anchorhood duplicates a b --keep first-folder,largest      which of each group is kept
+  anchorhood duplicates pictures.index --not a.jpg b.jpg     these two are no duplicates, now and later
   anchorhood duplicates train.index --against test.index     which training pictures are test pictures?
   anchorhood duplicates pictures.index --json | jq -r '.others[].path'
   anchorhood duplicates pictures.index --loose --above 0.99  what the vectors alone say
@@ -42,7 +52,9 @@ Examples:
 Vectors and hashes propose, pixels decide: the pictures are read, laid on each other, and count as one
 where their detail correlates by at least --above. A group is a picture to keep, with the reason, and
 its copies: the same file, the same pixels, resized, recompressed, mirrored, or a crop. A crop has at
-least half of each side of what it could have. Files and pixels that are equal are always found.")]
+least half of each side of what it could have. Files and pixels that are equal are always found.
+A file with several names, such as a link, is one image and no copy of itself."
+)]
 pub struct DuplicatesArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
@@ -58,13 +70,33 @@ pub struct DuplicatesArgs {
     /// are kept, those of the first moved.
     #[arg(long, value_name = "FOLDER", conflicts_with = "loose")]
     pub against: Option<PathBuf>,
+    /// Which image of a group is kept; of several rules, each decides where those before it leave several [default: original].
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule(), conflicts_with = "loose")]
+    pub keep: Vec<KeepRule>,
+    /// Also show bursts: photographs of one scene that are no copies of each other. They are never moved.
+    #[arg(long, conflicts_with = "loose")]
+    pub bursts: bool,
+    /// Remember that two images are no duplicates, whatever they look like; can be given several times.
+    #[arg(long, num_args = 2, value_names = ["IMAGE", "IMAGE"], action = clap::ArgAction::Append, conflicts_with = "loose")]
+    pub not: Vec<String>,
+    /// The file of such decisions [default: decisions.jsonl in the user's data folder].
+    #[arg(long, value_name = "FILE", conflicts_with = "loose")]
+    pub decisions: Option<PathBuf>,
     /// Move all but the kept pictures of each group to a folder, made where there is none, with a file that says how to put them back.
     /// Nothing is deleted or overwritten.
     #[arg(long, value_name = "FOLDER", conflicts_with = "loose")]
     pub move_to: Option<PathBuf>,
-    /// Put back what was moved; said alone.
-    #[arg(long, value_name = "undo.jsonl", exclusive = true)]
+    /// With --move-to, only print what would be moved where.
+    #[arg(long, requires = "move_to")]
+    pub dry_run: bool,
+    /// Put back what was moved; said without pictures.
+    #[arg(long, value_name = "undo.jsonl", conflicts_with_all = [
+        "pictures", "above", "nearest", "against", "keep", "bursts", "not", "decisions", "move_to", "loose",
+    ])]
     pub undo: Option<PathBuf>,
+    /// With --undo, follow a record that nothing shows to be yours, once you have looked at what it would move. Links are not followed.
+    #[arg(long, requires = "undo")]
+    pub trust_record: bool,
     /// Pairs by their vectors alone, without reading a picture: many are alike and not the same.
     #[arg(long)]
     pub loose: bool,
@@ -78,7 +110,10 @@ pub struct DuplicatesArgs {
 /// Runs the command.
 pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     if let Some(record) = &args.undo {
-        return put_back(record);
+        return put_back(record, args.trust_record);
+    }
+    if args.trust_record {
+        return Err(Failure::usage("--trust-record: goes with --undo FILE"));
     }
     if let Some(above) = args.above.filter(|above| !(-1.0..=1.0).contains(above)) {
         return Err(Failure::usage(format!(
@@ -97,35 +132,12 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     }
 }
 
+fn rule() -> impl TypedValueParser<Value = KeepRule> {
+    let names = KeepRule::ALL.map(|rule| rule.to_string());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
+}
+
 // ---- pixels decide ----
-
-/// The pictures of one index, or of two, by one number.
-struct Both<'a> {
-    index: &'a PictureIndex,
-    against: Option<&'a PictureIndex>,
-}
-
-impl<'a> Both<'a> {
-    fn at(&self, i: usize) -> (&'a PictureIndex, usize) {
-        match self.against {
-            Some(against) if i >= self.index.len() => (against, i - self.index.len()),
-            _ => (self.index, i),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.index.len() + self.against.map_or(0, PictureIndex::len)
-    }
-
-    /// As it is shown: two indices may have the same names.
-    fn name(&self, i: usize) -> String {
-        let (index, own) = self.at(i);
-        match self.against {
-            Some(_) => index.picture(own).display().to_string(),
-            None => index.name(own).into(),
-        }
-    }
-}
 
 fn strict(
     args: &DuplicatesArgs,
@@ -133,79 +145,74 @@ fn strict(
     against: Option<&PictureIndex>,
     device: &Device,
 ) -> Result<(), Failure> {
-    if let Some(against) = against {
-        same_model(index, against)?;
-    }
-    let both = Both { index, against };
+    let search = CopySearch::new(index, against)?;
     if let Some(folder) = &args.move_to {
-        outside(folder, index)?;
+        // A folder that cannot be is refused before all is read.
+        would_set_aside(&Disk::shared(), &[], &search.folders(), folder)?;
     }
-    let found = compare(args, &both, device)?;
+    let decisions = decisions(args, &search)?;
+    let found = compare(args, &search, &decisions, device)?;
     if let Some(path) = &args.listing.sheet {
-        draw(path, &both, &found)?;
+        draw(path, &search, &found)?;
     }
     for group in &found.groups {
         output::line(&match args.listing.json {
-            true => as_json(&both, &found, group),
-            false => as_text(&both, &found, group),
+            true => as_json(&search, &found, group),
+            false => as_text(&search, &found, group),
         })?;
     }
-    sum_up(&both, &found);
+    for burst in found.bursts.iter().filter(|_| args.bursts) {
+        let names: Vec<String> = burst.iter().map(|i| search.name(*i)).collect();
+        output::line(&match args.listing.json {
+            true => json!({ "burst": names }).to_string(),
+            false => format!("burst {}", names.join("\n      ")),
+        })?;
+    }
+    sum_up(index, against, &search, &found);
     match &args.move_to {
-        Some(folder) => move_others(&both, &found, folder),
+        Some(folder) => move_others(args, &search, &found, folder),
         None => Ok(()),
     }
 }
 
-fn same_model(index: &PictureIndex, against: &PictureIndex) -> Result<(), Failure> {
-    let of = |index: &PictureIndex| (index.parts().model.clone(), index.parts().layer.clone());
-    match of(index) == of(against) {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
-            "{} and {}: these indices were made with different models, whose vectors cannot be compared; make one of them again",
-            index.path().display(),
-            against.path().display()
-        ))),
+/// The user's decisions, with those that are said now.
+fn decisions(args: &DuplicatesArgs, search: &CopySearch) -> Result<Decisions, Failure> {
+    let Some(path) = args.decisions.clone().or_else(Decisions::file_of_user) else {
+        return match args.not.is_empty() {
+            true => Ok(Decisions::default()),
+            false => Err(Failure::usage(
+                "--not: neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions",
+            )),
+        };
+    };
+    for pair in args.not.chunks_exact(2) {
+        let decided = search.decided(search.number(&pair[0])?, search.number(&pair[1])?)?;
+        let new = decide_not_duplicates(&Disk::shared(), &path, decided)?;
+        let already = if new { "" } else { " already" };
+        eprintln!(
+            "{} and {} are no duplicates: remembered{already} in {}",
+            pair[0],
+            pair[1],
+            path.display()
+        );
     }
+    Ok(Decisions::load(&Disk, &path)?)
 }
 
-/// Pictures moved to a place among the others would be found again.
-fn outside(folder: &Path, index: &PictureIndex) -> Result<(), Failure> {
-    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    let inside = |pictures: &Path| match (whole(folder), whole(pictures)) {
-        (Ok(folder), Ok(pictures)) => folder.starts_with(pictures),
-        _ => false,
-    };
-    match index.folders().iter().find(|of| inside(&of.path)) {
-        None => Ok(()),
-        Some(of) => Err(Failure::usage(format!(
-            "--move-to {}: lies in the folder of the pictures, {}, where they would be found again; choose another",
-            folder.display(),
-            of.path.display()
-        ))),
-    }
-}
-
-fn compare(args: &DuplicatesArgs, both: &Both, device: &Device) -> Result<Duplicates, Failure> {
-    let paths: Vec<PathBuf> = (0..both.len())
-        .map(|i| {
-            let (index, own) = both.at(i);
-            index.picture(own)
-        })
-        .collect();
-    let vectors = match both.against {
-        Some(against) => [both.index.vectors()?, against.vectors()?].concat(),
-        None => both.index.vectors()?.to_vec(),
-    };
-    let compared = Compared {
-        look: &|i| Look::at(&paths[i]),
-        vectors: &vectors,
-        dim: both.index.parts().dim,
-        against_from: both.against.map(|_| both.index.len()),
-    };
+fn compare(
+    args: &DuplicatesArgs,
+    search: &CopySearch,
+    decisions: &Decisions,
+    device: &Device,
+) -> Result<Duplicates, Failure> {
+    let usual = DuplicateOptions::default();
     let options = DuplicateOptions {
-        above: args.above.unwrap_or(DuplicateOptions::default().above),
+        above: args.above.unwrap_or(usual.above),
         nearest: args.nearest,
+        keep: match args.keep.is_empty() {
+            true => usual.keep,
+            false => args.keep.clone(),
+        },
     };
     let shown: Mutex<Option<(DuplicateStage, Bar)>> = Mutex::new(None);
     let tell = |stage: DuplicateStage, done, total| {
@@ -218,7 +225,7 @@ fn compare(args: &DuplicatesArgs, both: &Both, device: &Device) -> Result<Duplic
             bar.at(done, total);
         }
     };
-    Ok(find_duplicates(device, &compared, &options, &tell)?)
+    Ok(search.find(device, &options, decisions, &tell)?)
 }
 
 fn words(stage: DuplicateStage) -> &'static str {
@@ -240,26 +247,22 @@ fn why(group: &DuplicateGroup) -> String {
     reasons.join(", ")
 }
 
-fn as_text(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
+fn as_text(both: &CopySearch, found: &Duplicates, group: &DuplicateGroup) -> String {
     let keep = group.keep;
-    let why = match (both.against, why(group)) {
-        (None, why) if !why.is_empty() => format!("  ({why})"),
-        _ => String::new(),
+    let why = match why(group) {
+        why if why.is_empty() => why,
+        why => format!("  ({why})"),
     };
     let (name, size_of) = (both.name(keep), |i| size(found, i));
     let mut text = format!("keep  {name}  {}{why}", size_of(keep));
     for other in &group.others {
-        let of = match other.of == keep {
-            true => String::new(),
-            false => format!("  (of {})", both.name(other.of)),
-        };
         let (name, kind, size) = (both.name(other.picture), other.kind, size_of(other.picture));
-        text += &format!("\n      {name}  {size}  {kind}  {:.3}{of}", other.score);
+        text += &format!("\n      {name}  {size}  {kind}  {:.3}", other.score);
     }
     text
 }
 
-fn as_json(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
+fn as_json(both: &CopySearch, found: &Duplicates, group: &DuplicateGroup) -> String {
     let sides = |i: usize| {
         let look: Option<&Look> = found.looks[i].as_ref().ok();
         look.map(|look| look.height_and_width)
@@ -268,7 +271,7 @@ fn as_json(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
         json!({
             "path": both.name(d.picture),
             "kind": d.kind.to_string(),
-            "of": both.name(d.of),
+            "of": both.name(group.keep),
             "score": d.score,
             "height_and_width": sides(d.picture),
         })
@@ -284,7 +287,7 @@ fn as_json(both: &Both, found: &Duplicates, group: &DuplicateGroup) -> String {
 }
 
 /// A group after the other, the kept picture framed.
-fn draw(path: &Path, both: &Both, found: &Duplicates) -> Result<(), Failure> {
+fn draw(path: &Path, both: &CopySearch, found: &Duplicates) -> Result<(), Failure> {
     let mut sheet = Sheet::new(TILE).with_columns(COLUMNS);
     let mut gone = vec![];
     for (number, group) in (1..).zip(&found.groups) {
@@ -320,7 +323,19 @@ fn draw(path: &Path, both: &Both, found: &Duplicates) -> Result<(), Failure> {
     Ok(sheet.save(path)?)
 }
 
-fn sum_up(both: &Both, found: &Duplicates) {
+fn sum_up(
+    index: &PictureIndex,
+    against: Option<&PictureIndex>,
+    both: &CopySearch,
+    found: &Duplicates,
+) {
+    let names = both.other_names();
+    if names > 0 {
+        eprintln!(
+            "note: {} of a file that is compared under another (a link, a folder named twice)",
+            counted(names, "further name", "further names")
+        );
+    }
     let unread = found.looks.iter().filter(|look| look.is_err()).count();
     if unread > 0 {
         let of =
@@ -344,11 +359,11 @@ fn sum_up(both: &Both, found: &Duplicates) {
         true => String::new(),
         false => format!(": {}", counts.join(", ")),
     };
-    let among = match both.against {
+    let among = match against {
         None => format!("of {} pictures", grouped(both.len())),
         Some(against) => format!(
             "of {} pictures that are among the {} of {}",
-            grouped(both.index.len()),
+            grouped(index.len()),
             grouped(against.len()),
             folders_of(against)
         ),
@@ -358,37 +373,89 @@ fn sum_up(both: &Both, found: &Duplicates) {
         counted(kinds.len(), "copy", "copies"),
         counted(found.groups.len(), "group", "groups"),
     );
+    if !found.bursts.is_empty() {
+        eprintln!(
+            "{} of {} in all, which are no copies (--bursts shows them)",
+            counted(found.bursts.len(), "burst", "bursts"),
+            counted(
+                found.bursts.iter().map(Vec::len).sum(),
+                "photograph",
+                "photographs"
+            ),
+        );
+    }
 }
 
-fn move_others(both: &Both, found: &Duplicates, folder: &Path) -> Result<(), Failure> {
-    let others = found.groups.iter().flat_map(|group| &group.others);
-    let pictures: Vec<(PathBuf, String)> = others
-        .map(|d| {
-            let (index, own) = both.at(d.picture);
-            (index.picture(own), index.name(own).into())
-        })
-        .collect();
-    if pictures.is_empty() {
+fn move_others(
+    args: &DuplicatesArgs,
+    search: &CopySearch,
+    found: &Duplicates,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let (disk, sources) = (Disk::shared(), search.folders());
+    let images = search.to_move(&found.groups);
+    if images.is_empty() {
         return Ok(());
     }
+    if args.dry_run {
+        let would = would_set_aside(&disk, &images, &sources, folder)?;
+        for (from, to) in &would.moved {
+            let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
+            output::line(&match args.listing.json {
+                true => json!({ "from": from, "to": to }).to_string(),
+                false => format!("move  {from}\n   to {to}"),
+            })?;
+        }
+        eprintln!(
+            "{} pictures would be moved to {}; nothing was moved",
+            grouped(would.moved.len()),
+            folder.display()
+        );
+        return left_behind(&would);
+    }
+    let key = RecordKey::of_user()?;
     let bar = Bar::new("moving", false);
-    let total = pictures.len();
-    let moved = set_aside(&Disk::shared(), &pictures, folder, &mut |done| {
+    let total = images.len();
+    let moved = set_aside(&disk, &images, &sources, folder, &key, &mut |done| {
         bar.at(done, total)
     });
     drop(bar);
     let moved = moved?;
-    eprintln!(
-        "{} pictures were moved to {}; `anchorhood duplicates --undo {}` puts them back",
-        grouped(moved.len()),
-        folder.display(),
-        folder.join(UNDO_FILE).display()
-    );
-    Ok(())
+    if !moved.moved.is_empty() {
+        eprintln!(
+            "{} pictures were moved to {}; `anchorhood duplicates --undo {}` puts them back",
+            grouped(moved.moved.len()),
+            folder.display(),
+            folder.join(UNDO_FILE).display()
+        );
+    }
+    left_behind(&moved)
 }
 
-fn put_back(record: &Path) -> Result<(), Failure> {
-    let done = undo(&Disk, record)?;
+/// Names the images that are not moved.
+fn left_behind(moved: &SetAside) -> Result<(), Failure> {
+    for (path, why) in &moved.left {
+        eprintln!("warning: {}: not moved: {why}", path.display());
+    }
+    match moved.left.len() {
+        0 => Ok(()),
+        left => Err(Failure::failed(format!(
+            "{} could not be moved, and stay where they are",
+            counted(left, "picture", "pictures")
+        ))),
+    }
+}
+
+fn put_back(record: &Path, trust: bool) -> Result<(), Failure> {
+    let key = RecordKey::of_user_if_there()?;
+    let done = undo(&Disk, record, key.as_ref(), trust);
+    if let Err(SearchError::UnconfirmedRecord { moves, .. }) = &done {
+        for (from, to) in moves {
+            let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
+            output::line(&format!("move  {from}\n   to {to}"))?;
+        }
+    }
+    let done = done?;
     for (path, why) in &done.left {
         eprintln!("warning: {}: not put back: {why}", path.display());
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::curate::Hit;
-use anchorhood::data::about_picture;
+use anchorhood::data::{about_picture, name_of};
 use anchorhood::search::{Embedder, PictureIndex, Sheet};
 use clap::Parser;
 use serde_json::json;
@@ -154,7 +154,7 @@ fn print(
         return output::line(&object(args, index, query, hits).to_string());
     }
     if several {
-        output::line(&format!("{}:", query.display()))?;
+        output::line(&format!("{}:", name_of(query.as_os_str())))?;
     }
     for hit in hits {
         let gone = match about_picture(&index.picture(hit.index)).is_some() {
@@ -181,9 +181,9 @@ fn object(
         })
     };
     let folders = index.folders();
-    let path = |f: &anchorhood::search::IndexedFolder| f.path.display().to_string();
+    let path = |f: &anchorhood::search::IndexedFolder| name_of(f.path.as_os_str());
     json!({
-        "query": query.display().to_string(),
+        "query": name_of(query.as_os_str()),
         "folder": match &folders[..] {
             [one] => json!(path(one)),
             several => several.iter().map(|f| (f.label.clone(), json!(path(f)))).collect(),

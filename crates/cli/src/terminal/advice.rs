@@ -3,11 +3,13 @@
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
 use anchorhood::engine::{Error, Fits};
 use anchorhood::export::ExportError;
+use anchorhood::files::data_folder;
 use anchorhood::report::ReportError;
 use anchorhood::reproduce::ReproduceError;
 use anchorhood::search::SearchError;
@@ -183,11 +185,38 @@ fn search(error: &SearchError) -> Option<String> {
         SearchError::OtherJob { .. } => {
             Some("finish it as it was begun, or give --restart to throw it away".into())
         }
+        SearchError::UnconfirmedRecord { .. } => {
+            Some("look at the list of moves, and say --trust-record where it is right".into())
+        }
+        SearchError::Io { path, source } if is_result(path) && unwritable(source.kind()) => {
+            Some("nothing can be written there: choose another place with -o".into())
+        }
+        SearchError::Io { path, source } if is_data(path) && unwritable(source.kind()) => {
+            Some("set XDG_DATA_HOME to a folder that can be written to".into())
+        }
         SearchError::Data(error) => data(error),
         SearchError::Checkpoint(error) => checkpoint(error),
         SearchError::Engine(error) => engine(error),
         _ => None,
     }
+}
+
+/// Whether a file is one of the user's decisions and keys.
+fn is_data(path: &Path) -> bool {
+    data_folder().is_some_and(|folder| path.starts_with(folder))
+}
+
+/// Whether a file is an index, or the journal of a job that makes one.
+fn is_result(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ["index", "journal"].iter().any(|e| ending == *e)
+}
+
+fn unwritable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn report(error: &ReportError) -> Option<String> {
@@ -261,6 +290,21 @@ fn export(error: &ExportError) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unwritable_place_of_an_index_is_told_another() {
+        let failed = |path: &str, kind: ErrorKind| {
+            advice(&SearchError::Io {
+                path: path.into(),
+                source: kind.into(),
+            })
+        };
+        let told = failed(".small.index.journal", ErrorKind::PermissionDenied);
+        assert!(told.unwrap().contains("-o"));
+        assert!(failed("a/b.index", ErrorKind::ReadOnlyFilesystem).is_some());
+        assert_eq!(failed("b.index", ErrorKind::NotFound), None);
+        assert_eq!(failed("a.png", ErrorKind::PermissionDenied), None);
+    }
 
     fn too_large(fits: Option<Fits>) -> Error {
         Error::Memory {

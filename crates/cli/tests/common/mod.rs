@@ -48,6 +48,7 @@ impl Sandbox {
             .current_dir(self.0.path());
         command
             .env("ANCHORHOOD_CACHE", self.path("cache"))
+            .env("XDG_DATA_HOME", self.path("user-data"))
             .env_remove("ANCHORHOOD_CIFAR10")
             .env_remove("ANCHORHOOD_CIFAR100");
         command

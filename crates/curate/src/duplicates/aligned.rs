@@ -1,10 +1,14 @@
-//! Whether two pictures show the same, pixel by pixel: laid on each other, whole, mirrored or one upon a part of the other.
+//! Whether two pictures show the same, pixel by pixel: laid on each other, whole, mirrored, turned or one upon a part of the other.
 //!
 //! Two numbers tell. The correlation of the brightness finds the place, since it changes slowly around it. The **detail**, that is the
 //! brightness less its mean over the 5×5 pixels around, decides: skies and rooms have the same large shapes, and no two photographs
 //! have the same small ones. Both are taken on a grid of 32 pixels along the longer side. Where it decides, the detail is [evened]: the
-//! edge of a white border would else be all that two photographs are compared by.
+//! edge of a white border would else be all that two photographs are compared by. Where a small part was changed, as by a text, most
+//! of the [tiles](retouched) still agree.
 
+use std::sync::LazyLock;
+
+use super::orientation::{Orientation, Part};
 use crate::luma::{Luma, mean_and_deviation};
 
 /// Points along the longer side of the grid.
@@ -28,52 +32,150 @@ const WHOLE: f32 = 0.96;
 /// Two shapes are one where they differ by less.
 const SAME_SHAPE: f32 = 0.04;
 
-/// How one picture lies on another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Lies {
-    /// All of it on all of the other.
-    Whole,
-    /// It is a part of the other.
-    Within,
-    /// The other is a part of it.
-    Around,
-}
+/// Less detail than this, of 255, is none: noise of flat surroundings.
+const LEAST_DETAIL: f32 = 0.5;
+/// With detail in fewer points two images are not told apart.
+const LEAST_POINTS: usize = 64;
+/// Turned images whose brightness correlates less in 8×8 pixels are not compared in more.
+const TURNED_ALIKE: f32 = 0.7;
+/// Points along a side of what is compared first where images are turned.
+const FEW: usize = 8;
+/// Tiles of a grid along each side, and points along each side of one.
+const TILES: usize = 4;
+const TILE: usize = GRID / TILES;
+/// An image of which a part was changed has so much the same brightness, at least this share of its tiles, and these
+/// correlate by so much.
+const RETOUCHED_BRIGHTNESS: f32 = 0.3;
+const RETOUCHED_TILES: f32 = 0.5;
+const RETOUCHED_DETAIL: f32 = 0.9;
 
 /// A way in which two pictures are the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Aligned {
-    pub lies: Lies,
-    pub mirrored: bool,
+    /// How the first is turned before the second is laid on it.
+    pub orientation: Orientation,
+    /// What they share, as a part of the first once it is turned …
+    pub on_first: Part,
+    /// … and as a part of the second.
+    pub on_second: Part,
     /// Correlation of their evened detail.
     pub score: f32,
+    /// Whether a part of what they share is not the same.
+    pub retouched: bool,
 }
 
-/// The first way in which `b` lies on `a` with a detail that correlates by at least `above`: whole, mirrored, in part, mirrored in
-/// part. `mirrored` is `a`, left for right.
-pub(super) fn align(a: &Ready, mirrored: &Ready, b: &Ready, above: f32) -> Option<Aligned> {
-    let found = |mirrored: bool| {
-        move |(lies, score)| Aligned {
-            lies,
-            mirrored,
-            score,
-        }
+/// The first way that is accepted in which `b` lies on `a` with a detail that correlates by at least `above`: whole, mirrored,
+/// turned, with a part that was changed, in part, mirrored in part. `mirrored` is `a`, left for right.
+pub(super) fn align(
+    a: &Ready,
+    mirrored: &Ready,
+    b: &Ready,
+    above: f32,
+    accepts: &mut dyn FnMut(&Aligned) -> bool,
+) -> Option<Aligned> {
+    let wholly = |orientation, score, retouched| Aligned {
+        orientation,
+        on_first: Part::WHOLE,
+        on_second: Part::WHOLE,
+        score,
+        retouched,
     };
-    None.or_else(|| whole(a, b, above).map(found(false)))
-        .or_else(|| whole(mirrored, b, above).map(found(true)))
-        .or_else(|| part(a, b, above).map(found(false)))
-        .or_else(|| part(mirrored, b, above).map(found(true)))
+    for orientation in Orientation::ALL {
+        if let Some(score) = whole(a, b, orientation, above) {
+            let found = wholly(orientation, score, false);
+            if accepts(&found) {
+                return Some(found);
+            }
+        }
+    }
+    let few = retouched(a, b).filter(|score| *score >= above);
+    if let Some(found) = few.map(|score| wholly(Orientation::UPRIGHT, score, true))
+        && accepts(&found)
+    {
+        return Some(found);
+    }
+    for (orientation, a) in [(Orientation::UPRIGHT, a), (Orientation::MIRRORED, mirrored)] {
+        let in_first = best_place(a, b, above).map(|(score, part)| (score, part, Part::WHOLE));
+        let in_either = in_first
+            .or_else(|| best_place(b, a, above).map(|(score, part)| (score, Part::WHOLE, part)));
+        let Some((score, on_first, on_second)) = in_either else {
+            continue;
+        };
+        let found = Aligned {
+            orientation,
+            on_first,
+            on_second,
+            score,
+            retouched: false,
+        };
+        if accepts(&found) {
+            return Some(found);
+        }
+    }
+    None
 }
 
-fn whole(a: &Ready, b: &Ready, above: f32) -> Option<(Lies, f32)> {
-    let alike = correlation(&b.square.brightness, &a.square.brightness) >= LEAST_BRIGHTNESS;
-    let score = || correlation(&b.square.evened, &a.square.evened);
-    let score = alike.then(score).filter(|score| *score >= above);
-    score.map(|score| (Lies::Whole, score))
+/// Where the values of a turned grid come from.
+fn sources(side: usize) -> [Vec<usize>; 8] {
+    let places: Vec<usize> = (0..side * side).collect();
+    Orientation::ALL.map(|orientation| orientation.turned([side, side], &places).1)
 }
 
-fn part(a: &Ready, b: &Ready, above: f32) -> Option<(Lies, f32)> {
-    let within = best_place(a, b, above).map(|score| (Lies::Within, score));
-    within.or_else(|| best_place(b, a, above).map(|score| (Lies::Around, score)))
+static GRID_SOURCES: LazyLock<[Vec<usize>; 8]> = LazyLock::new(|| sources(GRID));
+static FEW_SOURCES: LazyLock<[Vec<usize>; 8]> = LazyLock::new(|| sources(FEW));
+
+fn whole(a: &Ready, b: &Ready, orientation: Orientation, above: f32) -> Option<f32> {
+    let turns = Orientation::ALL.iter().position(|o| *o == orientation)?;
+    if turns > 1 {
+        let from = &FEW_SOURCES[turns];
+        let product: f32 = from
+            .iter()
+            .zip(&b.few)
+            .map(|(from, b)| a.few[*from] * b)
+            .sum();
+        if product < TURNED_ALIKE {
+            return None;
+        }
+    }
+    let from = &GRID_SOURCES[turns];
+    let turned = |values: &[f32]| from.iter().map(|from| values[*from]).collect::<Vec<f32>>();
+    if correlation(&b.square.brightness, &turned(&a.square.brightness)) < LEAST_BRIGHTNESS {
+        return None;
+    }
+    let score = evened_correlation(&b.square.evened, &turned(&a.square.evened));
+    Some(score).filter(|score| *score >= above)
+}
+
+/// The correlation of those tiles of two whole images that agree, if most do.
+fn retouched(a: &Ready, b: &Ready) -> Option<f32> {
+    let alike = correlation(&b.square.brightness, &a.square.brightness);
+    if alike < RETOUCHED_BRIGHTNESS {
+        return None;
+    }
+    let tile = |values: &[f32], i: usize| -> Vec<f32> {
+        let (top, left) = (i / TILES * TILE, i % TILES * TILE);
+        let rows = (top..top + TILE).map(|y| &values[y * GRID + left..][..TILE]);
+        rows.flatten().copied().collect()
+    };
+    let (mut with_detail, mut agree, mut sum) = (0, 0, 0.0);
+    for i in 0..TILES * TILES {
+        let (a, b) = (tile(&a.square.evened, i), tile(&b.square.evened, i));
+        let has_detail = |values: &[f32]| {
+            let points = values.iter().filter(|v| **v != 0.0).count();
+            points >= TILE * TILE / 4
+        };
+        if !has_detail(&a) && !has_detail(&b) {
+            continue;
+        }
+        with_detail += 1;
+        let score = correlation(&a, &b);
+        if score >= RETOUCHED_DETAIL {
+            agree += 1;
+            sum += score;
+        }
+    }
+    let enough = agree as f32 >= RETOUCHED_TILES * with_detail as f32;
+    (enough && agree >= TILES).then(|| sum / agree as f32)
 }
 
 /// A picture made ready to be compared.
@@ -81,6 +183,8 @@ pub(super) struct Ready {
     luma: Luma,
     /// All of it, whatever its shape.
     square: Grid,
+    /// Its brightness in few pixels, of mean 0 and unit length.
+    few: Vec<f32>,
     coarse: Coarse,
     sums: Sums,
 }
@@ -88,8 +192,13 @@ pub(super) struct Ready {
 impl Ready {
     pub fn new(luma: &Luma) -> Ready {
         let sums = Sums::new(luma.columns, luma.pixels.iter().map(|p| i32::from(*p)));
+        let mut few = luma.resized(FEW, FEW);
+        let (mean, deviation) = mean_and_deviation(&few);
+        let length = (deviation * FEW as f32).max(1e-3);
+        few.iter_mut().for_each(|v| *v = (*v - mean) / length);
         Ready {
             square: Grid::new(luma, GRID, GRID),
+            few,
             coarse: Coarse::new(luma, &sums),
             sums,
             luma: luma.clone(),
@@ -241,6 +350,17 @@ impl Window {
         down.min(across) > WHOLE && (down - across).abs() < SAME_SHAPE
     }
 
+    /// As a part of the picture.
+    fn of(self, luma: &Luma) -> Part {
+        let (rows, columns) = (luma.rows as f32, luma.columns as f32);
+        Part {
+            top: self.top / rows,
+            left: self.left / columns,
+            height: self.height / rows,
+            width: self.width / columns,
+        }
+    }
+
     /// Moved and scaled about its centre, and pushed back inside the picture.
     fn changed(self, down: f32, right: f32, by: f32, within: &Luma) -> Window {
         let (rows, columns) = (within.rows as f32, within.columns as f32);
@@ -303,7 +423,7 @@ impl Grid {
     fn score(&self, on: &Luma, window: Window) -> f32 {
         let there = sampled(on, window, self.rows, self.columns);
         let there = evened(detail(&there, self.rows, self.columns));
-        correlation(&self.evened, &there)
+        evened_correlation(&self.evened, &there)
     }
 
     /// Lays it on as many points of another.
@@ -348,7 +468,7 @@ fn sampled(luma: &Luma, window: Window, rows: usize, columns: usize) -> Vec<f32>
 }
 
 /// Each value less the mean of those around it.
-fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+pub(super) fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     // Sums of all above and to the left, so that a mean takes four of them.
     let wide = columns + 1;
     let mut sums = vec![0.0_f32; (rows + 1) * wide];
@@ -375,20 +495,36 @@ fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     out
 }
 
-/// No detail larger than twice the median of all of them, or than a grey.
-fn evened(mut detail: Vec<f32>) -> Vec<f32> {
-    let mut sizes: Vec<f32> = detail.iter().map(|v| v.abs()).collect();
+/// No detail larger than twice the median of all there is, or than a grey; and none that is only noise.
+pub(super) fn evened(mut detail: Vec<f32>) -> Vec<f32> {
+    let sizes = detail.iter().map(|v| v.abs());
+    let mut sizes: Vec<f32> = sizes.filter(|v| *v >= LEAST_DETAIL).collect();
     let middle = sizes.len() / 2;
     let most = match sizes.is_empty() {
         true => 1.0,
         false => (2.0 * *sizes.select_nth_unstable_by(middle, f32::total_cmp).1).max(1.0),
     };
-    detail.iter_mut().for_each(|v| *v = v.clamp(-most, most));
+    for v in &mut detail {
+        *v = if v.abs() < LEAST_DETAIL {
+            0.0
+        } else {
+            v.clamp(-most, most)
+        };
+    }
     detail
 }
 
+/// The correlation of two evened details; 0 where too few points have any.
+pub(super) fn evened_correlation(a: &[f32], b: &[f32]) -> f32 {
+    let points = a.iter().zip(b).filter(|(a, b)| **a != 0.0 || **b != 0.0);
+    match points.count() < LEAST_POINTS {
+        true => 0.0,
+        false => correlation(a, b),
+    }
+}
+
 /// Pearson's; 0 where one of the two never changes.
-fn correlation(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn correlation(a: &[f32], b: &[f32]) -> f32 {
     let ((mean_a, deviation_a), (mean_b, deviation_b)) =
         (mean_and_deviation(a), mean_and_deviation(b));
     let scale = deviation_a * deviation_b * a.len() as f32;
@@ -399,31 +535,32 @@ fn correlation(a: &[f32], b: &[f32]) -> f32 {
     products.sum::<f32>() / scale
 }
 
-/// The evened detail's correlation where `part` lies best on a part of `on`, if it is at least `above`.
-fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<f32> {
+/// The evened detail's correlation where `part` lies best on a part of `on`, if it is at least `above`, and that part.
+fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<(f32, Part)> {
     let windows = promising(&on.coarse, part);
     if windows.is_empty() {
         return None;
     }
     let (on, rough) = (&on.luma, Grid::shaped(&part.luma, COARSE));
     let fine = Grid::shaped(&part.luma, GRID);
-    let mut best = None;
+    let step = on.rows.max(on.columns) as f32 / (2 * COARSE) as f32;
+    let mut best: Option<(f32, Window)> = None;
     for window in windows {
         // Roughly first: most places that look right in few pixels do not in more.
-        let (window, fit) = climbed(on, &rough, window, 0.8);
+        let (window, fit) = climbed(on, &rough, window, step, 0.8);
         if fit.brightness < NEARLY_THERE {
             continue;
         }
-        let (window, fit) = climbed(on, &fine, window, 0.2);
+        let (window, fit) = climbed(on, &fine, window, step, 0.2);
         if window.is_whole(on) || fit.brightness < LEAST_BRIGHTNESS {
             continue;
         }
         let score = fine.score(on, window);
-        if score >= above {
-            best = best.max(Some(Ranked(score)));
+        if score >= above && best.is_none_or(|(before, _)| score > before) {
+            best = Some((score, window));
         }
     }
-    best.map(|ranked| ranked.0)
+    best.map(|(score, window)| (score, window.of(on)))
 }
 
 /// A number that orders as it should.
@@ -488,12 +625,11 @@ fn promising(on: &Coarse, part: &Ready) -> Vec<Window> {
     windows
 }
 
-/// From a place to the best one near it, by steps that become smaller, down to `least` pixels.
-fn climbed(on: &Luma, grid: &Grid, start: Window, least: f32) -> (Window, Fit) {
+/// From a place to the best one near it, by steps that become smaller, from `step` down to `least` pixels.
+fn climbed(on: &Luma, grid: &Grid, start: Window, mut step: f32, least: f32) -> (Window, Fit) {
     let worth = |fit: Fit| fit.brightness + fit.detail;
     let mut window = start.changed(0.0, 0.0, 1.0, on);
     let mut fit = grid.fit(on, window);
-    let mut step = on.rows.max(on.columns) as f32 / (2 * COARSE) as f32;
     while step > least {
         let by = 1.0 + step / on.rows.max(on.columns) as f32 * 2.0;
         let ways = [
@@ -517,6 +653,43 @@ fn climbed(on: &Luma, grid: &Grid, start: Window, least: f32) -> (Window, Fit) {
         }
     }
     (window, fit)
+}
+
+/// Where a part of an image shows what another image does, given about where: looked for in more and more pixels.
+pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
+    let (rows, columns) = (on.rows as f32, on.columns as f32);
+    let mut window = Window {
+        top: part.top * rows,
+        left: part.left * columns,
+        height: part.height * rows,
+        width: part.width * columns,
+    };
+    let most = whole.rows.max(whole.columns);
+    for (longest, from, to) in [
+        (GRID, 0.02, 0.004),
+        (2 * GRID, 0.008, 0.002),
+        (4 * GRID, 0.004, 0.0005),
+    ] {
+        if longest > most && longest > GRID {
+            break;
+        }
+        let longer = rows.max(columns);
+        let grid = Grid::shaped(whole, longest.min(most));
+        (window, _) = climbed(on, &grid, window, from * longer, to * longer);
+    }
+    window.of(on)
+}
+
+/// A part of an image as so many rows and columns.
+pub(super) fn cut(luma: &Luma, part: Part, rows: usize, columns: usize) -> Vec<f32> {
+    let (high, wide) = (luma.rows as f32, luma.columns as f32);
+    let window = Window {
+        top: part.top * high,
+        left: part.left * wide,
+        height: part.height * high,
+        width: part.width * wide,
+    };
+    sampled(luma, window, rows, columns)
 }
 
 #[cfg(test)]
@@ -557,12 +730,23 @@ mod tests {
         }
     }
 
+    fn is_part(part: Part) -> bool {
+        part.height.min(part.width) < WHOLE
+    }
+
+    /// Turned or not, whether it is within the first, around it or neither.
+    fn lies(found: Aligned) -> (bool, bool, Orientation) {
+        let (within, around) = (is_part(found.on_first), is_part(found.on_second));
+        (within, around, found.orientation)
+    }
+
     fn aligned(a: &Luma, b: &Luma) -> Option<Aligned> {
         align(
             &Ready::new(a),
-            &Ready::new(&a.mirrored()),
+            &Ready::new(&Orientation::MIRRORED.of(a)),
             &Ready::new(b),
             0.7,
+            &mut |_| true,
         )
     }
 
@@ -583,10 +767,10 @@ mod tests {
             fit.detail > 0.95,
             "by the edges of the border alone: {fit:?}"
         );
-        let [a, mirrored, b] = [&a, &a.mirrored(), &b].map(Ready::new);
+        let [a, mirrored, b] = [&a, &Orientation::MIRRORED.of(&a), &b].map(Ready::new);
         let above = crate::DuplicateOptions::default().above;
-        assert_eq!(align(&a, &mirrored, &b, above), None);
-        assert!(align(&a, &mirrored, &a, above).is_some());
+        assert_eq!(align(&a, &mirrored, &b, above, &mut |_| true), None);
+        assert!(align(&a, &mirrored, &a, above, &mut |_| true).is_some());
     }
 
     #[test]
@@ -595,7 +779,7 @@ mod tests {
             let large = luma(rows, columns);
             let whole = part(&large, 0, 0, rows, columns);
             let itself = aligned(&whole, &whole).unwrap();
-            assert!(itself.lies == Lies::Whole && !itself.mirrored && itself.score > 0.999);
+            assert!(lies(itself) == (false, false, Orientation::UPRIGHT) && itself.score > 0.999);
             for (down, across) in [(0.7, 0.7), (0.6, 0.9), (0.95, 0.62)] {
                 let sides = [
                     (rows as f32 * down) as usize,
@@ -605,15 +789,32 @@ mod tests {
                 let crop = part(&large, top, left, sides[0], sides[1]);
                 let what = format!("{rows}×{columns}, {down} × {across}");
                 let found = aligned(&whole, &crop).expect(&what);
-                assert_eq!(
-                    (found.lies, found.mirrored),
-                    (Lies::Within, false),
-                    "{what}"
-                );
-                let found = aligned(&crop, &whole.mirrored()).expect(&what);
-                assert_eq!((found.lies, found.mirrored), (Lies::Around, true), "{what}");
+                assert_eq!(lies(found), (true, false, Orientation::UPRIGHT), "{what}");
+                let found = aligned(&crop, &Orientation::MIRRORED.of(&whole)).expect(&what);
+                assert_eq!(lies(found), (false, true, Orientation::MIRRORED), "{what}");
             }
         }
+    }
+
+    #[test]
+    fn turned_images_are_found_in_every_orientation() {
+        let whole = part(&luma(192, 144), 0, 0, 192, 144);
+        for orientation in Orientation::ALL {
+            let found = aligned(&whole, &orientation.of(&whole)).unwrap();
+            assert_eq!(lies(found), (false, false, orientation));
+            assert!(found.score > 0.99, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_band_over_an_image_leaves_it_the_same_image() {
+        let whole = part(&luma(192, 192), 0, 0, 192, 192);
+        let mut banded = whole.clone();
+        banded.pixels[50 * 64..].fill(0);
+        let found = aligned(&whole, &banded).unwrap();
+        assert!(found.retouched && lies(found) == (false, false, Orientation::UPRIGHT));
+        let other = part(&luma(192, 192), 20, 90, 100, 100);
+        assert_eq!(aligned(&other, &banded), None);
     }
 
     /// A strip is found whole; in few pixels it has too few for its parts.
@@ -621,7 +822,7 @@ mod tests {
     fn strips_are_compared_whole() {
         let strip = part(&luma(192, 40), 0, 0, 192, 40);
         let found = aligned(&strip, &strip).unwrap();
-        assert_eq!((found.lies, found.mirrored), (Lies::Whole, false));
+        assert_eq!(lies(found), (false, false, Orientation::UPRIGHT));
         let crop = part(&luma(192, 40), 20, 5, 130, 28);
         assert_eq!(aligned(&strip, &crop), None);
     }

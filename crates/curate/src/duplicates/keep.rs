@@ -1,25 +1,110 @@
-//! Which of several copies to keep: the whole picture before a crop of it, then the larger, the sharper, the older, the first by name.
+//! Which of several copies is kept, and why.
+//!
+//! The original is the image that the others were made from. First counts what pixels tell surely: the whole
+//! image before a part of it, an image before the same with a border, more detail before less, whatever the
+//! number of pixels. Then what a camera wrote; then what pixels tell less surely: colours, a text laid over
+//! the image, clipped tones, compression; then times and names.
 
+use std::cmp::Ordering;
 use std::fmt;
-use std::time::SystemTime;
+use std::str::FromStr;
 
 use super::Look;
+use super::close::{Side, Traces};
 
-/// Copies of a picture are never just as sharp, and compressed ones have edges of their own (1.14 × as sharp was seen): this much more
-/// counts.
-const SHARPER: f32 = 1.2;
+/// A rule that chooses which of several copies is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeepRule {
+    /// The image that the others were made from, as far as files and pixels tell.
+    Original,
+    /// The image that was taken or written first.
+    Oldest,
+    /// The image that was taken or written last.
+    Newest,
+    /// The image with the most pixels.
+    Largest,
+    /// The image with the fewest pixels.
+    Smallest,
+    /// The image whose folder was named first.
+    FirstFolder,
+    /// The image whose name is first in the alphabet.
+    FirstName,
+}
 
-/// What a picture has before its copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl KeepRule {
+    /// All rules.
+    pub const ALL: [KeepRule; 7] = [
+        KeepRule::Original,
+        KeepRule::Oldest,
+        KeepRule::Newest,
+        KeepRule::Largest,
+        KeepRule::Smallest,
+        KeepRule::FirstFolder,
+        KeepRule::FirstName,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            KeepRule::Original => "original",
+            KeepRule::Oldest => "oldest",
+            KeepRule::Newest => "newest",
+            KeepRule::Largest => "largest",
+            KeepRule::Smallest => "smallest",
+            KeepRule::FirstFolder => "first-folder",
+            KeepRule::FirstName => "first-name",
+        }
+    }
+}
+
+impl fmt::Display for KeepRule {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is the name of no [`KeepRule`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no rule for which copy is kept: {all}", all = KeepRule::ALL.map(KeepRule::name).join(", "))]
+pub struct UnknownKeepRule(pub String);
+
+impl FromStr for KeepRule {
+    type Err = UnknownKeepRule;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKeepRule> {
+        let rule = KeepRule::ALL.into_iter().find(|rule| rule.name() == name);
+        rule.ok_or_else(|| UnknownKeepRule(name.into()))
+    }
+}
+
+/// What the kept image has before its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
+    /// A rule of the user's chose it.
+    Rule(KeepRule),
     /// It is not a part of another.
     Whole,
-    /// It has more pixels.
+    /// It has no border.
+    NoBorder,
+    /// The other has more pixels and no more detail.
+    NotEnlarged,
+    /// It has more pixels, and detail in them.
     Larger,
-    /// Its edges are sharper.
-    Sharper,
-    /// Its file is older.
+    /// A camera's metadata.
+    Camera,
+    /// No other program has written to it, or earlier.
+    NotEdited,
+    /// It has colours.
+    Coloured,
+    /// Its tones are not clipped.
+    NotClipped,
+    /// No text or mark lies over it.
+    Unmarked,
+    /// It is not compressed again, or less.
+    LessCompressed,
+    /// It was taken earlier, or its file is older.
     Older,
+    /// Its name is not that of a copy.
+    Name,
     /// Nothing but its place in the alphabet.
     FirstByName,
 }
@@ -27,53 +112,201 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            Reason::Whole => "the whole picture",
+            Reason::Rule(rule) => rule.name(),
+            Reason::Whole => "the whole image",
+            Reason::NoBorder => "no border",
+            Reason::NotEnlarged => "not enlarged",
             Reason::Larger => "larger",
-            Reason::Sharper => "sharper",
+            Reason::Camera => "camera metadata",
+            Reason::NotEdited => "not edited",
+            Reason::Coloured => "in colour",
+            Reason::Unmarked => "no text over it",
+            Reason::NotClipped => "tones not clipped",
+            Reason::LessCompressed => "less compressed",
             Reason::Older => "older",
+            Reason::Name => "not named a copy",
             Reason::FirstByName => "first by name",
         })
     }
 }
 
-/// The one of some pictures to keep, and what decided. There is at least one picture.
-pub(super) fn choose(
-    pictures: &[usize],
+/// Those of some images that a rule leaves; all where it does not tell them apart.
+pub(super) fn narrowed(
+    rule: KeepRule,
+    images: &[usize],
     looks: &[Result<Look, String>],
-    is_crop: impl Fn(usize) -> bool,
-) -> (usize, Vec<Reason>) {
-    let mut left: Vec<(usize, Option<&Look>)> = pictures
-        .iter()
-        .map(|i| (*i, looks[*i].as_ref().ok()))
-        .collect();
-    let mut why = vec![];
-    let mut narrow = |reason: Reason, stays: &dyn Fn(usize, Option<&Look>) -> bool| {
-        let stay = |(i, look): &&(usize, Option<&Look>)| stays(*i, *look);
-        let staying: Vec<_> = left.iter().filter(stay).copied().collect();
-        if !staying.is_empty() && staying.len() < left.len() {
-            left = staying;
-            why.push(reason);
-        }
-        left.clone()
+    folder_rank: &dyn Fn(usize) -> usize,
+) -> Vec<usize> {
+    let look = |i: usize| looks[i].as_ref().ok();
+    // Smaller is better.
+    let oldest = |i: usize| look(i).and_then(time_of).unwrap_or(i64::MAX);
+    let newest = |i: usize| look(i).and_then(time_of).map_or(i64::MAX, |time| -time);
+    let area = |i: usize| look(i).map_or(0, Look::area) as i64;
+    let value = |i: usize| match rule {
+        KeepRule::Original => 0,
+        KeepRule::Oldest => oldest(i),
+        KeepRule::Newest => newest(i),
+        KeepRule::Largest => -area(i),
+        KeepRule::Smallest => area(i),
+        KeepRule::FirstFolder => folder_rank(i) as i64,
+        KeepRule::FirstName => i as i64,
     };
-    let left = narrow(Reason::Whole, &|i, _| !is_crop(i));
-    let area = |look: Option<&Look>| look.map_or(0, Look::area);
-    let largest = left.iter().map(|(_, look)| area(*look)).max();
-    let left = narrow(Reason::Larger, &|_, look| Some(area(look)) == largest);
-    let sharpness = |look: Option<&Look>| look.map_or(0.0, |l| l.sharpness);
-    let sharpest = left
+    let best = images.iter().map(|i| value(*i)).min();
+    images
         .iter()
-        .map(|(_, look)| sharpness(*look))
-        .fold(0.0, f32::max);
-    let left = narrow(Reason::Sharper, &|_, look| {
-        sharpness(look) * SHARPER >= sharpest
-    });
-    let written = |look: Option<&Look>| -> Option<SystemTime> { look?.written };
-    let oldest = left.iter().filter_map(|(_, look)| written(*look)).min();
-    let left = narrow(Reason::Older, &|_, look| {
-        oldest.is_some() && written(look) == oldest
-    });
-    let first = left[0].0;
-    narrow(Reason::FirstByName, &|i, _| i == first);
-    (first, why)
+        .copied()
+        .filter(|i| Some(value(*i)) == best)
+        .collect()
+}
+
+/// Milliseconds since 1970 when an image was taken, or else its file written.
+fn time_of(look: &Look) -> Option<i64> {
+    let written = || {
+        let since = look.written?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_millis()).ok()
+    };
+    look.metadata.taken.or_else(written)
+}
+
+/// Which of two copies is the original: it is less than the other; and why. `traces` are of the first and the
+/// second; none where all their pixels are the same.
+pub(super) fn compare(
+    [i, j]: [usize; 2],
+    looks: [&Look; 2],
+    traces: Option<&Traces>,
+) -> (Ordering, Reason) {
+    let none = Traces::default();
+    let t = traces.unwrap_or(&none);
+    // The side that has it comes first, or last.
+    let first = |side: Option<Side>| match side {
+        Some(Side::First) => Ordering::Less,
+        Some(Side::Second) => Ordering::Greater,
+        None => Ordering::Equal,
+    };
+    let last = |side: Option<Side>| first(side.map(Side::other));
+    let steps: [&dyn Fn() -> (Ordering, Reason); 14] = [
+        &|| (last(t.bordered), Reason::NoBorder),
+        &|| (first(t.whole), Reason::Whole),
+        &|| (last(t.enlarged), Reason::NotEnlarged),
+        &|| (first(t.larger), Reason::Larger),
+        &|| {
+            (
+                last(t.derived).then(lossless(looks, traces)),
+                Reason::LessCompressed,
+            )
+        },
+        &|| {
+            (
+                by(looks, |look| look.metadata.camera.is_none()),
+                Reason::Camera,
+            )
+        },
+        &|| (edited(looks), Reason::NotEdited),
+        &|| (last(t.grey), Reason::Coloured),
+        &|| (last(t.clipped), Reason::NotClipped),
+        &|| (last(t.marked), Reason::Unmarked),
+        &|| (last(t.recompressed), Reason::LessCompressed),
+        &|| (older(looks), Reason::Older),
+        &|| (last(t.coarser), Reason::LessCompressed),
+        &|| (by(looks, is_named_copy), Reason::Name),
+    ];
+    let told = steps
+        .iter()
+        .map(|step| step())
+        .find(|(order, _)| order.is_ne());
+    told.unwrap_or((i.cmp(&j), Reason::FirstByName))
+}
+
+fn by<T: Ord>(looks: [&Look; 2], value: impl Fn(&Look) -> T) -> Ordering {
+    value(looks[0]).cmp(&value(looks[1]))
+}
+
+/// A file that loses nothing and has just the pixels of one that does was made from it.
+fn lossless(looks: [&Look; 2], traces: Option<&Traces>) -> Ordering {
+    match (traces, looks.map(|look| look.metadata.lossy)) {
+        (None, [Some(true), Some(false)]) => Ordering::Less,
+        (None, [Some(false), Some(true)]) => Ordering::Greater,
+        _ => Ordering::Equal,
+    }
+}
+
+/// By what a program says that wrote to the file after the camera did.
+fn edited(looks: [&Look; 2]) -> Ordering {
+    let by_editor = |look: &Look| look.metadata.software.as_deref().is_some_and(is_editor);
+    let named = |look: &Look| look.metadata.software.is_some();
+    // The size that the camera wrote is not the image's.
+    let cut = |look: &Look| look.metadata.pixels.is_some() && !look.has_size_of_camera();
+    let changed = |look: &Look| look.metadata.changed;
+    let times = match looks.map(changed) {
+        [Some(a), Some(b)] => a.cmp(&b),
+        _ => Ordering::Equal,
+    };
+    let both_cameras = looks.iter().all(|look| look.metadata.camera.is_some());
+    by(looks, by_editor)
+        .then(by(looks, cut))
+        .then(match both_cameras {
+            true => times.then(by(looks, named)),
+            false => Ordering::Equal,
+        })
+}
+
+/// Programs that people change images with; cameras name their own software in the same place.
+fn is_editor(software: &str) -> bool {
+    const EDITORS: [&str; 24] = [
+        "photoshop",
+        "lightroom",
+        "gimp",
+        "snapseed",
+        "picasa",
+        "paint",
+        "imagemagick",
+        "darktable",
+        "rawtherapee",
+        "affinity",
+        "pixelmator",
+        "canva",
+        "acdsee",
+        "capture one",
+        "photos",
+        "luminar",
+        "irfanview",
+        "xnview",
+        "digikam",
+        "photoscape",
+        "instagram",
+        "vsco",
+        "picsart",
+        "facetune",
+    ];
+    let software = software.to_lowercase();
+    EDITORS.iter().any(|editor| software.contains(editor))
+}
+
+/// When it was taken, where both say so; else when the file was written.
+fn older(looks: [&Look; 2]) -> Ordering {
+    let taken = match looks.map(|look| look.metadata.taken) {
+        [Some(a), Some(b)] => a.cmp(&b),
+        _ => Ordering::Equal,
+    };
+    let written = match looks.map(|look| look.written) {
+        [Some(a), Some(b)] => a.cmp(&b),
+        _ => Ordering::Equal,
+    };
+    taken.then(written)
+}
+
+/// "holiday (1).jpg", "copy of holiday.jpg", "holiday - copy.jpg", "holiday edited.jpg".
+fn is_named_copy(look: &Look) -> bool {
+    let stem = look.path.as_ref().and_then(|path| path.file_stem());
+    let Some(stem) = stem else { return false };
+    let stem = stem.to_string_lossy().to_lowercase();
+    let words = ["copy", "kopie", "copie", "copia", "edited", "duplicate"];
+    let named = stem
+        .split(|c: char| !c.is_alphabetic())
+        .any(|word| words.contains(&word));
+    let inside = stem
+        .rsplit_once('(')
+        .and_then(|(_, number)| number.strip_suffix(')'));
+    let numbered = inside.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    named || numbered
 }

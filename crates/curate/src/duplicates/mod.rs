@@ -1,49 +1,55 @@
-//! Which pictures are the same? Vectors and hashes propose, pixels decide.
+//! Which images are the same? Vectors and hashes propose, pixels decide.
 //!
-//! Every picture is [looked at](Look) once. Files and pixels that are equal are found by their checksums, all of them. Of the others,
-//! those are proposed whose [perceptual hashes](perceptual_hash) are near, also of the mirrored picture, and the nearest by their
-//! vectors and by their [colours](colours), which a crop keeps. What is proposed is [laid on each other](aligned), and counts where its detail
-//! correlates. What belongs together is a group, with a suggestion which picture to [keep](keep).
+//! Every image is [looked at](Look) once. Files and pixels that are equal are found by their checksums, all of them. Of
+//! the others, those are [proposed](propose) whose [perceptual hashes](perceptual_hash) are near, in any of eight
+//! orientations, and the nearest by their vectors and by their [colours](colours), which a crop keeps. What is proposed
+//! is [laid on each other](aligned), and where its detail correlates both files are [read whole](close): two
+//! photographs of one scene are told from copies there, and an original from what was made of it. Of what hangs
+//! together one image is [kept](keep), and those are its copies that match it themselves.
 
 mod aligned;
+mod close;
 mod colours;
+mod frequencies;
+mod groups;
 mod keep;
 mod look;
+mod orientation;
 mod perceptual_hash;
+mod propose;
 mod similar;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
 use anchorhood_data::{Picture, picture_bytes};
-use anchorhood_engine::{Device, Scan};
+use anchorhood_engine::Device;
 use anchorhood_files::{Checksum, checksum};
 use rayon::prelude::*;
 
 use crate::CurateError;
 use crate::each::each;
 use crate::graph::Sets;
-use aligned::{Aligned, Lies, Ready};
-use colours::COLOURS;
-use perceptual_hash::near_pairs;
+use groups::{Groups, Judged, Match};
+use propose::Proposals;
 
-pub use keep::Reason;
+pub use keep::{KeepRule, Reason, UnknownKeepRule};
 pub use look::Look;
 pub use similar::{Pair, groups, similar_pairs};
 
 /// Larger files are not compared byte by byte.
 const MOST_BYTES: u64 = 1 << 32;
-/// Proposals that are judged before it is looked which of the next are settled by them.
-const AT_A_TIME: usize = 1 << 14;
 
 /// What counts as the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DuplicateOptions {
     /// Least correlation of the detail of two pictures that are one.
     pub above: f32,
     /// How many of each picture's nearest by vectors, and how many by colours, are proposed.
     pub nearest: usize,
+    /// Rules that choose which copy is kept, each where those before it leave several.
+    pub keep: Vec<KeepRule>,
 }
 
 impl Default for DuplicateOptions {
@@ -52,6 +58,7 @@ impl Default for DuplicateOptions {
         DuplicateOptions {
             above: 0.75,
             nearest: 20,
+            keep: vec![KeepRule::Original],
         }
     }
 }
@@ -75,6 +82,22 @@ pub enum CopyKind {
     MirroredCrop,
     /// The other is a part of it.
     Uncropped,
+    /// Turned by 90 degrees clockwise, in any size.
+    Rotated90,
+    /// Turned by 180 degrees.
+    Rotated180,
+    /// Turned by 270 degrees clockwise.
+    Rotated270,
+    /// Left for right, then turned by 90 degrees clockwise.
+    MirroredRotated90,
+    /// Left for right, then turned by 180 degrees: top for bottom.
+    MirroredRotated180,
+    /// Left for right, then turned by 270 degrees clockwise.
+    MirroredRotated270,
+    /// The same with a border around it.
+    Bordered,
+    /// The same, of which a small part was changed: a watermark, a caption.
+    Retouched,
 }
 
 impl fmt::Display for CopyKind {
@@ -88,6 +111,14 @@ impl fmt::Display for CopyKind {
             CopyKind::Crop => "crop",
             CopyKind::MirroredCrop => "mirrored crop",
             CopyKind::Uncropped => "uncropped",
+            CopyKind::Rotated90 => "rotated 90°",
+            CopyKind::Rotated180 => "rotated 180°",
+            CopyKind::Rotated270 => "rotated 270°",
+            CopyKind::MirroredRotated90 => "mirrored, rotated 90°",
+            CopyKind::MirroredRotated180 => "mirrored, rotated 180°",
+            CopyKind::MirroredRotated270 => "mirrored, rotated 270°",
+            CopyKind::Bordered => "with a border",
+            CopyKind::Retouched => "retouched",
         })
     }
 }
@@ -97,8 +128,6 @@ impl fmt::Display for CopyKind {
 pub struct Duplicate {
     /// Which.
     pub picture: usize,
-    /// The picture of its group that it is a copy of: the kept one, or another copy of that.
-    pub of: usize,
     /// In which way.
     pub kind: CopyKind,
     /// Correlation of the detail: 1 where all pixels are the same.
@@ -121,6 +150,9 @@ pub struct DuplicateGroup {
 pub struct Duplicates {
     /// Groups, the largest first.
     pub groups: Vec<DuplicateGroup>,
+    /// Photographs of one scene that are no copies of each other, such as those of a burst; none of
+    /// a burst is a copy of another of it.
+    pub bursts: Vec<Vec<usize>>,
     /// Every picture's look, or why it cannot be read.
     pub looks: Vec<Result<Look, String>>,
     /// How many pairs were judged by their pixels.
@@ -139,6 +171,10 @@ pub struct Compared<'a> {
     /// Pictures from this number on are others, which the first are compared with: pairs are of one and the other, and the
     /// kept one is among these. None: all are compared with all.
     pub against_from: Option<usize>,
+    /// Place of an image's folder in the order in which the user named folders.
+    pub folder_rank: &'a (dyn Fn(usize) -> usize + Sync),
+    /// Whether somebody said that these two are no copies of each other.
+    pub not_copies: &'a (dyn Fn(usize, usize) -> bool + Sync),
 }
 
 /// What is going on.
@@ -164,18 +200,20 @@ pub fn find_duplicates(
     let looks = each(n, &reading, compared.look);
     let equal = Equal::find(&looks);
     let proposing = |done| progress(DuplicateStage::Proposing, done, n);
-    let proposed = propose(device, compared, &looks, &equal, options, &proposing)?;
-    let judging = |done| progress(DuplicateStage::Judging, done, proposed.len());
-    let (copies, judged) = judge(
-        &proposed,
+    let proposals = Proposals::new(device, compared, &looks, &equal, options, &proposing)?;
+    let judging = |done| progress(DuplicateStage::Judging, done, n);
+    let judged = judge(
+        proposals,
         &looks,
         compared.against_from,
         options.above,
         &judging,
     );
-    let groups = grouped(compared.against_from, &looks, &equal, &copies);
+    let groups = Groups::new(compared, options, &looks, &equal, judged);
+    let (groups, bursts, judged) = groups.found();
     Ok(Duplicates {
         groups,
+        bursts,
         looks,
         judged,
     })
@@ -257,271 +295,33 @@ fn exact(look: Option<&Look>) -> Option<Exact> {
     }
 }
 
-/// Pairs that may be the same, each once and in order, the lower number first: near by their hashes, by their vectors or by their
-/// colours.
-fn propose(
-    device: &Device,
-    compared: &Compared,
-    looks: &[Result<Look, String>],
-    equal: &Equal,
-    options: &DuplicateOptions,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<(u32, u32)>, CurateError> {
-    let from = compared.against_from;
-    // Of those with the same pixels one speaks for all of them; where two sides are compared, one of each side.
-    let mut spoken = HashSet::new();
-    let speaks = |i: &usize| spoken.insert((equal.first[*i], is_other(from, *i)));
-    let readable = (0..looks.len()).filter(|i| looks[*i].as_ref().is_ok_and(|l| !l.flat));
-    let open: Vec<usize> = readable.filter(speaks).collect();
-    let wanted = |a: u32, b: u32| {
-        let (a, b) = (a as usize, b as usize);
-        let sides = from.is_none() || is_other(from, a) != is_other(from, b);
-        sides && equal.first[a] != equal.first[b]
-    };
-    let mut pairs = BTreeSet::new();
-    let mut all: Vec<(u32, u32)> = vec![];
-    let mut add = |a: u32, b: u32| {
-        let pair = (a.min(b), a.max(b));
-        if wanted(a, b) && pairs.insert(pair) {
-            all.push(pair);
-        }
-    };
-    let hashes = |mirrored: bool| {
-        let hash = |i: &usize| {
-            let look = looks[*i].as_ref().ok()?;
-            let hash = if mirrored {
-                look.mirrored_hash
-            } else {
-                look.hash
-            };
-            Some((*i as u32, hash))
-        };
-        open.iter().filter_map(hash).collect::<Vec<_>>()
-    };
-    let plain = hashes(false);
-    near_pairs(&plain, &plain)
-        .into_iter()
-        .for_each(|(a, b)| add(a, b));
-    near_pairs(&hashes(true), &plain)
-        .into_iter()
-        .for_each(|(a, b)| add(a, b));
-    let (others, first): (Vec<usize>, Vec<usize>) = open.iter().partition(|i| is_other(from, **i));
-    let sides = match from {
-        None => vec![(&first, &first)],
-        Some(_) => vec![(&first, &others), (&others, &first)],
-    };
-    let vector = |i: usize| &compared.vectors[i * compared.dim..][..compared.dim];
-    let colours = |i: usize| looks[i].as_ref().map_or(&[][..], |look| &look.colours);
-    for (queries, keys) in sides {
-        let by_vector = nearest(
-            device,
-            compared.dim,
-            vector,
-            queries,
-            keys,
-            options,
-            progress,
-        )?;
-        let by_colours = nearest(device, COLOURS, colours, queries, keys, options, progress)?;
-        let near = by_vector.into_iter().chain(by_colours);
-        near.for_each(|(a, b)| add(a, b));
-    }
-    // By their first, so that what is made ready of it is made once.
-    all.sort_unstable();
-    Ok(all)
-}
-
-fn is_other(against_from: Option<usize>, i: usize) -> bool {
-    against_from.is_some_and(|from| i >= from)
-}
-
-/// The nearest keys of each query, by rows of `dim` values.
-fn nearest<'a>(
-    device: &Device,
-    dim: usize,
-    row: impl Fn(usize) -> &'a [f32],
-    queries: &[usize],
-    keys: &[usize],
-    options: &DuplicateOptions,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<(u32, u32)>, CurateError> {
-    let rows = |of: &[usize]| -> Vec<f32> { of.iter().flat_map(|i| row(*i)).copied().collect() };
-    // One more, where each finds itself.
-    let k = (options.nearest + 1).min(keys.len());
-    if queries.is_empty() || k == 0 {
-        return Ok(vec![]);
-    }
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k,
-        same: false,
-    };
-    let (asked, kept) = (device.upload(&rows(queries))?, device.upload(&rows(keys))?);
-    let found = device.scan(&asked, &kept, &scan, progress)?.neighbours;
-    let mut pairs = vec![];
-    for (at, query) in queries.iter().enumerate() {
-        let near = found.of(at).iter().map(|key| keys[*key as usize]);
-        let near = near.filter(|key| key != query);
-        pairs.extend(near.map(|key| (*query as u32, key as u32)));
-    }
-    Ok(pairs)
-}
-
-/// A pair that is the same: the second is a copy of the first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Copied {
-    of: usize,
-    copy: usize,
-    kind: CopyKind,
-    score: f32,
-}
-
-/// Judges what was proposed, as long as it is not settled by what was found before; and how many it judged.
+/// Judges what is proposed, as long as it is not settled by what was found before.
 fn judge(
-    proposed: &[(u32, u32)],
+    mut proposals: Proposals,
     looks: &[Result<Look, String>],
     against_from: Option<usize>,
     above: f32,
     progress: &(dyn Fn(usize) + Sync),
-) -> (Vec<Copied>, usize) {
+) -> Judged {
     let mut sets = Sets::new(looks.len());
-    let (mut found, mut judged) = (vec![], 0);
-    for (part, pairs) in proposed.chunks(AT_A_TIME).enumerate() {
-        let open = |&&(a, b): &&(u32, u32)| !sets.are_joined(a as usize, b as usize);
-        let open: Vec<(u32, u32)> = pairs.iter().filter(open).copied().collect();
-        judged += open.len();
-        let of_one: Vec<&[(u32, u32)]> = open.chunk_by(|a, b| a.0 == b.0).collect();
-        let copies = of_one.par_iter();
-        let copies = copies.flat_map_iter(|pairs| copies_of(pairs, looks, above));
-        let copies: Vec<Copied> = copies.collect();
+    let mut judged = Judged::default();
+    loop {
+        let batch = proposals.batch(|a, b| sets.are_joined(a, b));
+        let Some(pairs) = batch else { break };
+        judged.count += pairs.len();
+        let of_one: Vec<&[(u32, u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
+        let found = of_one.par_iter();
+        let found = found.flat_map_iter(|pairs| groups::matches_of(pairs, looks, above));
+        let found: Vec<((usize, usize), Match)> = found.collect();
         // Across two sides every pair is told, since each is news.
         if against_from.is_none() {
-            copies.iter().for_each(|c| sets.join(c.of, c.copy));
+            let copies = found.iter().filter(|(_, found)| found.is_copy());
+            copies.for_each(|((a, b), _)| sets.join(*a, *b));
         }
-        found.extend(copies);
-        progress((part * AT_A_TIME + pairs.len()).min(proposed.len()));
+        judged.matches.extend(found);
+        progress(proposals.done());
     }
-    (found, judged)
-}
-
-/// Those of some pairs with the same first that are the same.
-fn copies_of(pairs: &[(u32, u32)], looks: &[Result<Look, String>], above: f32) -> Vec<Copied> {
-    let look = |i: u32| looks[i as usize].as_ref().ok();
-    let Some(first) = pairs.first().and_then(|(a, _)| look(*a)) else {
-        return vec![];
-    };
-    let (upright, mirrored) = (Ready::new(&first.luma), Ready::new(&first.luma.mirrored()));
-    let copied = |(a, b): &(u32, u32)| {
-        let second = look(*b)?;
-        let found = aligned::align(&upright, &mirrored, &Ready::new(&second.luma), above)?;
-        let same_size = first.height_and_width == second.height_and_width;
-        Some(Copied::new(*a as usize, *b as usize, found, same_size))
-    };
-    pairs.iter().filter_map(copied).collect()
-}
-
-impl Copied {
-    fn new(a: usize, b: usize, found: Aligned, same_size: bool) -> Copied {
-        let kind = match (found.lies, found.mirrored) {
-            (Lies::Whole, true) => CopyKind::Mirrored,
-            (Lies::Whole, false) if same_size => CopyKind::Recompressed,
-            (Lies::Whole, false) => CopyKind::Resized,
-            (Lies::Within | Lies::Around, false) => CopyKind::Crop,
-            (Lies::Within | Lies::Around, true) => CopyKind::MirroredCrop,
-        };
-        let (of, copy) = match found.lies {
-            Lies::Whole | Lies::Within => (a, b),
-            Lies::Around => (b, a),
-        };
-        Copied {
-            of,
-            copy,
-            kind,
-            score: found.score,
-        }
-    }
-}
-
-/// Joins what is the same, and says of each group what is to be kept.
-fn grouped(
-    against_from: Option<usize>,
-    looks: &[Result<Look, String>],
-    equal: &Equal,
-    copies: &[Copied],
-) -> Vec<DuplicateGroup> {
-    let mut sets = Sets::new(looks.len());
-    (0..looks.len()).for_each(|i| sets.join(i, equal.first[i]));
-    copies.iter().for_each(|c| sets.join(c.of, c.copy));
-    let mut ties: HashMap<usize, Vec<Copied>> = HashMap::new();
-    for copy in copies {
-        // Whoever has the same pixels has the same ties.
-        let of = Copied {
-            of: equal.first[copy.of],
-            copy: equal.first[copy.copy],
-            ..*copy
-        };
-        ties.entry(of.of).or_default().push(of);
-        ties.entry(of.copy).or_default().push(of);
-    }
-    let crops = copies.iter().filter(|c| is_crop(c.kind));
-    let cropped: HashSet<usize> = crops.map(|c| equal.first[c.copy]).collect();
-    let group = |members: Vec<usize>| {
-        let may_stay = |i: &&usize| against_from.is_none() || is_other(against_from, **i);
-        let kept: Vec<usize> = members.iter().filter(may_stay).copied().collect();
-        let may_go = |i: &usize| against_from.is_none() || !is_other(against_from, *i);
-        if kept.is_empty() || !members.iter().any(may_go) {
-            return None; // all on one side
-        }
-        let (keep, why) = keep::choose(&kept, looks, |i| cropped.contains(&equal.first[i]));
-        let mut others = tree(keep, &members, equal, &ties);
-        others.retain(|other| may_go(&other.picture));
-        Some(DuplicateGroup { keep, why, others })
-    };
-    sets.groups(2).into_iter().filter_map(group).collect()
-}
-
-fn is_crop(kind: CopyKind) -> bool {
-    matches!(kind, CopyKind::Crop | CopyKind::MirroredCrop)
-}
-
-/// Every other member as a copy of the kept one, or of one that is reached from it.
-fn tree(
-    keep: usize,
-    members: &[usize],
-    equal: &Equal,
-    ties: &HashMap<usize, Vec<Copied>>,
-) -> Vec<Duplicate> {
-    let mut left: BTreeSet<usize> = members.iter().copied().filter(|i| *i != keep).collect();
-    let mut reached = vec![];
-    let mut next = std::collections::VecDeque::from([keep]);
-    while let Some(of) = next.pop_front() {
-        let mut found: Vec<Duplicate> = vec![];
-        for picture in &left {
-            let (a, b) = (equal.first[of], equal.first[*picture]);
-            let tie = ties
-                .get(&a)
-                .and_then(|t| t.iter().find(|c| c.of == b || c.copy == b));
-            let (kind, score) = match tie {
-                _ if a == b => (equal.kind(of, *picture), 1.0),
-                Some(c) if is_crop(c.kind) && c.of == b => (CopyKind::Uncropped, c.score),
-                Some(c) => (c.kind, c.score),
-                None => continue,
-            };
-            found.push(Duplicate {
-                picture: *picture,
-                of,
-                kind,
-                score,
-            });
-        }
-        for duplicate in found {
-            left.remove(&duplicate.picture);
-            next.push_back(duplicate.picture);
-            reached.push(duplicate);
-        }
-    }
-    reached
+    judged
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::f32::consts::PI;
 use std::sync::LazyLock;
 
+use super::orientation::Orientation;
 use crate::luma::Luma;
 
 /// Pixels a side that frequencies are taken of.
@@ -28,30 +29,19 @@ static COSINES: LazyLock<Vec<[f32; SIDE]>> = LazyLock::new(|| {
 });
 
 impl PerceptualHash {
-    pub fn of(luma: &Luma) -> PerceptualHash {
-        let pixels = luma.resized(SIDE, SIDE);
-        let product = |row: &[f32], wave: &[f32; SIDE]| -> f32 {
-            row.iter().zip(wave).map(|(v, w)| v * w).sum()
-        };
-        // By rows, then what came of that by columns.
-        let mut across = [[0.0; SIDE]; FREQUENCIES];
-        for (y, row) in pixels.chunks_exact(SIDE).enumerate() {
-            for (u, wave) in COSINES.iter().enumerate() {
-                across[u][y] = product(row, wave);
-            }
-        }
-        let low = across
-            .iter()
-            .flat_map(|column| COSINES.iter().map(|wave| product(column, wave)));
-        let low: Vec<f32> = low.collect();
-        let mut sorted = low.clone();
+    /// Of an image and of what it is when it is mirrored and turned, in the order of [`Orientation::ALL`].
+    pub fn all(luma: &Luma) -> [PerceptualHash; 8] {
+        let low = frequencies(luma);
+        Orientation::ALL.map(|orientation| PerceptualHash::above_median(&turned(&low, orientation)))
+    }
+
+    fn above_median(low: &Frequencies) -> PerceptualHash {
+        let low = low.as_flattened();
+        let mut sorted = low.to_vec();
         sorted.sort_by(f32::total_cmp);
         let median = (sorted[31] + sorted[32]) / 2.0;
-        let bits = low
-            .iter()
-            .enumerate()
-            .map(|(i, v)| u64::from(*v > median) << i);
-        PerceptualHash(bits.sum())
+        let bits = low.iter().enumerate();
+        PerceptualHash(bits.map(|(i, v)| u64::from(*v > median) << i).sum())
     }
 
     fn band(self, band: usize) -> usize {
@@ -63,29 +53,86 @@ impl PerceptualHash {
     }
 }
 
-/// Every pair of a query and a key whose hashes are near, by their numbers; none is missed.
-pub(super) fn near_pairs(
-    queries: &[(u32, PerceptualHash)],
-    keys: &[(u32, PerceptualHash)],
-) -> Vec<(u32, u32)> {
-    let mut found = vec![];
-    for band in 0..BANDS {
-        let mut buckets: Vec<Vec<(u32, PerceptualHash)>> = vec![vec![]; 256];
-        for key in keys {
-            buckets[key.1.band(band)].push(*key);
-        }
-        for (query, hash) in queries {
-            let met_before = |other: PerceptualHash| {
-                (0..band).any(|earlier| hash.band(earlier) == other.band(earlier))
-            };
-            let near = buckets[hash.band(band)].iter();
-            let near = near.filter(|(_, other)| hash.is_near(*other) && !met_before(*other));
-            found.extend(near.map(|(key, _)| (*query, *key)));
+/// By frequency across, then down.
+type Frequencies = [[f32; FREQUENCIES]; FREQUENCIES];
+
+fn frequencies(luma: &Luma) -> Frequencies {
+    let pixels = luma.resized(SIDE, SIDE);
+    let product =
+        |row: &[f32], wave: &[f32; SIDE]| -> f32 { row.iter().zip(wave).map(|(v, w)| v * w).sum() };
+    // By rows, then what came of that by columns.
+    let mut across = [[0.0; SIDE]; FREQUENCIES];
+    for (y, row) in pixels.chunks_exact(SIDE).enumerate() {
+        for (u, wave) in COSINES.iter().enumerate() {
+            across[u][y] = product(row, wave);
         }
     }
-    found
+    across.map(|column| std::array::from_fn(|v| product(&column, &COSINES[v])))
 }
 
+/// Of a mirrored image the odd frequencies across have the other sign; a quarter clockwise is the
+/// transposed image, mirrored.
+fn turned(low: &Frequencies, orientation: Orientation) -> Frequencies {
+    let mirrored = |low: &Frequencies| -> Frequencies {
+        let sign = |u: usize| if u.is_multiple_of(2) { 1.0 } else { -1.0 };
+        std::array::from_fn(|u| low[u].map(|v| v * sign(u)))
+    };
+    let mut low = if orientation.mirrored {
+        mirrored(low)
+    } else {
+        *low
+    };
+    for _ in 0..orientation.quarters {
+        let transposed = std::array::from_fn(|u| std::array::from_fn(|v| low[v][u]));
+        low = mirrored(&transposed);
+    }
+    low
+}
+
+/// Hashes by which near ones are found.
+pub(super) struct NearHashes {
+    /// By band and its value: numbers in rising order, and hashes.
+    buckets: Vec<Vec<(u32, PerceptualHash)>>,
+}
+
+impl NearHashes {
+    /// Of hashes by their numbers, in rising order; a number may have several.
+    pub fn new(keys: &[(u32, PerceptualHash)]) -> NearHashes {
+        let mut buckets = vec![vec![]; BANDS * 256];
+        for key in keys {
+            for band in 0..BANDS {
+                buckets[band * 256 + key.1.band(band)].push(*key);
+            }
+        }
+        NearHashes { buckets }
+    }
+
+    /// The numbers above `after` that pass, of hashes near to one of these; each once, in order, and
+    /// none is missed.
+    pub fn near(
+        &self,
+        hashes: &[PerceptualHash],
+        after: u32,
+        passes: impl Fn(u32) -> bool,
+    ) -> Vec<u32> {
+        let mut found = vec![];
+        for hash in hashes {
+            for band in 0..BANDS {
+                let bucket = &self.buckets[band * 256 + hash.band(band)];
+                let later = &bucket[bucket.partition_point(|(key, _)| *key <= after)..];
+                let met_before = |other: PerceptualHash| {
+                    (0..band).any(|earlier| hash.band(earlier) == other.band(earlier))
+                };
+                let near = later.iter();
+                let near = near.filter(|(_, other)| hash.is_near(*other) && !met_before(*other));
+                found.extend(near.map(|(key, _)| *key).filter(|key| passes(*key)));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,18 +160,49 @@ mod tests {
         let all: Vec<_> = (0..)
             .zip(hashes.iter().map(|h| PerceptualHash(*h)))
             .collect();
-        let mut found = near_pairs(&all, &all);
-        found.sort_unstable();
+        let keys = NearHashes::new(&all);
+        let mut found = vec![];
+        for (i, hash) in &all {
+            found.extend(
+                keys.near(&[*hash], *i, |_| true)
+                    .into_iter()
+                    .map(|j| (*i, j)),
+            );
+            assert!(keys.near(&[*hash], *i, |_| false).is_empty());
+        }
         let mut expected = vec![];
         for (i, a) in &all {
-            expected.extend(
-                all.iter()
-                    .filter(|(_, b)| a.is_near(*b))
-                    .map(|(j, _)| (*i, *j)),
-            );
+            let near = all.iter().filter(|(j, b)| j > i && a.is_near(*b));
+            expected.extend(near.map(|(j, _)| (*i, *j)));
         }
         assert_eq!(found, expected);
-        assert_eq!(found.len(), 400 + 2 * 50);
+        assert_eq!(found.len(), 50);
+    }
+
+    #[test]
+    fn hashes_of_a_turned_image_are_those_of_its_frequencies() {
+        let pixel = |i: usize| {
+            let (x, y) = ((i % 48) as f32 / 48.0, (i / 48) as f32 / 32.0);
+            (128.0 + 90.0 * (9.0 * x + 4.0 * y * y).sin() * (6.0 * y + x).cos()) as u8
+        };
+        let luma = Luma {
+            rows: 32,
+            columns: 48,
+            pixels: (0..32 * 48).map(pixel).collect(),
+        };
+        let hashes = PerceptualHash::all(&luma);
+        for (orientation, hash) in Orientation::ALL.into_iter().zip(hashes) {
+            let turned = PerceptualHash::all(&orientation.of(&luma))[0];
+            assert!((hash.0 ^ turned.0).count_ones() <= 1, "{orientation:?}");
+            let others = Orientation::ALL
+                .into_iter()
+                .zip(hashes)
+                .filter(|(o, _)| *o != orientation);
+            assert!(
+                others.into_iter().all(|(_, other)| !turned.is_near(other)),
+                "{orientation:?}"
+            );
+        }
     }
 
     #[test]
@@ -143,8 +221,11 @@ mod tests {
                 pixels: (0..side * side).map(pixel).collect(),
             }
         };
-        let (large, small) = (PerceptualHash::of(&luma(64)), PerceptualHash::of(&luma(32)));
+        let (large, small) = (
+            PerceptualHash::all(&luma(64))[0],
+            PerceptualHash::all(&luma(32))[0],
+        );
         assert!(large.is_near(small));
-        assert!(!large.is_near(PerceptualHash::of(&luma(64).mirrored())));
+        assert!(!large.is_near(PerceptualHash::all(&luma(64))[1]));
     }
 }

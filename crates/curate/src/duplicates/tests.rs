@@ -30,6 +30,20 @@ fn png(folder: &Path, name: &str, picture: &RgbImage) -> PathBuf {
 }
 
 fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
+    find_with(
+        paths,
+        against_from,
+        &DuplicateOptions::default(),
+        &|_, _| false,
+    )
+}
+
+fn find_with(
+    paths: &[PathBuf],
+    against_from: Option<usize>,
+    options: &DuplicateOptions,
+    not_copies: &(dyn Fn(usize, usize) -> bool + Sync),
+) -> Duplicates {
     // Vectors that tell nothing: each is everybody's neighbour.
     let vectors = [1.0, 0.0].repeat(paths.len());
     let compared = Compared {
@@ -37,9 +51,10 @@ fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
         vectors: &vectors,
         dim: 2,
         against_from,
+        folder_rank: &|i| usize::from(i == 0),
+        not_copies,
     };
-    let options = DuplicateOptions::default();
-    find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap()
+    find_duplicates(&Device::cpu(1), &compared, options, &|_, _, _| {}).unwrap()
 }
 
 #[test]
@@ -87,7 +102,10 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
     assert_eq!(found.groups.len(), 1, "{:?}", found.groups);
     let group = &found.groups[0];
     assert_eq!(group.keep, 1, "{group:?}");
-    assert_eq!(group.why[..2], [Reason::Whole, Reason::Larger]);
+    assert!(
+        group.why.starts_with(&[Reason::Whole, Reason::Larger]),
+        "{group:?}"
+    );
     let kind = |i: usize| group.others.iter().find(|d| d.picture == i).map(|d| d.kind);
     let kinds = [0, 2, 3, 4, 5, 6, 7].map(|i| kind(i).unwrap());
     use CopyKind::*;
@@ -163,10 +181,389 @@ fn what_is_in_memory() {
         vectors: &[1.0, 0.0].repeat(3),
         dim: 2,
         against_from: None,
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
     };
     let options = DuplicateOptions::default();
     let found = find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap();
     assert_eq!(found.groups.len(), 1);
     let Duplicate { picture, kind, .. } = found.groups[0].others[0];
     assert_eq!((picture, kind), (2, CopyKind::SamePixels));
+}
+
+/// Of all pixels a little: what a sensor adds, of its own for each number.
+fn noisy(image: &RgbImage, number: u64) -> RgbImage {
+    let draws = anchorhood_random::Draws::new(number, anchorhood_random::Stream::Test, 0, 0);
+    let mut noise = vec![0.0; image.len()];
+    draws.fill_symmetric(&mut noise, 12.0);
+    let values = image
+        .iter()
+        .zip(noise)
+        .map(|(v, n)| (f32::from(*v) + n).clamp(0.0, 255.0) as u8);
+    RgbImage::from_raw(image.width(), image.height(), values.collect()).unwrap()
+}
+
+fn around(image: &RgbImage, colour: u8, by: u32) -> RgbImage {
+    let (width, height) = (image.width() + 2 * by, image.height() + 2 * by);
+    let mut whole = RgbImage::from_pixel(width, height, image::Rgb([colour; 3]));
+    imageops::replace(&mut whole, image, i64::from(by), i64::from(by));
+    whole
+}
+
+/// A copy that comes first by its name, with its kind and what speaks for the original.
+#[test]
+fn the_original_is_kept_whatever_was_done_to_the_copy() {
+    let original = noisy(&scene(5, 320, 240), 1);
+    let size = |by: f32| [320.0 * by, 240.0 * by].map(|v| v as u32);
+    let resized = |by: f32| {
+        let [width, height] = size(by);
+        imageops::resize(&original, width, height, imageops::FilterType::Lanczos3)
+    };
+    let mut marked = original.clone();
+    for (x, y, pixel) in marked.enumerate_pixels_mut() {
+        // Strokes across a corner.
+        if (180..300).contains(&x) && (190..220).contains(&y) && (x / 5) % 2 == 0 {
+            *pixel = image::Rgb([255; 3]);
+        }
+    }
+    let mut captioned = original.clone();
+    for (x, y, pixel) in captioned.enumerate_pixels_mut() {
+        if y >= 200 {
+            let letter = (x / 6) % 2 == 0 && (208..232).contains(&y);
+            *pixel = image::Rgb([if letter { 255 } else { 0 }; 3]);
+        }
+    }
+    let mut grey = original.clone();
+    grey.pixels_mut().for_each(|p| {
+        let v =
+            ((299 * u32::from(p[0]) + 587 * u32::from(p[1]) + 114 * u32::from(p[2])) / 1000) as u8;
+        *p = image::Rgb([v; 3]);
+    });
+    let mut bright = original.clone();
+    bright
+        .iter_mut()
+        .for_each(|v| *v = (u32::from(*v) * 3 / 2).min(255) as u8);
+    let crop = imageops::crop_imm(&original, 40, 30, 250, 190).to_image();
+    use CopyKind::*;
+    let copies = [
+        ("resized", resized(0.6), Resized, Reason::Larger),
+        ("enlarged", resized(1.6), Resized, Reason::NotEnlarged),
+        ("crop", crop, Crop, Reason::Whole),
+        (
+            "bordered",
+            around(&original, 255, 20),
+            Bordered,
+            Reason::NoBorder,
+        ),
+        (
+            "pasted",
+            around(&original, 128, 130),
+            Bordered,
+            Reason::NoBorder,
+        ),
+        ("marked", marked, Retouched, Reason::Unmarked),
+        ("captioned", captioned, Retouched, Reason::Unmarked),
+        ("grey", grey, Recompressed, Reason::Coloured),
+        ("bright", bright, Recompressed, Reason::NotClipped),
+    ];
+    for (what, copy, kind, reason) in copies {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [
+            png(folder.path(), "a.png", &copy),
+            png(folder.path(), "b.png", &original),
+            png(folder.path(), "c.png", &scene(9, 320, 240)),
+        ];
+        equal_times(&paths);
+        let found = find(&paths, None);
+        assert_eq!(
+            found.groups.len(),
+            1,
+            "{what}: {found:?}",
+            found = found.groups
+        );
+        let group = &found.groups[0];
+        assert_eq!(
+            (group.keep, group.others.len()),
+            (1, 1),
+            "{what}: {group:?}"
+        );
+        assert_eq!(
+            (group.others[0].picture, group.others[0].kind),
+            (0, kind),
+            "{what}: {group:?}"
+        );
+        assert_eq!(group.why, [reason], "{what}");
+    }
+}
+
+fn equal_times(paths: &[PathBuf]) {
+    for path in paths {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+}
+
+#[test]
+fn a_jpeg_is_kept_rather_than_what_was_saved_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let picture = noisy(&scene(3, 160, 120), 1);
+    let original = folder.join("b.jpg");
+    std::fs::write(&original, encode_jpeg(160, 120, &picture, 80).unwrap()).unwrap();
+    let read = image::load_from_memory(&std::fs::read(&original).unwrap())
+        .unwrap()
+        .to_rgb8();
+    let as_png = png(
+        folder,
+        "a.png",
+        &Picture::read(&original)
+            .map(|p| {
+                let ([rows, columns], rgb) = p.fitted(1000).unwrap();
+                RgbImage::from_raw(columns as u32, rows as u32, rgb).unwrap()
+            })
+            .unwrap(),
+    );
+    let (again, worse) = (folder.join("again.jpg"), folder.join("worse.jpg"));
+    std::fs::write(&again, encode_jpeg(160, 120, &read, 97).unwrap()).unwrap();
+    std::fs::write(&worse, encode_jpeg(160, 120, &read, 40).unwrap()).unwrap();
+    for (copy, kind) in [
+        (as_png, CopyKind::SamePixels),
+        (again, CopyKind::Recompressed),
+        (worse, CopyKind::Recompressed),
+    ] {
+        let paths = [copy, original.clone()];
+        equal_times(&paths);
+        let groups = find(&paths, None).groups;
+        assert_eq!(
+            (groups[0].keep, groups[0].others[0].kind),
+            (1, kind),
+            "{groups:?}"
+        );
+        assert_eq!(groups[0].why, [Reason::LessCompressed], "{:?}", paths[0]);
+    }
+}
+
+#[test]
+fn turned_copies_are_found_and_called_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = scene(5, 160, 120);
+    let mirrored = imageops::flip_horizontal(&picture);
+    let (a, b) = (&picture, &mirrored);
+    use CopyKind::*;
+    let turned = [
+        (imageops::rotate90(a), Rotated90),
+        (imageops::rotate180(a), Rotated180),
+        (imageops::rotate270(a), Rotated270),
+        (imageops::rotate90(b), MirroredRotated90),
+        (imageops::rotate180(b), MirroredRotated180),
+        (imageops::rotate270(b), MirroredRotated270),
+        (mirrored.clone(), Mirrored),
+    ];
+    for (turned, kind) in turned {
+        let small = imageops::resize(
+            &turned,
+            turned.width() / 2,
+            turned.height() / 2,
+            imageops::FilterType::Triangle,
+        );
+        for copy in [turned, small] {
+            let paths = [
+                png(folder.path(), "a.png", &picture),
+                png(folder.path(), "b.png", &scene(6, 160, 120)),
+                png(folder.path(), "c.png", &copy),
+            ];
+            equal_times(&paths);
+            let groups = find(&paths, None).groups;
+            assert_eq!(groups.len(), 1, "{kind}");
+            assert_eq!(
+                (groups[0].keep, groups[0].others[0].picture),
+                (0, 2),
+                "{kind}"
+            );
+            assert_eq!(groups[0].others[0].kind, kind);
+        }
+    }
+}
+
+/// A part that two images share makes neither a copy of the other.
+#[test]
+fn what_matches_only_another_copy_is_not_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = scene(7, 400, 150);
+    let cut = |left: u32, wide: u32| imageops::crop_imm(&whole, left, 0, wide, 150).to_image();
+    let paths = [
+        png(folder.path(), "left.png", &cut(0, 260)),
+        png(folder.path(), "middle.png", &cut(110, 150)),
+        png(folder.path(), "right.png", &cut(110, 290)),
+    ];
+    equal_times(&paths);
+    let groups = find(&paths, None).groups;
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    let others: Vec<usize> = groups[0].others.iter().map(|other| other.picture).collect();
+    assert_eq!(others, [1], "neither wide one is in the other: {groups:?}");
+}
+
+#[test]
+fn photographs_of_a_burst_are_no_copies() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = scene(4, 660, 500);
+    let shot = |right: u32, down: u32, number: u64| {
+        noisy(
+            &imageops::crop_imm(&large, right, down, 640, 480).to_image(),
+            number,
+        )
+    };
+    let paths = [
+        png(folder.path(), "a.png", &shot(8, 8, 1)),
+        png(folder.path(), "b.png", &shot(12, 5, 2)),
+        png(folder.path(), "c.png", &scene(8, 640, 480)),
+    ];
+    let found = find(&paths, None);
+    assert!(found.groups.is_empty(), "{:?}", found.groups);
+    assert_eq!(found.bursts, [[0, 1]]);
+}
+
+/// Different things in the middle of one grey canvas.
+#[test]
+fn flat_surroundings_do_not_make_two_images_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = |number: u32| {
+        let thing = scene(number, 200, 200);
+        let round = RgbImage::from_fn(200, 200, |x, y| {
+            let far = (x as f32 - 100.0).hypot(y as f32 - 100.0);
+            if far < 95.0 {
+                *thing.get_pixel(x, y)
+            } else {
+                image::Rgb([128; 3])
+            }
+        });
+        around(&round, 128, 140)
+    };
+    let paths: Vec<PathBuf> = (0..8)
+        .map(|n| png(folder.path(), &format!("{n}.png"), &image(n)))
+        .collect();
+    let found = find(&paths, None);
+    assert!(found.groups.is_empty(), "{:?}", found.groups);
+    let smaller = imageops::resize(&image(3), 300, 300, imageops::FilterType::Triangle);
+    let paths = [paths[3].clone(), png(folder.path(), "small.png", &smaller)];
+    assert_eq!(find(&paths, None).groups.len(), 1);
+}
+
+#[test]
+fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = scene(2, 160, 120);
+    let small = imageops::resize(&picture, 80, 60, imageops::FilterType::Triangle);
+    let paths = [
+        png(folder.path(), "a.png", &picture),
+        png(folder.path(), "b.png", &small),
+    ];
+    equal_times(&paths);
+    let newer = std::fs::File::options()
+        .write(true)
+        .open(&paths[0])
+        .unwrap();
+    newer
+        .set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(5))
+        .unwrap();
+    let kept = |keep: &[KeepRule]| {
+        let options = DuplicateOptions {
+            keep: keep.to_vec(),
+            ..DuplicateOptions::default()
+        };
+        let found = find_with(&paths, None, &options, &|_, _| false);
+        (found.groups[0].keep, found.groups[0].why.clone())
+    };
+    assert_eq!(kept(&[KeepRule::Original]), (0, vec![Reason::Larger]));
+    assert_eq!(kept(&[]), kept(&[KeepRule::Original]));
+    let by_rule = |rule, keep| assert_eq!(kept(&[rule]), (keep, vec![Reason::Rule(rule)]));
+    by_rule(KeepRule::Oldest, 1);
+    by_rule(KeepRule::Newest, 0);
+    by_rule(KeepRule::Largest, 0);
+    by_rule(KeepRule::Smallest, 1);
+    by_rule(KeepRule::FirstFolder, 1);
+    by_rule(KeepRule::FirstName, 0);
+    for rule in KeepRule::ALL {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+    assert!("best".parse::<KeepRule>().is_err());
+    let options = DuplicateOptions::default();
+    let refused = |pair| find_with(&paths, None, &options, &move |i, j| (i, j) == pair).groups;
+    assert!(refused((0, 1)).is_empty() && refused((1, 0)).is_empty());
+    let same = [paths[0].clone(), folder.path().join("c.png")];
+    std::fs::copy(&same[0], &same[1]).unwrap();
+    let found = find_with(&same, None, &options, &|i, j| (i, j) == (1, 0));
+    assert!(
+        found.groups.is_empty(),
+        "not even the same file: {:?}",
+        found.groups
+    );
+}
+
+/// Many scans that look nearly the same have as many pairs as there can be.
+#[test]
+fn pairs_of_near_hashes_come_in_batches() {
+    let n = 500;
+    let base = scene(1, 64, 64);
+    let look = |i: usize| {
+        let mut picture = base.clone();
+        picture.put_pixel((i % 64) as u32, (i / 64) as u32, image::Rgb([1, 2, 3]));
+        Look::of(&Picture::from_rgb(64, 64, picture.to_vec())?)
+    };
+    let vectors = [1.0, 0.0].repeat(n);
+    let compared = Compared {
+        look: &look,
+        vectors: &vectors,
+        dim: 2,
+        against_from: None,
+        folder_rank: &|_| 0,
+        not_copies: &|_, _| false,
+    };
+    let looks: Vec<_> = (0..n).map(look).collect();
+    let equal = Equal::find(&looks);
+    let (device, options) = (Device::cpu(1), DuplicateOptions::default());
+    let mut proposals =
+        Proposals::new(&device, &compared, &looks, &equal, &options, &|_| {}).unwrap();
+    let (mut all, mut largest) = (vec![], 0);
+    while let Some(batch) = proposals.batch(|_, _| false) {
+        largest = largest.max(batch.len());
+        all.extend(batch);
+    }
+    assert_eq!(all.len(), n * (n - 1) / 2);
+    assert!(all.is_sorted_by(|a, b| a < b));
+    assert!(largest <= (1 << 14) + 16 * n, "{largest}");
+    // What is settled takes no room at all.
+    let mut proposals =
+        Proposals::new(&device, &compared, &looks, &equal, &options, &|_| {}).unwrap();
+    assert_eq!(proposals.batch(|_, _| true), None);
+    let found = find_duplicates(&device, &compared, &options, &|_, _, _| {}).unwrap();
+    assert_eq!(found.groups[0].others.len(), n - 1);
+    assert!(found.judged < 1 << 15, "{}", found.judged);
+}
+
+#[test]
+fn the_same_is_found_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = vec![];
+    for n in 0..6 {
+        let picture = noisy(&scene(n, 200, 150), u64::from(n));
+        let crop = imageops::crop_imm(&picture, 20, 10, 150, 120).to_image();
+        paths.push(png(folder.path(), &format!("{n}.png"), &picture));
+        paths.push(png(
+            folder.path(),
+            &format!("{n} border.png"),
+            &around(&picture, 200, 15),
+        ));
+        paths.push(png(folder.path(), &format!("{n} crop.png"), &crop));
+    }
+    let found = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| find(&paths, None))
+    };
+    let (one, four) = (found(1), found(4));
+    assert_eq!((one.groups.len(), one.judged), (6, four.judged));
+    assert_eq!((one.groups, one.bursts), (four.groups, four.bursts));
 }

@@ -10,6 +10,7 @@ mod heif;
 mod jpeg;
 pub(crate) mod kinds;
 pub(crate) mod list;
+mod metadata;
 mod named;
 mod on_demand;
 mod over_white;
@@ -25,6 +26,7 @@ pub use archive::{about as about_picture, archived_picture, bytes as picture_byt
 pub use decode::Picture;
 pub use find::{PictureFile, PictureFiles, find_pictures};
 pub use kinds::PassedOver;
+pub use metadata::ImageMetadata;
 pub use named::{name_of, picture_named, unseen};
 pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;

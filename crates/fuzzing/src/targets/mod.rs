@@ -6,6 +6,7 @@ mod checkpoint;
 mod cifar;
 mod config;
 mod container;
+mod decisions;
 mod finished;
 mod http;
 mod index;
@@ -39,6 +40,7 @@ pub const ALL: &[Target] = &[
     journal::TARGET,
     labels::TARGET,
     undo::TARGET,
+    decisions::TARGET,
     lists::TARGET,
     pack::TARGET,
     cifar::TARGET,

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use anchorhood_data::{Picture, encode_jpeg};
+use anchorhood_data::{ImageMetadata, Picture, encode_jpeg};
 use image::codecs::gif::GifEncoder;
 use image::codecs::webp::WebPEncoder;
 use image::{
@@ -25,6 +25,7 @@ const SIDE: u32 = 8;
 /// Pixels or a reason; a square of it has no more and no fewer, also where a JPEG is read small.
 fn read(bytes: &[u8]) {
     anchorhood_data::fuzzing::shrunk_jpeg(bytes);
+    ImageMetadata::of_bytes(bytes);
     if let Ok(small) = Picture::from_bytes_for(bytes, 4) {
         let _ = small.square(4, &mut [0; 4 * 4 * 3]);
     }

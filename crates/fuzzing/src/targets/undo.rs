@@ -29,7 +29,7 @@ fn read(bytes: &[u8]) {
     }
     let record = Path::new("/aside/undo.jsonl");
     AtomicFile::write_on(&disk, record, bytes).expect("an empty disk");
-    let _ = undo(&disk, record);
+    let _ = undo(&disk, record, None, true);
     let mut left = vec![];
     files(&disk, Path::new("/"), &mut left);
     for picture in PICTURES {
@@ -54,5 +54,8 @@ fn seeds() -> Vec<Vec<u8>> {
         "{\"from\":\"/aside/a.png\",\"to\":\"a.png\"}\n{\"from\":\"/aside/b/c.png\",\"to\":\"a.png\"}\n",
         "{\"from\":\"/a\",\"to\":\"../pictures/d.png\"}\n{\"from\":\"/pictures/a",
     ];
-    files.map(|text| text.as_bytes().to_vec()).into()
+    let signed = "{\"format\":\"anchorhood-undo\",\"version\":2,\"key\":\"0\",\"sources\":[\"/pictures\"],\"target\":\"/aside\",\"check\":\"0\"}\n\
+        {\"from\":\"/pictures/a.png\",\"to\":\"a.png\",\"check\":\"0\"}\n";
+    let files = files.into_iter().chain([signed]);
+    files.map(|text| text.as_bytes().to_vec()).collect()
 }

@@ -85,6 +85,9 @@ class DuplicateGroup(NamedTuple):
 class Duplicates(_OnSheet[DuplicateGroup]):
     """Groups of pictures that are one, the largest first."""
 
+    #: Bursts: photographs of one scene that are no copies of each other.
+    bursts: list[list[Path]]
+
     def _shown(self) -> list[_Shown]:
         shown: list[_Shown] = []
         for number, group in enumerate(self[:20], 1):
@@ -362,10 +365,19 @@ class Index:
         return hits
 
     def duplicates(
-        self, against: Index | None = None, *, above: float | None = None, nearest: int | None = None
+        self,
+        against: Index | None = None,
+        *,
+        above: float | None = None,
+        nearest: int | None = None,
+        keep: str | Sequence[str] = "original",
+        decisions: StrPath | None = None,
     ) -> Duplicates:
-        """Groups of pictures that are one, among themselves or with those of another index; pixels decide. `above` is the least
-        correlation of their detail, `nearest` how many of each picture's nearest are looked at."""
+        """Groups of images that are one, among themselves or with those of another index; pixels decide. `above` is the least
+        correlation of their detail, `nearest` how many of each image's nearest are looked at. `keep` says which of a group is kept:
+        `original`, `oldest`, `newest`, `largest`, `smallest`, `first-folder`, `first-name`, or several of these, each deciding where
+        those before it leave several. What `not_duplicates` was told, here or in the file
+        `decisions`, counts. A file with several names, such as a link, is one image."""
         if above is not None and not -1 <= above <= 1:
             raise InputError(f"above={above}: a correlation is between -1 and 1; the same pictures are near 1")
         other = against._native if against else None
@@ -374,12 +386,30 @@ class Index:
             own = len(self)
             return self._native.picture(i) if i < own or other is None else other.picture(i - own)
 
-        groups = Duplicates()
-        groups._index = self
-        for keep, why, others in self._native.duplicates(other, above, nearest):
-            copies = [(path(i), kind, score) for i, _, kind, score in others]
-            groups.append(DuplicateGroup(path(keep), why, copies, [keep, *(i for i, *_ in others)]))
-        return groups
+        found = Duplicates()
+        found._index = self
+        rules = [keep] if isinstance(keep, str) else list(keep)
+        groups, bursts = self._native.duplicates(other, above, nearest, rules, decisions)
+        for kept, why, others in groups:
+            copies = [(path(i), kind, score) for i, kind, score in others]
+            found.append(DuplicateGroup(path(kept), why, copies, [kept, *(i for i, *_ in others)]))
+        found.bursts = [[path(i) for i in burst] for burst in bursts]
+        return found
+
+    def not_duplicates(
+        self, a: int | StrPath, b: int | StrPath, *, decisions: StrPath | None = None
+    ) -> bool:
+        """Remembers that two images are no duplicates, whatever they look like: numbers, names as `Index.names` has
+        them, or paths. It is kept in the user's data folder, or in the file `decisions`, by folder and content: also for other models and
+        other indices. False where it was remembered already."""
+
+        def named(one: int | StrPath) -> str:
+            return self.names[_count(one, "image", 0)] if isinstance(one, int) else os.fspath(one)
+
+        for one in (a, b):
+            if isinstance(one, int) and one >= len(self):
+                raise InputError(f"there is no picture {one}; the index has {len(self)}, numbered from 0")
+        return self._native.not_duplicates((named(a), named(b)), decisions)
 
     def cluster(
         self,
