@@ -91,7 +91,8 @@ pub enum DataError {
     },
     /// A picture of a class that its set has not.
     #[error(
-        "{file}: is of the class `{class}`, which is none of the set's {classes}; move it away, or see `anchorhood data check`"
+        "{file}: is of the class `{class}`, which is none of the set's {classes}; move it away, or \
+         see `anchorhood data check`"
     )]
     UnknownClass {
         /// The picture.

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Pictures {
-    /// Pictures of any sizes, each by its central square, resized to `size`×`size`, or as [`Squaring`] says.
+    /// Pictures of any sizes, each by its central square, resized to `size`×`size`, or as
+    /// [`Squaring`] says.
     ///
     /// ```
     /// use anchorhood_data::{Picture, Pictures};
@@ -56,7 +57,8 @@ impl Pictures {
         Ok(Pictures::stored(height, width, len, Arc::new(store)))
     }
 
-    /// The same pictures at `size`×`size`: the central square of each, resized, or as [`Squaring`] says.
+    /// The same pictures at `size`×`size`: the central square of each, resized, or as [`Squaring`]
+    /// says.
     pub fn resized(&self, by: impl Into<Squaring>) -> Result<Self, DataError> {
         let by = by.into();
         check_size(by.size, by.size)?;

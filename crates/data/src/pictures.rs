@@ -37,7 +37,8 @@ impl Pictures {
         Pictures::with_failures(height, width, pixels, vec![])
     }
 
-    /// The same, of which some stand for files that could not be read: their names, each with the reason.
+    /// The same, of which some stand for files that could not be read: their names, each with the
+    /// reason.
     pub(crate) fn with_failures(
         height: usize,
         width: usize,
@@ -248,7 +249,8 @@ impl Pictures {
         }
     }
 
-    /// Files that could not be read, as far as that is known by now, each with the reason; a plain grey picture stands for them.
+    /// Files that could not be read, as far as that is known by now, each with the reason; a plain
+    /// grey picture stands for them.
     pub fn failures(&self) -> Vec<(String, String)> {
         self.store.failures().into_owned()
     }

@@ -1,9 +1,10 @@
-//! Any RGB picture to a square of one size, resized with antialiasing: its centre, the shorter side whole, or [otherwise](Squaring).
+//! Any RGB picture to a square of one size, resized with antialiasing: its centre, the shorter side
+//! whole, or [otherwise](Squaring).
 //!
 //! The filter is bilinear and as wide as the step between two output pixels (Pillow's `BILINEAR`): along each axis an output
-//! pixel is the weighted mean of the input pixels under a triangle around its centre; or bicubic (`BICUBIC`). Weights are 16-bit integers with one
-//! binary point for an axis, sums 32-bit, rounded half up after each axis, the
-//! vertical one first.
+//! pixel is the weighted mean of the input pixels under a triangle around its centre; or bicubic
+//! (`BICUBIC`). Weights are 16-bit integers with one binary point for an axis, sums 32-bit, rounded
+//! half up after each axis, the vertical one first.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -75,8 +76,8 @@ pub(crate) fn to_rectangle(
     Ok(())
 }
 
-/// Fills `out` as [`Squaring`] says. `reversed` says of rows and of columns whether the last is the first of the
-/// picture the right way up.
+/// Fills `out` as [`Squaring`] says. `reversed` says of rows and of columns whether the last is the
+/// first of the picture the right way up.
 pub(crate) fn to_square_by(
     rgb: &[u8],
     [rows, columns]: [Extent; 2],
@@ -139,7 +140,8 @@ impl Steps {
         }
     }
 
-    /// The centre `size` of an axis that is resized to `to` pixels. torchvision rounds where it begins, to the even pixel.
+    /// The centre `size` of an axis that is resized to `to` pixels. torchvision rounds where it
+    /// begins, to the even pixel.
     fn of_centre(from: Extent, to: usize, size: usize, reversed: bool) -> Steps {
         let before = ((to - size) as f64 / 2.0).round_ties_even();
         let before = match reversed {
@@ -154,8 +156,8 @@ impl Steps {
     }
 }
 
-/// Along columns and then along rows; where the filter overshoots along rows first, since what is cut off at 0 and 255 in between
-/// is then what Pillow cuts off.
+/// Along columns and then along rows; where the filter overshoots along rows first, since what is
+/// cut off at 0 and 255 in between is then what Pillow cuts off.
 fn resample(
     rgb: &[u8],
     [rows, columns]: [Extent; 2],

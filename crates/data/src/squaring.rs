@@ -1,9 +1,10 @@
-//! How an image becomes the square that a network sees, where the network's makers say so: what torchvision, timm and
-//! Hugging Face's processors do with Pillow.
+//! How an image becomes the square that a network sees, where the network's makers say so: what
+//! torchvision, timm and Hugging Face's processors do with Pillow.
 
 use std::fmt;
 
-/// How pixels in between are estimated; both filters are widened by the step between two output pixels (antialiasing).
+/// How pixels in between are estimated; both filters are widened by the step between two output
+/// pixels (antialiasing).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// A triangle (Pillow's `BILINEAR`).
@@ -16,13 +17,15 @@ pub enum Interpolation {
 /// What is resized, to how many pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Resize {
-    /// The centre as a square, the shorter side whole, to the network's size. What networks of ours learn with.
+    /// The centre as a square, the shorter side whole, to the network's size. What networks of ours
+    /// learn with.
     #[default]
     CentreSquare,
-    /// The shorter side to so many pixels and the longer one in proportion; the centre is cut out of that. torchvision's
-    /// `Resize(n)` and `CenterCrop`.
+    /// The shorter side to so many pixels and the longer one in proportion; the centre is cut out
+    /// of that. torchvision's `Resize(n)` and `CenterCrop`.
     ShorterSide(usize),
-    /// Both sides to so many pixels, whatever the shape; the centre is cut out of that. `Resize((n, n))`.
+    /// Both sides to so many pixels, whatever the shape; the centre is cut out of that.
+    /// `Resize((n, n))`.
     BothSides(usize),
 }
 
@@ -67,8 +70,8 @@ impl Squaring {
         }
     }
 
-    /// Rows and columns of the resized image of which the centre is cut out, of an image of so many; none where the centre is cut
-    /// out before.
+    /// Rows and columns of the resized image of which the centre is cut out, of an image of so
+    /// many; none where the centre is cut out before.
     pub(crate) fn resized(self, [rows, columns]: [f64; 2]) -> Option<[usize; 2]> {
         match self.resize {
             Resize::CentreSquare => None,

@@ -18,7 +18,8 @@ pub enum ChecksumOf {
 
 /// Bytes of pictures, all of one length, by their number.
 pub(crate) enum Store {
-    /// In memory, one after the other, and the names of those that stand for files which could not be read, each with the reason.
+    /// In memory, one after the other, and the names of those that stand for files which could not
+    /// be read, each with the reason.
     Memory(Vec<u8>, Vec<(String, String)>),
     /// In a pack, a mapped file.
     Pack(Arc<PackedPixels>),

@@ -1,4 +1,5 @@
-//! How images become squares, against Pillow by torchvision's rules. The values come from tools/golden/resize.py.
+//! How images become squares, against Pillow by torchvision's rules. The values come from
+//! tools/golden/resize.py.
 
 use anchorhood_data::{Interpolation, Picture, Resize, Squaring};
 

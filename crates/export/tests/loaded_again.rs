@@ -1,5 +1,5 @@
-//! What is exported is loaded here as the model that it was: the same size, mean, deviation, first layers and judged layer, hence
-//! the same vectors.
+//! What is exported is loaded here as the model that it was: the same size, mean, deviation, first
+//! layers and judged layer, hence the same vectors.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! Opening a file that somebody named: a regular one, and without waiting. A pipe waits for somebody who writes, a device may have
-//! no end, and either may take a file's place between a look at it and its opening.
+//! Opening a file that somebody named: a regular one, and without waiting. A pipe waits for
+//! somebody who writes, a device may have no end, and either may take a file's place between a look
+//! at it and its opening.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
@@ -14,7 +15,8 @@ pub fn open_regular(path: &Path) -> Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A pipe that was put there since is opened without waiting; reading a regular file is not changed by it.
+        // A pipe that was put there since is opened without waiting; reading a regular file is not
+        // changed by it.
         options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     }
     let file = options.open(path)?;

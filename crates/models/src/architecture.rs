@@ -81,8 +81,8 @@ impl Architecture {
         }
     }
 
-    /// The form whose first convolution is so many pixels wide, if there is one. The medium form's is as wide as the small one's: weights
-    /// alone do not tell them apart.
+    /// The form whose first convolution is so many pixels wide, if there is one. The medium form's
+    /// is as wide as the small one's: weights alone do not tell them apart.
     pub fn form_of_stem(self, kernel: usize) -> Option<Form> {
         let [small, large] = match self {
             Architecture::AlexNet => [5, 11],

@@ -50,8 +50,8 @@ pub enum OnnxError {
     },
     /// Pictures are prepared for it in a way that is not followed here.
     #[error(
-        "{}: images {why}, {says}; this program does not do so, and the vectors would be others than the model's. Where another way \
-         will do, change that entry", .path.display()
+        "{}: images {why}, {says}; this program does not do so, and the vectors would be others \
+         than the model's. Where another way will do, change that entry", .path.display()
     )]
     Preprocessing {
         /// The file.

@@ -123,8 +123,8 @@ impl Preprocessing {
     }
 }
 
-/// How pictures become squares for a graph of a size, or of any: by the first who says how. Sides that are said of another size are
-/// in proportion.
+/// How pictures become squares for a graph of a size, or of any: by the first who says how. Sides
+/// that are said of another size are in proportion.
 fn squaring(graph: Option<usize>, told: &[(Source, Told)]) -> Result<Squaring, (Source, String)> {
     let size = graph.or(told.iter().find_map(|(_, t)| t.size));
     let size = size.unwrap_or(USUAL_SIZE);
@@ -246,7 +246,8 @@ fn timm_squaring(timm: &Json, input_size: &Json) -> Told {
     }
 }
 
-/// Hugging Face's processors resize a shorter side, or both sides whatever the shape, and may cut the centre out.
+/// Hugging Face's processors resize a shorter side, or both sides whatever the shape, and may cut
+/// the centre out.
 fn hugging_face_squaring(json: &Json) -> Told {
     let is = |name: &str, value: bool| json.get(name) == Some(&Json::Bool(value));
     let size = json.get("size");
@@ -264,7 +265,8 @@ fn hugging_face_squaring(json: &Json) -> Told {
             Some(Resize::ShorterSide((n as f64 / part) as usize))
         }
         (Some(n), _, None, Some(_)) => Some(Resize::BothSides(n)),
-        // What is not cut would not be square: the centre is what a network of squares can be given.
+        // What is not cut would not be square: the centre is what a network of squares can be
+        // given.
         (Some(_), _, None, None) => None,
         (None, Some(n), Some(_), _) if size.is_some_and(Json::is_u64) => {
             Some(Resize::ShorterSide(n))
@@ -430,32 +432,37 @@ mod tests {
         for (text, size, resize, interpolation) in [
             // timm's resnet50.a1_in1k, vit_base_patch16_clip_224.openai, and one that is squashed.
             (
-                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic", "crop_pct": 0.95}}"#,
+                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
+                    "crop_pct": 0.95}}"#,
                 224,
                 ShorterSide(235),
                 Bicubic,
             ),
             (
-                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "center"}}"#,
+                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
+                    "crop_pct": 1.0, "crop_mode": "center"}}"#,
                 224,
                 ShorterSide(224),
                 Bicubic,
             ),
             (
-                r#"{"input_size": [3, 240, 240], "interpolation": "bilinear", "crop_pct": 0.96, "crop_mode": "squash"}"#,
+                r#"{"input_size": [3, 240, 240], "interpolation": "bilinear", "crop_pct": 0.96,
+                    "crop_mode": "squash"}"#,
                 240,
                 BothSides(250),
                 Bilinear,
             ),
             // openai/clip-vit-base-patch32 and facebook/dinov2-base.
             (
-                r#"{"crop_size": 224, "do_center_crop": true, "do_resize": true, "resample": 3, "size": 224}"#,
+                r#"{"crop_size": 224, "do_center_crop": true, "do_resize": true, "resample": 3,
+                    "size": 224}"#,
                 224,
                 ShorterSide(224),
                 Bicubic,
             ),
             (
-                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3, "size": {"shortest_edge": 256}}"#,
+                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
+                    "size": {"shortest_edge": 256}}"#,
                 224,
                 ShorterSide(256),
                 Bicubic,
@@ -475,7 +482,8 @@ mod tests {
             ),
             // facebook/deit-base and facebook/convnext-tiny-224, -384.
             (
-                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3, "size": {"height": 256, "width": 256}}"#,
+                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
+                    "size": {"height": 256, "width": 256}}"#,
                 224,
                 BothSides(256),
                 Bicubic,

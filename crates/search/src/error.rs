@@ -87,7 +87,8 @@ pub enum SearchError {
     },
     /// Exported weights that do not say what they are of.
     #[error(
-        "{}: exported by an earlier version, which did not say all that is needed to load it here; export it again from its run",
+        "{}: exported by an earlier version, which did not say all that is needed to load it here; \
+         export it again from its run",
         .path.display()
     )]
     OldExport {

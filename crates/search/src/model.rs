@@ -156,8 +156,9 @@ impl Model {
         }
     }
 
-    /// Weights: what `anchorhood export` wrote says all of the model itself. Another program's are seen as torchvision's models see
-    /// pictures; judged is what its last layer would have been given.
+    /// Weights: what `anchorhood export` wrote says all of the model itself. Another program's are
+    /// seen as torchvision's models see pictures; judged is what its last layer would have been
+    /// given.
     fn of_weights(path: &Path) -> Result<Model, SearchError> {
         let failed = |source| SearchError::Weights {
             path: path.into(),

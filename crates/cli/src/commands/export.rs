@@ -105,7 +105,8 @@ fn timm_files(folder: &Path) -> [PathBuf; 2] {
     ["model.safetensors", "config.json"].map(|name| folder.join(name))
 }
 
-/// Each result has a place of its own, is not the model itself, and lies in no run, whatever spelling or links lead there.
+/// Each result has a place of its own, is not the model itself, and lies in no run, whatever
+/// spelling or links lead there.
 fn check_places(files: impl Iterator<Item = PathBuf>, model: &Path) -> Result<(), Failure> {
     let run = std::path::absolute(model).map_err(io(model))?;
     let run = run.ancestors().find(|folder| is_run(folder));

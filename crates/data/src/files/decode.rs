@@ -183,8 +183,9 @@ impl Picture {
         self.shrunk([size, size], out)
     }
 
-    /// Fills `out` with the square of the picture, the right way up, that a network sees which is given pictures in this way. An error
-    /// where what is to be cut out is larger than the resized picture.
+    /// Fills `out` with the square of the picture, the right way up, that a network sees which is
+    /// given pictures in this way. An error where what is to be cut out is larger than the resized
+    /// picture.
     pub fn square_by(&self, by: Squaring, out: &mut [u8]) -> Result<(), String> {
         let reversed = reversed(self.orientation);
         to_square_by(self.rgb.as_raw(), self.extents(), by, reversed, out)?;
@@ -463,7 +464,8 @@ fn check_room(bytes: u64) -> Result<(), String> {
     }
 }
 
-/// Of rows and of columns as they lie in the file, whether the last is the first of the picture the right way up.
+/// Of rows and of columns as they lie in the file, whether the last is the first of the picture the
+/// right way up.
 fn reversed(orientation: Orientation) -> [bool; 2] {
     match orientation {
         Orientation::NoTransforms | Orientation::Rotate90FlipH => [false, false],
@@ -490,7 +492,8 @@ mod tests {
     use super::*;
     use crate::{Interpolation, Resize};
 
-    /// An odd border is not cut evenly: however a picture lies in its file, the same pixels are cut off.
+    /// An odd border is not cut evenly: however a picture lies in its file, the same pixels are cut
+    /// off.
     #[test]
     fn a_turned_picture_becomes_the_square_of_the_upright_one() {
         let noise = |x: u32, y: u32| image::Rgb([x * 31 + y, y * 17, x * y].map(|v| v as u8));

@@ -1,8 +1,9 @@
 //! From a listing to a data set: everything decoded into memory where it fits, decoded on demand where it does not.
 //!
 //! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is decoded once when the
-//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets are spared that: they have
-//! as many pictures as was published wherever they are, and a plain grey one stands for each file that cannot be read.
+//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets
+//! are spared that: they have as many pictures as was published wherever they are, and a plain grey
+//! one stands for each file that cannot be read.
 //!
 //! Of several processes that open a set together each decodes its own part of the files for that, and afterwards those that it is asked for,
 //! which it keeps where there is room.

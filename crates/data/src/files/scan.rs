@@ -1,8 +1,8 @@
 //! Which files of a folder are pictures, by their names, in one order on every machine.
 //!
 //! Hidden files and folders are passed over; other files that are not read are counted by the endings of their names. Links are
-//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive is like a folder. What is neither
-//! a folder nor a regular file is counted, and never opened.
+//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive
+//! is like a folder. What is neither a folder nor a regular file is counted, and never opened.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::DirEntry;
@@ -173,7 +173,8 @@ impl Scanner {
     }
 }
 
-/// What an entry of a folder is. Only links need a look at what they lead to; where there is nothing, reading will tell why.
+/// What an entry of a folder is. Only links need a look at what they lead to; where there is
+/// nothing, reading will tell why.
 fn kind_of(entry: &DirEntry) -> Kind {
     match entry.file_type() {
         Ok(kind) if kind.is_dir() => Kind::Folder,

@@ -143,7 +143,8 @@ pub(crate) fn classes_of(candidates: &[Candidate], least: usize) -> Option<Vec<S
     Some(folders.into_iter().map(str::to_owned).collect())
 }
 
-/// Files with the class that their first folder says, which must be one of the sorted `classes`; named from one folder further up.
+/// Files with the class that their first folder says, which must be one of the sorted `classes`;
+/// named from one folder further up.
 pub(crate) fn part(
     files: Vec<Candidate>,
     under: &str,

@@ -96,7 +96,8 @@ impl Pack {
         })
     }
 
-    /// The entries `of` a part; those without pixels are grey in a published set, and otherwise added to `skipped`.
+    /// The entries `of` a part; those without pixels are grey in a published set, and otherwise
+    /// added to `skipped`.
     fn split(
         &self,
         part: usize,

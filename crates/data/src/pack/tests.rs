@@ -229,7 +229,8 @@ fn damage_is_noticed() {
     assert!(Pack::open(&file).unwrap().damaged(&|| ()).is_empty());
 }
 
-/// Every picture is compared once, however often it is touched, and the name of each is had without going through the others.
+/// Every picture is compared once, however often it is touched, and the name of each is had without
+/// going through the others.
 #[test]
 fn a_wholly_damaged_pack_costs_what_a_whole_one_does() {
     let index = Index {

@@ -36,7 +36,8 @@ pub struct Packed {
     pub bytes: u64,
     /// Pictures so large that training on their files would cut crops from more than the squares that are packed.
     pub cut: usize,
-    /// Files that could not be read, each with the reason. They are left out, or seen as plain grey in a published set.
+    /// Files that could not be read, each with the reason. They are left out, or seen as plain grey
+    /// in a published set.
     pub skipped: Vec<(String, String)>,
     /// Whether it is a published set.
     pub published: bool,

@@ -240,7 +240,8 @@ mod tests {
         assert!(!disk.train.pictures.is_resident());
     }
 
-    /// A file that cannot be read is the same plain grey picture in memory, on demand and in a pack, under its own label, and is named.
+    /// A file that cannot be read is the same plain grey picture in memory, on demand and in a
+    /// pack, under its own label, and is named.
     #[test]
     fn an_unreadable_picture_is_grey_wherever_it_is() {
         let dir = tempfile::tempdir().unwrap();

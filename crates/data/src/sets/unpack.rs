@@ -1,7 +1,7 @@
 //! A tar into a folder: beside it first, then each entry renamed into place.
 //!
-//! Only files and folders below the place are made. An archive that names another place, or brings links, is refused, and so is one
-//! that would put something in the place of what is there already.
+//! Only files and folders below the place are made. An archive that names another place, or brings
+//! links, is refused, and so is one that would put something in the place of what is there already.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read};
@@ -89,8 +89,8 @@ fn place(disk: &dyn FileSystem, name: &Path, aside: &Path) -> io::Result<Option<
     Ok(Some(to))
 }
 
-/// Moves every entry into the folder, that which marks the end last, and over nothing that is there. A file that is there with the
-/// same bytes, as an interrupted unpacking leaves it, stays.
+/// Moves every entry into the folder, that which marks the end last, and over nothing that is
+/// there. A file that is there with the same bytes, as an interrupted unpacking leaves it, stays.
 fn into_place(
     disk: &dyn FileSystem,
     aside: &Path,

@@ -1,7 +1,8 @@
-//! All of a model but its numbers: what a model's file says beside its tensors, and what makes a model of both.
+//! All of a model but its numbers: what a model's file says beside its tensors, and what makes a
+//! model of both.
 //!
-//! Weights that are exported for PyTorch and timm have it as JSON in their metadata, under [`Model::DESCRIPTION`], so that loading them
-//! here gives the model that was exported, to the bit.
+//! Weights that are exported for PyTorch and timm have it as JSON in their metadata, under
+//! [`Model::DESCRIPTION`], so that loading them here gives the model that was exported, to the bit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
