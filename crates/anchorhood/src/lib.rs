@@ -38,6 +38,7 @@
 //! config.training.epochs = 1;
 //! # config.network.width = 2;
 //! # config.training.rounds = 1;
+//! let config = config.fitted(&data)?; // what follows from the pictures
 //! # let folder = tempfile::tempdir()?;
 //! # let runs = folder.path();
 //!
@@ -61,6 +62,7 @@
 //! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
 //! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
 //! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
+//! # let config = config.fitted(&data)?;
 //! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
 //! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
 //! # let run = made.path();
@@ -83,6 +85,7 @@
 //! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
 //! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
 //! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
+//! # let config = config.fitted(&data)?;
 //! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
 //! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
 //! # let run = made.path();

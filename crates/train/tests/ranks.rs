@@ -109,6 +109,7 @@ fn the_first_step_is_that_of_one_process() {
     ] {
         let config = one_step(method);
         let data = data(&config);
+        let config = config.fitted(&data).unwrap();
         let of = |ranks: usize| {
             let runs = tempfile::tempdir().unwrap();
             let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
