@@ -420,19 +420,3 @@ fn packs_are_what_they_were_packed_from() {
         }
     }
 }
-
-/// Packs of every layout there ever was open for ever. This one was written by
-/// `anchorhood data pack crates/data/tests/fixtures/dogs -o crates/data/tests/fixtures/pack/version-1.pack --size 8`.
-#[test]
-fn old_packs_open() {
-    let old = load(&fixture("pack/version-1.pack"));
-    let dogs = load(&fixture("dogs"));
-    assert_eq!((&old.name, old.mean), (&dogs.name, dogs.mean));
-    assert_eq!(old.train.pictures.width(), 8);
-    assert_eq!(old.train.names, dogs.train.names);
-    assert_eq!(old.train.labels, dogs.train.labels);
-    let test = old.test.unwrap();
-    assert_eq!(test.labels, dogs.test.unwrap().labels);
-    is_plain(&old.train, 3, 1, 1);
-    is_plain(&test, 0, 0, 2);
-}

@@ -8,8 +8,8 @@ use anchorhood_engine::Device;
 use anchorhood_export::{Exported, timm_config};
 use anchorhood_models::{Architecture, Form, WeightsError};
 use anchorhood_search::fuzzing::drawn_model;
-use anchorhood_search::{Model, SearchError};
-use anchorhood_train::{Checked, ColoursChoice, InputForm, NetworkConfig, StemChoice};
+use anchorhood_search::{Checked, Model, SearchError};
+use anchorhood_train::{ColoursChoice, InputForm, NetworkConfig, StemChoice};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use safetensors::Dtype;
 
 use crate::header::{self, Info};
-use crate::{AtomicFile, BlockHasher, Checked, FileError, FileSystem, OpenContainer};
+use crate::{AtomicFile, BlockHasher, FileError, FileSystem, OpenContainer};
 
 /// One tensor: its elements one after the other, little endian, the last dimension fastest.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,12 +168,9 @@ fn sorted<'c, 'a>(tensors: &'c [NamedTensor<'a>]) -> Result<Vec<&'c NamedTensor<
     Ok(all)
 }
 
-/// Reads a whole file into memory, every byte of it checked where it has checksums. To read tensors one at a time, or
-/// rows of one, see [`OpenContainer`].
-pub fn read(
-    path: &Path,
-    disk: &dyn FileSystem,
-) -> Result<(Container<'static>, Checked), FileError> {
+/// Reads a whole file into memory, every byte of it checked. To read tensors one at a time, or rows
+/// of one, see [`OpenContainer`].
+pub fn read(path: &Path, disk: &dyn FileSystem) -> Result<Container<'static>, FileError> {
     let file = OpenContainer::open(path, disk)?;
     let own = |name: &str| {
         let tensor = file.tensor(name)?;
@@ -183,10 +180,9 @@ pub fn read(
         })
     };
     let tensors: Result<Vec<NamedTensor>, FileError> = file.names().map(own).collect();
-    let container = Container {
+    Ok(Container {
         tensors: tensors?,
         metadata: file.metadata().clone(),
         clock: file.clock().into(),
-    };
-    Ok((container, file.checked()))
+    })
 }

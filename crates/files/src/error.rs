@@ -30,15 +30,15 @@ pub enum FileError {
         /// What was met.
         reason: String,
     },
-    /// It was written by a later program.
-    #[error("{}: it has format version {found}, and this program reads versions 1 and 2", .path.display())]
+    /// It was written by another version of this program.
+    #[error("{}: it has format version {found}, and this program reads version 2", .path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: String,
     },
-    /// It lacks a tensor, or has another than was wanted.
+    /// It is of another program, lacks a tensor, or has another than was wanted.
     #[error("{}: {reason}", .path.display())]
     Content {
         /// The file.

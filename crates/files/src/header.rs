@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
 use twox_hash::XxHash3_128;
 
 use crate::blocks::{Checksum, DIGITS, checksum, from_hex, hex};
@@ -35,7 +34,7 @@ const ALIGN: usize = 64;
 
 /// Fields that are the container's own.
 pub(crate) const RESERVED: [&str; 4] = ["clock", "checksum", "blocks", "version"];
-/// The version that is written.
+/// The version that is written and read.
 pub(crate) const VERSION: &str = "2";
 
 /// A tensor's entry.
@@ -127,16 +126,9 @@ fn sum_of(bytes: &[u8]) -> Checksum {
     hasher.finish_128()
 }
 
-/// What kind of beginning a file has.
-pub(crate) enum Beginning {
-    /// One that holds its checksums; the data begins there.
-    Right { data: usize },
-    /// None that has checksums; the data begins there.
-    Unchecked { data: usize },
-}
-
-/// Looks at the beginning of a file, before anything in it is believed. The error says which place is wrong.
-pub(crate) fn check(bytes: &[u8]) -> Result<Beginning, String> {
+/// Where the data begins, before anything in a file is believed; none where its header has no
+/// checksums. The error says which place is wrong.
+pub(crate) fn check(bytes: &[u8]) -> Result<Option<usize>, String> {
     let length = bytes.first_chunk().map(|n| u64::from_le_bytes(*n));
     let length = length.ok_or("the file ends within its first 8 bytes")?;
     let data = usize::try_from(length).ok().filter(|n| *n <= LONGEST);
@@ -147,7 +139,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Beginning, String> {
     ))?;
     let header = &bytes[..data];
     if !header[8..].starts_with(OPEN.as_bytes()) || header.len() < REST_AT {
-        return Ok(Beginning::Unchecked { data });
+        return Ok(None);
     }
     let digits = |at: usize| std::str::from_utf8(&header[at..][..DIGITS]).ok();
     let kept = |at: usize| digits(at).and_then(from_hex);
@@ -163,7 +155,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Beginning, String> {
             "its clock, bytes {CLOCK_AT} to {end}, is not what was written"
         ));
     }
-    Ok(Beginning::Right { data })
+    Ok(Some(data))
 }
 
 /// The clock of a header that was found right.
@@ -180,11 +172,4 @@ pub(crate) fn block_sums(text: &str) -> Option<Vec<Checksum>> {
         [] => digits.iter().map(sum).collect(),
         _ => None,
     }
-}
-
-/// Whether a header without checksums is nevertheless one of a program that writes them: `version` of its metadata.
-pub(crate) fn version(header: &[u8]) -> Option<String> {
-    let json: Map<String, Value> = serde_json::from_slice(header).ok()?;
-    let version = json.get("__metadata__")?.get("version")?;
-    version.as_str().map(str::to_owned)
 }

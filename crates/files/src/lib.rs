@@ -51,7 +51,7 @@ pub use failing::{Failing, Fault, Operation};
 pub use file_system::{FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, folder_of};
 pub use forgetful::{Forgetful, Survives};
 pub use move_file::move_file;
-pub use open::{Checked, OpenContainer, Tensor};
+pub use open::{OpenContainer, Tensor};
 pub use private_file::private_file;
 pub use python_packages::{entries_beginning, python_packages};
 pub use regular::open_regular;

@@ -7,30 +7,11 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensors};
 
-use crate::header::{self, Beginning};
+use crate::header;
 use crate::{BLOCK, BlockSums, Bytes, Disk, FileError, FileSystem};
 
-/// Whether what was read is known to be what was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
-    /// Every byte that was handed out was under a checksum, and right.
-    Verified,
-    /// A file of 0.1 or of another program, which cannot be checked.
-    CannotBeChecked,
-}
-
-impl Checked {
-    /// What to tell whoever uses a file of which damage would go unnoticed.
-    pub fn warning(self, path: &Path) -> Option<String> {
-        match self {
-            Checked::Verified => None,
-            Checked::CannotBeChecked => Some(format!(
-                "{}: written by version 0.1 or another program, without checksums: it cannot be checked for damage",
-                path.display()
-            )),
-        }
-    }
-}
+/// How the `format` of this program's files begins.
+const OURS: &str = "anchorhood-";
 
 /// An open container.
 #[derive(Debug)]
@@ -44,7 +25,7 @@ pub struct OpenContainer {
     /// By their place in the data.
     order: Vec<String>,
     tensors: BTreeMap<String, Info>,
-    blocks: Option<BlockSums>,
+    blocks: BlockSums,
 }
 
 #[derive(Debug)]
@@ -61,17 +42,17 @@ pub struct Tensor<'a> {
     pub dtype: Dtype,
     /// Its dimensions.
     pub shape: &'a [usize],
-    /// Its bytes, found right where they can be checked.
+    /// Its bytes, found right.
     pub data: &'a [u8],
 }
 
 impl OpenContainer {
-    /// Whether a file was written with this program's checksums, damaged or not.
+    /// Whether a file was written by this program, in whichever version, damaged or not.
     pub fn is_ours(path: &Path) -> bool {
-        match OpenContainer::open(path, &Disk) {
-            Ok(open) => open.checked() == Checked::Verified,
-            Err(error) => matches!(error, FileError::Damaged { .. }),
-        }
+        matches!(
+            OpenContainer::open(path, &Disk),
+            Ok(_) | Err(FileError::Damaged { .. } | FileError::Version { .. })
+        )
     }
 
     /// Opens a file and checks its header; of the data nothing is read.
@@ -81,28 +62,31 @@ impl OpenContainer {
 
     /// The same of bytes that are at hand; `path` names them in errors.
     pub fn of_bytes(path: &Path, bytes: Bytes) -> Result<OpenContainer, FileError> {
-        let (start, right) = beginning(path, &bytes)?;
-        check_version(path, &bytes[8..start], right)?;
-        let parsed = parse(path, &bytes, start, right)?;
+        let start = beginning(path, &bytes)?;
+        let length = bytes.len() - start;
+        let (_, parsed) = SafeTensors::read_metadata(&bytes).map_err(|_| {
+            // The header is right, so what is wrong is how much follows it.
+            let place = format!("its end: {length} bytes of data are too few or too many");
+            FileError::damaged(path, place)
+        })?;
         let metadata = parsed.metadata().clone().unwrap_or_default();
-        let mut file = OpenContainer {
+        let mut metadata: BTreeMap<String, String> = metadata.into_iter().collect();
+        let version = metadata.get("version").map(String::as_str);
+        if version != Some(header::VERSION) {
+            return Err(other_version(path, version));
+        }
+        let blocks = blocks(path, metadata.get("blocks"), length)?;
+        metadata.retain(|name, _| !header::RESERVED.contains(&name.as_str()));
+        Ok(OpenContainer {
             path: path.into(),
             start,
-            metadata: metadata.into_iter().collect(),
-            clock: String::new(),
+            metadata,
+            clock: header::clock(&bytes),
             order: parsed.offset_keys(),
             tensors: tensors(&parsed),
-            blocks: None,
+            blocks,
             bytes,
-        };
-        if right {
-            let (sums, length) = (file.metadata.get("blocks"), file.bytes.len() - start);
-            file.blocks = Some(blocks(path, sums, length)?);
-            file.clock = header::clock(&file.bytes);
-            let own = |name: &str| header::RESERVED.contains(&name);
-            file.metadata.retain(|name, _| !own(name));
-        }
-        Ok(file)
+        })
     }
 
     /// Where it lies.
@@ -110,20 +94,12 @@ impl OpenContainer {
         &self.path
     }
 
-    /// Whether it has checksums; with them, nothing wrong is ever handed out.
-    pub fn checked(&self) -> Checked {
-        match self.blocks {
-            Some(_) => Checked::Verified,
-            None => Checked::CannotBeChecked,
-        }
-    }
-
     /// The program's own fields.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
-    /// What may differ between identical runs; empty in a file without checksums.
+    /// What may differ between identical runs.
     pub fn clock(&self) -> &str {
         &self.clock
     }
@@ -160,17 +136,16 @@ impl OpenContainer {
     }
 
     /// Checks every byte of the file.
-    pub fn check_all(&self) -> Result<Checked, FileError> {
+    pub fn check_all(&self) -> Result<(), FileError> {
         for (name, info) in &self.tensors {
             self.data(name, info.at.clone())?;
         }
-        Ok(self.checked())
+        Ok(())
     }
 
-    /// How many of its blocks were touched and found right, and how many there are; both 0 without checksums.
+    /// How many of its blocks were touched and found right, and how many there are.
     pub fn blocks(&self) -> (usize, usize) {
-        let count = |b: &BlockSums| (b.checked(), b.len());
-        self.blocks.as_ref().map_or((0, 0), count)
+        (self.blocks.checked(), self.blocks.len())
     }
 
     fn info(&self, name: &str) -> Result<&Info, FileError> {
@@ -180,10 +155,8 @@ impl OpenContainer {
 
     fn data(&self, name: &str, range: Range<usize>) -> Result<&[u8], FileError> {
         let data = &self.bytes[self.start..];
-        if let Some(blocks) = &self.blocks {
-            let wrong = blocks.check(data, range.clone());
-            wrong.map_err(|block| self.wrong_block(name, block))?;
-        }
+        let wrong = self.blocks.check(data, range.clone());
+        wrong.map_err(|block| self.wrong_block(name, block))?;
         Ok(&data[range])
     }
 
@@ -200,30 +173,46 @@ impl OpenContainer {
     }
 }
 
-/// Where the data begins, and whether the header has checksums, all of which are then right.
-fn beginning(path: &Path, bytes: &[u8]) -> Result<(usize, bool), FileError> {
+/// Where the data begins, after a header whose checksums are right.
+fn beginning(path: &Path, bytes: &[u8]) -> Result<usize, FileError> {
     if bytes.is_empty() {
         return Err(not_container(path, "the file is empty"));
     }
     match header::check(bytes) {
-        Ok(Beginning::Right { data }) => Ok((data, true)),
-        Ok(Beginning::Unchecked { data }) => Ok((data, false)),
+        Ok(Some(data)) => Ok(data),
+        Ok(None) => Err(without_checksums(path, bytes)),
         Err(place) if begins_like_one(bytes) => Err(FileError::damaged(path, place)),
         Err(place) => Err(not_container(path, &place)),
     }
 }
 
-fn parse(path: &Path, bytes: &[u8], start: usize, right: bool) -> Result<Metadata, FileError> {
-    let parsed = SafeTensors::read_metadata(bytes).map_err(|e| match right {
-        // The header is right, so what is wrong is how much follows it.
-        true => {
-            let data = bytes.len() - start;
-            let place = format!("its end: {data} bytes of data are too few or too many");
-            FileError::damaged(path, place)
+/// Why a file whose header has no checksums is refused.
+fn without_checksums(path: &Path, bytes: &[u8]) -> FileError {
+    let parsed = match SafeTensors::read_metadata(bytes) {
+        Ok((_, parsed)) => parsed,
+        Err(e) => return not_container(path, &format!("its header: {e}")),
+    };
+    let field = |name: &str| parsed.metadata().as_ref()?.get(name).map(String::as_str);
+    match field("version") {
+        // A flipped bit must not make a file with checksums one without.
+        Some(header::VERSION) => {
+            FileError::damaged(path, "its first bytes are not what was written")
         }
-        false => not_container(path, &format!("its header, bytes 0 to {start}: {e}")),
-    });
-    parsed.map(|(_, metadata)| metadata)
+        version if field("format").is_some_and(|format| format.starts_with(OURS)) => {
+            other_version(path, version)
+        }
+        _ => FileError::Content {
+            path: path.into(),
+            reason: "it is of another program: it has no checksums".into(),
+        },
+    }
+}
+
+fn other_version(path: &Path, found: Option<&str>) -> FileError {
+    FileError::Version {
+        path: path.into(),
+        found: found.unwrap_or("unknown").into(),
+    }
 }
 
 fn tensors(parsed: &Metadata) -> BTreeMap<String, Info> {
@@ -246,21 +235,6 @@ fn not_container(path: &Path, reason: &str) -> FileError {
 /// Whether a file that is wrong was meant to be a safetensors file.
 fn begins_like_one(bytes: &[u8]) -> bool {
     bytes.get(8..).is_some_and(|b| b.starts_with(b"{\"__"))
-}
-
-fn check_version(path: &Path, header: &[u8], right: bool) -> Result<(), FileError> {
-    match (header::version(header).as_deref(), right) {
-        (Some(header::VERSION), true) | (Some("1") | None, false) => Ok(()),
-        // A flipped bit must not make a file with checksums one without.
-        (Some(header::VERSION), false) => Err(FileError::damaged(
-            path,
-            "its first bytes are not what was written",
-        )),
-        (found, _) => Err(FileError::Version {
-            path: path.into(),
-            found: found.unwrap_or("unknown").into(),
-        }),
-    }
 }
 
 fn blocks(path: &Path, text: Option<&String>, length: usize) -> Result<BlockSums, FileError> {

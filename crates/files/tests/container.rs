@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anchorhood_files::{
-    AtomicFile, BLOCK, Checked, Container, Disk, Dtype, Failing, FileError, NamedTensor,
-    OpenContainer, read, write,
+    AtomicFile, BLOCK, Container, Disk, Dtype, Failing, FileError, NamedTensor, OpenContainer,
+    read, write,
 };
 use tempfile::TempDir;
 
@@ -51,8 +51,7 @@ fn what_was_written_is_read() {
     let large = large();
     for container in [example(&large), Container::default()] {
         let (_folder, path, bytes) = written(&container);
-        let (back, checked) = read(&path, &Disk).unwrap();
-        assert_eq!(checked, Checked::Verified);
+        let back = read(&path, &Disk).unwrap();
         let (_folder, _, again) = written(&back);
         assert!(again == bytes, "equal containers make equal files");
         assert_eq!(by_name(back), by_name(container));
@@ -179,30 +178,31 @@ fn opening_touches_no_data_and_a_block_is_checked_once() {
 }
 
 #[test]
-fn files_without_checksums_are_read_and_the_caller_knows() {
+fn files_without_checksums_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("old.safetensors");
+    let path = folder.path().join("plain.safetensors");
     let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &[0, 0, 128, 63]).unwrap();
-    for version in [None, Some("1")] {
-        let fields = version.map(|v| [("version".to_string(), v.to_string())].into());
-        let bytes = safetensors::serialize([("weight", &view)], fields).unwrap();
+    let refused = |fields: &[(&str, &str)]| {
+        let fields = fields.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        let bytes = safetensors::serialize([("weight", &view)], Some(fields.collect())).unwrap();
         fs::write(&path, bytes).unwrap();
-        let (old, checked) = read(&path, &Disk).unwrap();
-        assert_eq!(checked, Checked::CannotBeChecked);
-        assert_eq!(&*old.tensors[0].data, [0, 0, 128, 63]);
-        assert_eq!(old.metadata.get("version").map(String::as_str), version);
+        (
+            read(&path, &Disk).unwrap_err(),
+            OpenContainer::is_ours(&path),
+        )
+    };
+    for theirs in [&[][..], &[("version", "1")], &[("format", "pt")]] {
+        let (said, ours) = refused(theirs);
+        assert!(matches!(said, FileError::Content { .. }) && !ours, "{said}");
     }
-    let later = Some([("version".to_string(), "3".to_string())].into());
-    let bytes = safetensors::serialize([("weight", &view)], later).unwrap();
-    fs::write(&path, bytes).unwrap();
-    let said = read(&path, &Disk).unwrap_err();
-    assert!(matches!(said, FileError::Version { .. }), "{said}");
+    let format = ("format", "anchorhood-checkpoint");
+    for other in [&[format][..], &[format, ("version", "1")]] {
+        let (said, ours) = refused(other);
+        assert!(matches!(said, FileError::Version { .. }) && ours, "{said}");
+    }
     // One that claims checksums and has none was damaged where they are.
-    let none = Some([("version".to_string(), "2".to_string())].into());
-    let bytes = safetensors::serialize([("weight", &view)], none).unwrap();
-    fs::write(&path, bytes).unwrap();
-    let said = read(&path, &Disk).unwrap_err();
-    assert!(matches!(said, FileError::Damaged { .. }), "{said}");
+    let (said, ours) = refused(&[("version", "2")]);
+    assert!(matches!(said, FileError::Damaged { .. }) && ours, "{said}");
     for bytes in [&b""[..], b"PK\x03\x04 a zip file", &[0xff; 40]] {
         fs::write(&path, bytes).unwrap();
         let said = read(&path, &Disk).unwrap_err();

@@ -88,17 +88,10 @@ pub fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     let start = usize::try_from(number::<8>(&bytes, 16)?).ok()?;
     let index = bytes.get(start..).filter(|_| start >= 4096)?;
     let (length, sum) = (index.len() as u64, checksum(index));
-    let positions = [(start as u64).to_le_bytes(), length.to_le_bytes()];
-    let crc = crc32fast::hash(&[positions.as_flattened(), index].concat());
     put(&mut bytes, 24, &length.to_le_bytes())?;
-    match number::<4>(&bytes, 8)? {
-        1 => put(&mut bytes, 12, &crc.to_le_bytes())?,
-        _ => {
-            put(&mut bytes, 32, &sum.to_le_bytes())?;
-            let header = checksum(&bytes[..4080]);
-            put(&mut bytes, 4080, &header.to_le_bytes())?;
-        }
-    }
+    put(&mut bytes, 32, &sum.to_le_bytes())?;
+    let header = checksum(&bytes[..4080]);
+    put(&mut bytes, 4080, &header.to_le_bytes())?;
     Some(bytes)
 }
 

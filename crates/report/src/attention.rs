@@ -157,9 +157,7 @@ impl Looking<'_> {
 
     /// The pictures as the network was given them.
     fn pixels(&self, checkpoint: &Checkpoint) -> Vec<f32> {
-        let input = checkpoint.input.as_ref();
-        let own = (self.data.mean, self.data.std);
-        let (mean, std) = input.map_or(own, |input| (input.mean, input.std));
+        let (mean, std) = (checkpoint.input.mean, checkpoint.input.std);
         let pictures = &self.data.train.pictures;
         let one = pictures.picture_len();
         let mut pixels = vec![0.0; self.options.pictures.len() * one];

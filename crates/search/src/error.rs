@@ -63,18 +63,6 @@ pub enum SearchError {
         /// The model.
         path: PathBuf,
     },
-    /// A checkpoint that does not say what its network is given of a picture, and whose data set is gone.
-    #[error(
-        "{}: this checkpoint was written before checkpoints kept the pictures' mean and deviation, and the data set it was \
-         trained on cannot be opened ({reason}); put the data set back, or train again",
-        .path.display()
-    )]
-    NoInputForm {
-        /// The checkpoint.
-        path: PathBuf,
-        /// Why the data set cannot be opened.
-        reason: String,
-    },
     /// A file of something else.
     #[error(
         "{}: is no model: neither a checkpoint or a model file of this program, nor weights of a ResNet (.safetensors, .pth), nor \
@@ -256,7 +244,7 @@ impl From<FileError> for SearchError {
             ),
             FileError::Version { path, found } => (
                 path,
-                format!("it has format version {found}, and this program reads versions 1 and 2"),
+                format!("it has format version {found}, and this program reads version 2"),
             ),
             FileError::Content { path, reason } => (path, reason),
         };

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anchorhood_files::Checked;
 use anchorhood_random::{Draws, Stream};
 use anchorhood_train::{InputForm, NetworkConfig, Preset, Tensor, judged_graph};
 
@@ -45,14 +44,7 @@ pub fn drawn_model(network: NetworkConfig, input: InputForm, judged: &str) -> Mo
         }
     });
     let weights = weights.collect();
-    Model::of(
-        Path::new("small"),
-        network,
-        input,
-        graph,
-        weights,
-        Checked::Verified,
-    )
+    Model::of(Path::new("small"), network, input, graph, weights)
 }
 
 /// Its parts.

@@ -12,7 +12,7 @@ use anchorhood_curate::{
     Hit, Recall, extend_unit, measure_recall, nearest, nearest_in_lists, nearest_where,
 };
 use anchorhood_engine::Device;
-use anchorhood_files::{Checked, Disk, FileSystem};
+use anchorhood_files::{Disk, FileSystem};
 use anchorhood_train::InputForm;
 
 use crate::folders::place;
@@ -34,7 +34,7 @@ pub struct IndexParts {
     pub model_path: Option<String>,
     /// The layer, where it is not the last.
     pub layer: Option<String>,
-    /// What the network was given of each picture; unknown of an index of 0.1.
+    /// What the network was given of each picture, where it is known.
     pub preprocessing: Option<InputForm>,
     /// Of a shard: the number of its first picture among all, and how many there are of all.
     pub rows: Option<[u64; 2]>,
@@ -50,7 +50,7 @@ pub struct IndexParts {
     /// A checksum of each file's bytes, 0 where unknown, so that a file that was only written again is known; none in an index of before
     /// these were kept.
     pub content_sums: Option<Vec<u64>>,
-    /// Each picture's height and width in its file, the right way up, zeros where unknown; none in an index of 0.1.
+    /// Each picture's height and width in its file, the right way up, zeros where unknown; none where they were not kept.
     pub sizes: Option<Vec<[u32; 2]>>,
     /// Each picture's class, where the folder has classes.
     pub classes: Vec<Option<String>>,
@@ -69,7 +69,6 @@ pub struct IndexParts {
 pub struct PictureIndex {
     path: PathBuf,
     parts: IndexParts,
-    checked: Checked,
 }
 
 impl PictureIndex {
@@ -85,16 +84,13 @@ impl PictureIndex {
         Ok(PictureIndex {
             path: path.into(),
             parts,
-            checked: Checked::Verified,
         })
     }
 
     /// Opens an index. Vectors and thumbnails stay in the file until they are touched, and are checked then.
     pub fn load(path: impl AsRef<Path>) -> Result<PictureIndex, SearchError> {
         let path = path.as_ref();
-        let (parts, checked) = format::open(path)?;
-        let index = PictureIndex::from_parts(path, parts)?;
-        Ok(PictureIndex { checked, ..index })
+        PictureIndex::from_parts(path, format::open(path)?)
     }
 
     /// Writes it, whole or not at all.
@@ -105,11 +101,6 @@ impl PictureIndex {
     /// The same on any disk.
     pub fn save_on(&self, disk: &dyn FileSystem) -> Result<(), SearchError> {
         format::write(disk, &self.parts, &self.path)
-    }
-
-    /// Whether damage would be noticed: an index of 0.1 has no checksums, and cannot be checked.
-    pub fn checked(&self) -> Checked {
-        self.checked
     }
 
     /// Where it is kept.

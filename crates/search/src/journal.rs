@@ -292,8 +292,8 @@ impl Entry {
     }
 }
 
-/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width (of which 0.1 knows nothing), checksum of the
-/// file (which may be left out).
+/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width, checksum of the
+/// file.
 fn encode(entry: &Entry) -> Vec<u8> {
     let mut body = entry.stamp.to_le_bytes().to_vec();
     let mut piece = |bytes: &[u8]| {
@@ -329,15 +329,12 @@ fn decode(body: &[u8]) -> Option<Entry> {
     let values: Vec<f32> = values.iter().map(|v| f32::from_le_bytes(*v)).collect();
     let reason = String::from_utf8(piece()?.to_vec()).ok()?;
     let thumbnail = piece()?.to_vec();
-    let sides = piece().unwrap_or_default();
-    let height_and_width = match sides.as_chunks::<4>() {
-        ([height, width], []) => [*height, *width].map(u32::from_le_bytes),
-        _ => [0; 2],
+    let ([height, width], []) = piece()?.as_chunks::<4>() else {
+        return None;
     };
-    let sum = piece().and_then(|sum| sum.try_into().ok());
     Some(Entry {
-        content_sum: sum.map_or(0, u64::from_le_bytes),
-        height_and_width,
+        content_sum: u64::from_le_bytes(piece()?.try_into().ok()?),
+        height_and_width: [*height, *width].map(u32::from_le_bytes),
         name,
         stamp: u64::from_le_bytes(stamp.try_into().ok()?),
         vector: match values.is_empty() {

@@ -60,7 +60,7 @@ pub use index::{Changes, IndexParts, PictureIndex, StoredVectors, Thumbnails};
 pub use journal::{Entry, Journal, JournalHeader, Recovered};
 pub use known_models::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models, models_folder};
 pub use labels::GivenLabels;
-pub use model::Model;
+pub use model::{Checked, Model};
 pub use set_aside::{PutBack, SetAside, ToMove, UNDO_FILE, set_aside, undo, would_set_aside};
 pub use shard::Shard;
 pub use sheet::{Sheet, Shown, Tile};

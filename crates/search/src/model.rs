@@ -16,14 +16,23 @@ use anchorhood_files::{OpenContainer, open_regular};
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_onnx::{Encoder, is_onnx};
 use anchorhood_train::{
-    Checked, Checkpoint, ColoursChoice, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor,
-    check_room, check_weights, embedding_path, fingerprint, judged_graph, write_weights,
+    Checkpoint, ColoursChoice, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor, check_room,
+    check_weights, embedding_path, fingerprint, judged_graph, write_weights,
 };
 
 use crate::{Embedder, SearchError, Vectors};
 
 /// Pictures at a time where nobody says how many.
 pub(crate) const BATCH: usize = 128;
+
+/// Whether a model is known to be what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Its numbers are those that a checksum was made of.
+    Verified,
+    /// Its file is another program's, in which damage would go unnoticed.
+    CannotBeChecked,
+}
 
 /// A model.
 #[derive(Clone, Debug)]
@@ -70,8 +79,7 @@ impl Model {
 
     /// Reads a checkpoint, or of a run's folder its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
     /// which are recognised by their tensors; or a file that [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of
-    /// pictures. A checkpoint that does not say what its network is given (as the first ones did
-    /// not) is completed from the data set it was trained on.
+    /// pictures.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
@@ -122,32 +130,26 @@ impl Model {
             }
             read => read?,
         };
-        let input = match checkpoint.input {
-            Some(input) => input,
-            None => input_of_data(&checkpoint, path)?,
-        };
-        let network = checkpoint.config.network.clone();
+        let (network, input) = (checkpoint.config.network.clone(), checkpoint.input);
         let graph = checkpoint.graph(input.size)?;
         check_weights(&graph, &checkpoint.weights, path)?;
-        let (weights, checked) = (checkpoint.weights, checkpoint.checked);
-        Ok(Model::of(path, network, input, graph, weights, checked))
+        Ok(Model::of(path, network, input, graph, checkpoint.weights))
     }
 
-    /// From its parts, which fit each other.
+    /// From its parts, which fit each other and were checked.
     pub(crate) fn of(
         path: &Path,
         network: NetworkConfig,
         input: InputForm,
         graph: Graph,
         weights: Vec<Tensor>,
-        checked: Checked,
     ) -> Model {
         Model {
             path: path.into(),
             fingerprint: fingerprint(&network, &input, &weights),
             learnt_size: input.size,
             input,
-            checked,
+            checked: Checked::Verified,
             runner: Runner::Engine(Box::new(EngineModel {
                 network,
                 graph,
@@ -188,11 +190,13 @@ impl Model {
             width: found.width,
             features: graph.shape(graph.output_node()).len(),
         };
-        let checked = Checked::CannotBeChecked;
-        Ok(Model::of(path, network, input, graph, tensors, checked))
+        Ok(Model {
+            checked: Checked::CannotBeChecked,
+            ..Model::of(path, network, input, graph, tensors)
+        })
     }
 
-    /// Whether damage to its file would have been noticed: one of 0.1 cannot be checked.
+    /// Whether damage to its file would have been noticed.
     pub fn checked(&self) -> Checked {
         self.checked
     }
@@ -315,19 +319,4 @@ fn tensors_for(graph: &Graph, weights: &Weights) -> Result<Vec<Tensor>, WeightsE
         values: values.to_vec(),
     };
     Ok(tensors.map(tensor).collect())
-}
-
-fn input_of_data(checkpoint: &Checkpoint, path: &Path) -> Result<InputForm, SearchError> {
-    let config = &checkpoint.config;
-    let opened = anchorhood_data::open(&config.data.set, &config.data.load_options(config.seed));
-    let data = opened.map_err(|e| SearchError::NoInputForm {
-        path: path.into(),
-        reason: e.to_string(),
-    })?;
-    Ok(InputForm {
-        version: InputForm::VERSION,
-        size: data.train.pictures.height(),
-        mean: data.mean,
-        std: data.std,
-    })
 }

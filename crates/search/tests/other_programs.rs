@@ -5,8 +5,9 @@ use std::path::Path;
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Network, NetworkOptions};
 use anchorhood_models::{Architecture, Weights};
-use anchorhood_search::Model;
-use anchorhood_train::{IMAGENET, judged_graph};
+use anchorhood_search::{Checked, Model, SearchError};
+use anchorhood_train::{CheckpointError, IMAGENET, judged_graph};
+use safetensors::SafeTensors;
 
 /// A ResNet18 with a last layer of seven values, as its seed draws it.
 fn network() -> Network {
@@ -52,6 +53,36 @@ fn weights_are_recognised_and_embed() {
     judged.infer(&seen, &mut expected).unwrap();
     for (got, expected) in vectors.row(0).iter().zip(&expected) {
         assert!((got - expected).abs() < 1e-5, "{got} {expected}");
+    }
+}
+
+/// The same tensors without checksums: of another program they are weights, whose damage would go
+/// unnoticed; of this program a file of another version.
+#[test]
+fn files_of_this_program_without_checksums_are_no_weights_of_another() {
+    let theirs = Weights::of(&network()).unwrap().encode();
+    let tensors = SafeTensors::deserialize(&theirs).unwrap();
+    let of = |format: &str| {
+        let fields = [("format", format), ("version", "1")].map(|(k, v)| (k.into(), v.into()));
+        let bytes = safetensors::serialize(tensors.tensors(), Some(fields.into())).unwrap();
+        let (_folder, path) = written(&bytes);
+        Model::load(path).map(|model| model.checked())
+    };
+    assert_eq!(of("pt").unwrap(), Checked::CannotBeChecked);
+    for format in [
+        "anchorhood-checkpoint",
+        "anchorhood-index",
+        "anchorhood-model",
+    ] {
+        let said = of(format).unwrap_err();
+        assert!(
+            matches!(
+                said,
+                SearchError::Checkpoint(CheckpointError::Mismatch { .. })
+            ),
+            "{said}"
+        );
+        assert!(said.to_string().contains("format version 1"), "{said}");
     }
 }
 

@@ -140,13 +140,12 @@ impl Encoder {
 
     /// Mean and standard deviation by which its pictures are normalised.
     pub fn mean_and_std(&self, data: &Dataset) -> ([f32; 3], [f32; 3]) {
-        let own = (data.mean, data.std);
         match (self.normalisation, &self.source) {
             (Normalisation::ImageNet, _) => IMAGENET,
-            (Normalisation::Data, EncoderSource::Checkpoint(c)) => {
-                c.input.as_ref().map_or(own, |i| (i.mean, i.std))
+            (Normalisation::Data, EncoderSource::Checkpoint(c)) => (c.input.mean, c.input.std),
+            (Normalisation::Data, EncoderSource::Weights(..) | EncoderSource::Untrained) => {
+                (data.mean, data.std)
             }
-            (Normalisation::Data, EncoderSource::Weights(..) | EncoderSource::Untrained) => own,
         }
     }
 

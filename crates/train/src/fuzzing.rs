@@ -1,6 +1,5 @@
 //! What `crates/fuzzing` attacks and is not reached otherwise; and a small checkpoint, which tests damage and it mutates.
 
-use anchorhood_files::Checked;
 use anchorhood_methods::{StateDict, Values};
 
 pub use crate::seen_pictures::{keep as keep_pictures, recognise as recognise_pictures};
@@ -44,12 +43,12 @@ pub fn small_checkpoint() -> Checkpoint {
         program: "0.0.0".into(),
         method: "and".into(),
         judged_layer: "normalise".into(),
-        input: Some(InputForm {
+        input: InputForm {
             version: 1,
             size: 32,
             mean: [0.1, 0.2, 0.3],
             std: [0.4, 0.5, 0.6],
-        }),
+        },
         rows: [0, 3],
         weights: vec![
             tensor("z", vec![2, 2], vec![0.0, -0.0, f32::MIN_POSITIVE, 1e30]),
@@ -68,7 +67,6 @@ pub fn small_checkpoint() -> Checkpoint {
             ],
         }],
         state: small_state(vec![1, 2, 0]),
-        checked: Checked::Verified,
     }
 }
 

@@ -36,10 +36,8 @@ pub fn judge(
         data: data.name.clone(),
     };
     let examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
-    let mut examiner = match &checkpoint.input {
-        Some(input) => examiner.normalised_by(input.mean, input.std),
-        None => examiner,
-    };
+    let (mean, std) = (checkpoint.input.mean, checkpoint.input.std);
+    let mut examiner = examiner.normalised_by(mean, std);
     let set = TrainingSet::of(data);
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();
@@ -65,8 +63,6 @@ pub fn judge(
         // As its run judged it: what learns, at the layer that is judged.
         let mut network = network(&embedding_graph(&checkpoint.config, set.pictures.height())?)?;
         network.initialise(config.seed)?;
-        let seen = checkpoint.input.as_ref().map(|i| (i.mean, i.std));
-        let (mean, std) = seen.unwrap_or((set.mean, set.std));
         network.normalised_by(&mean, &std)?;
         let judged = examiner.network(&mut network, None, None)?;
         judged.ok_or_else(none)?

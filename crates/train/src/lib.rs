@@ -42,7 +42,6 @@ mod training_set;
 mod verdict;
 mod whitened;
 
-pub use anchorhood_files::Checked;
 pub use batch_source::Placement;
 pub use build::{build_method, build_unlabelled, embedding_graph, judged_graph};
 pub use checkpoint::{

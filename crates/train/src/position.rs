@@ -58,13 +58,13 @@ pub struct Standing {
     /// Mean loss of the last whole epoch.
     pub last_loss: Option<f64>,
     /// Seconds trained, over all parts of the run.
-    #[serde(default, skip_serializing)]
+    #[serde(skip)]
     pub seconds: f64,
     /// Seconds of the epoch so far.
-    #[serde(default, skip_serializing)]
+    #[serde(skip)]
     pub epoch_seconds: f64,
     /// Bytes of `metrics.jsonl` that were written when the checkpoint was.
-    #[serde(default, skip_serializing)]
+    #[serde(skip)]
     pub metrics_bytes: u64,
     /// Pictures it trains on, where no memory tells; checkpoints written before this was kept do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,8 +25,7 @@ impl Checkpoint {
         let options = NetworkOptions::new(self.config.batch_of(set));
         let mut network = device.network(&graph, &options)?;
         self.restore(&mut network, false, path)?;
-        let own = (set.mean, set.std);
-        let (mean, std) = self.input.map_or(own, |input| (input.mean, input.std));
+        let (mean, std) = (self.input.mean, self.input.std);
         let rows = device.within(|| extract(&mut network, &set.pictures, mean, std, &|_| {}))?;
         Ok((rows, network.features()))
     }

@@ -50,9 +50,8 @@ impl Resumed {
         let instead = |error: CheckpointError| {
             format!("{error}; the run goes on from {file}, that is from {position}")
         };
-        let unchecked = checkpoint.checked.warning(&path);
         Resumed {
-            warnings: damaged.map(instead).into_iter().chain(unchecked).collect(),
+            warnings: damaged.map(instead).into_iter().collect(),
             checkpoint: Some((checkpoint, path)),
         }
     }

@@ -7,7 +7,6 @@ use anchorhood_data::{Augmentation, EpochOrder, Feed, Views};
 use anchorhood_discover::Whitening;
 use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
 use anchorhood_evaluate::{Copies, LabelFree};
-use anchorhood_files::Checked;
 use anchorhood_methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 
 use crate::batch_source::{PictureBatches, Placement};
@@ -340,17 +339,16 @@ impl Trainer {
             method: self.method.name().into(),
             judged_layer,
             rows: [own.start, pictures].map(|n| n as u64),
-            input: Some(InputForm {
+            input: InputForm {
                 version: InputForm::VERSION,
                 size: self.set.pictures.height(),
                 mean: self.seen.0,
                 std: self.seen.1,
-            }),
+            },
             weights,
             slots,
             heads: networks.into_iter().map(head).collect(),
             state: self.method.state(&self.device)?,
-            checked: Checked::Verified,
         })
     }
 

@@ -114,22 +114,3 @@ fn half_a_line_of_metrics_is_cut_and_told() {
     let (_, told) = go_on(&mut dir, &data).unwrap();
     assert_eq!(warnings(&told), Vec::<&str>::new());
 }
-
-/// A file of 0.1 is taken up, and the user is told that nobody can vouch for it.
-#[test]
-fn a_checkpoint_of_0_1_is_taken_up_with_a_warning() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let old = fs::read(fixture.join("checkpoint-v1.safetensors")).unwrap();
-    let path = fixture.join("checkpoint-v1.safetensors");
-    let config = Checkpoint::load(&path).unwrap().config;
-    let data = data(&config);
-    let runs = tempfile::tempdir().unwrap();
-    let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-    fs::write(dir.checkpoint("last"), old).unwrap();
-    let (_, told) = go_on(&mut dir, &data).unwrap();
-    let said = warnings(&told);
-    assert!(
-        said.iter().any(|w| w.contains("cannot be checked")),
-        "{said:?}"
-    );
-}

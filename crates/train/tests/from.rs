@@ -52,7 +52,7 @@ fn model() -> Pretrained {
     )
     .unwrap();
     let checkpoint = Checkpoint::load(&dir.checkpoint("last")).unwrap();
-    let mut input: InputForm = checkpoint.input.unwrap();
+    let mut input: InputForm = checkpoint.input;
     input.mean = [0.4, 0.5, 0.6]; // not the pictures' own
     Pretrained {
         name: "a model".into(),
@@ -256,7 +256,7 @@ fn taken_up_anywhere_it_ends_in_the_same_bits() {
             let got = then.checkpoint(Standing::default()).unwrap();
             assert!(got == expected, "cut at {cut}");
         }
-        assert_eq!(expected.input.unwrap().mean, model.input.mean);
+        assert_eq!(expected.input.mean, model.input.mean);
     }
 }
 
@@ -293,7 +293,7 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
         };
         assert_eq!(started.from.as_deref(), Some("a model"));
         let last = Checkpoint::load(&dir.checkpoint("last")).unwrap();
-        assert_eq!(last.input.unwrap().mean, model.input.mean);
+        assert_eq!(last.input.mean, model.input.mean);
     }
 }
 

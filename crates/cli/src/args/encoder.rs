@@ -12,7 +12,6 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::EvaluateArgs;
-use crate::args::model::warn_unchecked;
 use crate::args::resolve::model_file;
 use crate::terminal::failure::Failure;
 
@@ -124,13 +123,12 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
         }
         other => other?,
     };
-    warn_unchecked(checkpoint.checked, &path);
     let mut config = checkpoint.config.clone();
     if let Some(set) = &args.data {
         config.data.set = set.clone();
         config.evaluation.features = FeatureSource::Recomputed;
         // Another set may have another size of its own.
-        config.data.size = config.data.size.or(checkpoint.input.map(|i| i.size));
+        config.data.size = config.data.size.or(Some(checkpoint.input.size));
     }
     Ok((
         EncoderSource::Checkpoint(Box::new(checkpoint)),
@@ -152,7 +150,7 @@ fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<R
             "{place}: no such file; with --network give a safetensors file of weights, or the word `{UNTRAINED}`"
         )));
     }
-    if OpenContainer::is_ours(file) || Checkpoint::load(file).is_ok() {
+    if OpenContainer::is_ours(file) {
         return Err(Failure::usage(format!(
             "{place}: a checkpoint of this program, which knows its network; leave out --network"
         )));

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::curate::CurateError;
 use anchorhood::export::ExportError;
-use anchorhood::files::Checked;
-use anchorhood::search::{Model, SearchError};
+use anchorhood::search::{Checked, Model, SearchError};
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -37,18 +36,16 @@ pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
         return Ok(Model::base()?);
     }
     let model = Model::load(embedding_file(runs, word)?)?;
-    match model.found_out() {
-        Some(about) => eprintln!("{}: {about}", model.path().display()),
-        None => warn_unchecked(model.checked(), model.path()),
+    let path = model.path().display();
+    match (model.found_out(), model.checked()) {
+        (Some(about), _) => eprintln!("{path}: {about}"),
+        (None, Checked::Verified) => {}
+        (None, Checked::CannotBeChecked) => eprintln!(
+            "warning: {path}: written by another program, without checksums: it cannot be checked \
+             for damage"
+        ),
     }
     Ok(model)
-}
-
-/// Says where damage to a file would go unnoticed.
-pub fn warn_unchecked(checked: Checked, path: &Path) {
-    if let Some(warning) = checked.warning(path) {
-        eprintln!("warning: {warning}");
-    }
 }
 
 /// Where it runs.

@@ -8,7 +8,7 @@ use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex, cache
 use clap::Args;
 
 use crate::args::device;
-use crate::args::model::{MachineArgs, warn_unchecked};
+use crate::args::model::MachineArgs;
 use crate::args::pictures::{ModelFlag, is_folder};
 use crate::commands::folder_job::{self, JobArgs};
 use crate::terminal::advice::sentence;
@@ -129,7 +129,6 @@ pub fn open(path: &Path, moved: &[PathBuf]) -> Result<PictureIndex, Failure> {
         )));
     }
     let mut index = PictureIndex::load(path)?;
-    warn_unchecked(index.checked(), path);
     index.moved_to(moved)?;
     Ok(index)
 }

@@ -17,9 +17,6 @@
 //! picture has a CRC-32 of its own in the index, compared when the picture is first touched. A picture that could not be
 //! read keeps its place in the index, with the reason, so that what a seed chooses stays the same. `docs/formats.md` has
 //! every field.
-//!
-//! Version 1 has at byte 12 a CRC-32 of bytes 16–31 and the index, at bytes 32–4095 anything, and an index without element
-//! type, preprocessing, row ranges and pictures' own sizes.
 
 use anchorhood_files::checksum;
 
@@ -105,14 +102,6 @@ pub(super) fn header(start: u64, index: &[u8]) -> Vec<u8> {
     header
 }
 
-/// Of version 1: of the header's positions and the index.
-pub(super) fn crc_of_1(header: &[u8], index: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&header[16..32]);
-    sum.update(index);
-    sum.finalize()
-}
-
 impl Index {
     /// As it is written.
     pub fn encode(&self) -> Vec<u8> {
@@ -131,9 +120,9 @@ impl Index {
         out
     }
 
-    /// What is written by this version or version 1, or none where it makes no sense.
-    pub fn decode(bytes: &[u8], version: u32) -> Option<Index> {
-        let mut input = Cursor(bytes, version >= 2);
+    /// What was written, or none where it makes no sense.
+    pub fn decode(bytes: &[u8]) -> Option<Index> {
+        let mut input = Cursor(bytes);
         let mut index = Index {
             name: input.text()?,
             set: input.text()?,
@@ -141,14 +130,11 @@ impl Index {
             holds_out: input.flag()?,
             shuffled: input.flag()?,
             fingerprint: input.array()?,
-            preprocessing: 1,
-            parts: Vec::new(),
+            ..Index::default()
         };
-        if input.1 {
-            let ([dtype], preprocessing) = (input.array()?, input.u32()?);
-            index.preprocessing = preprocessing;
-            (dtype == U8 && preprocessing > 0).then_some(())?;
-        }
+        let [dtype] = input.array()?;
+        index.preprocessing = input.u32()?;
+        (dtype == U8 && index.preprocessing > 0).then_some(())?;
         let [parts] = input.array()?;
         for _ in 0..parts {
             let part = PartIndex::decode(&mut input, index.size)?;
@@ -196,18 +182,12 @@ impl PartIndex {
         }
         let mut part = PartIndex {
             classes: has_classes.then_some(classes),
-            rows: match input.1 {
-                true => [input.u64()?, input.u64()?],
-                false => [0; 2],
-            },
+            rows: [input.u64()?, input.u64()?],
             entries: Vec::new(),
         };
         for _ in 0..input.u32()? {
             let (name, class) = (input.text()?, input.u32()?);
-            let height_and_width = match input.1 {
-                true => [input.u32()?, input.u32()?],
-                false => [0; 2],
-            };
+            let height_and_width = [input.u32()?, input.u32()?];
             let classes = part.classes.as_ref();
             if classes.is_some_and(|c| class as usize >= c.len()) {
                 return None;
@@ -236,15 +216,8 @@ impl PartIndex {
                 pixels,
             });
         }
-        let [first, total] = &mut part.rows;
-        let here = part.entries.len() as u64;
-        match input.1 {
-            true => (first.checked_add(here)? <= *total).then_some(part),
-            false => {
-                *total = here;
-                Some(part)
-            }
-        }
+        let [first, total] = part.rows;
+        (first.checked_add(part.entries.len() as u64)? <= total).then_some(part)
     }
 }
 
@@ -257,8 +230,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// What is still to be decoded, and whether by version 2.
-struct Cursor<'a>(&'a [u8], bool);
+/// What is still to be decoded.
+struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

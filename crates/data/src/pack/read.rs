@@ -7,7 +7,7 @@ use anchorhood_files::{Disk, FileSystem, checksum};
 use rayon::prelude::*;
 
 use super::PackedPixels;
-use super::format::{self, HEADER, HEADER_SUM, Index, MAGIC, PIXELS_START, PartIndex, VERSION};
+use super::format::{HEADER, HEADER_SUM, Index, MAGIC, PIXELS_START, PartIndex, VERSION};
 use crate::files::choose::Offer;
 use crate::sets::{SetFacts, facts_of};
 use crate::statistics::Sums;
@@ -168,15 +168,14 @@ fn read_index(bytes: &[u8]) -> Result<Index, String> {
     let cut = "the file is cut or damaged";
     let header = bytes.get(..HEADER).ok_or(cut)?;
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
     let sum = |at: usize| u128::from_le_bytes(header[at..at + 16].try_into().expect("16 bytes"));
-    let version = word(8);
-    if !(1..=VERSION).contains(&version) {
+    let version = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
+    if version != VERSION {
         return Err(format!(
-            "packed in layout {version}, and this program reads layouts 1 to {VERSION}"
+            "packed in layout {version}, and this program reads layout {VERSION}"
         ));
     }
-    if version > 1 && sum(HEADER_SUM) != checksum(&header[..HEADER_SUM]) {
+    if sum(HEADER_SUM) != checksum(&header[..HEADER_SUM]) {
         return Err("its first 4096 bytes are damaged (their checksum is another)".into());
     }
     let (start, length) = (number(16), number(24));
@@ -184,14 +183,10 @@ fn read_index(bytes: &[u8]) -> Result<Index, String> {
         return Err(cut.into());
     }
     let index = &bytes[start as usize..];
-    let right = match version {
-        1 => format::crc_of_1(header, index) == word(12),
-        _ => checksum(index) == sum(32),
-    };
-    if !right {
+    if checksum(index) != sum(32) {
         return Err("its index is damaged (its checksum is another)".into());
     }
-    let index = Index::decode(index, version).ok_or("its index makes no sense")?;
+    let index = Index::decode(index).ok_or("its index makes no sense")?;
     let pictures = index.parts.iter().map(PartIndex::readable).sum::<usize>();
     let one = (index.size * index.size * 3) as u64;
     match (pictures as u64).checked_mul(one) == Some(start - PIXELS_START) {

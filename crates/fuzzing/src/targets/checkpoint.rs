@@ -1,4 +1,4 @@
-//! Checkpoints of both versions.
+//! Checkpoints.
 
 use std::path::Path;
 
@@ -6,9 +6,8 @@ use anchorhood_files::Forgetful;
 use anchorhood_methods::StateDict;
 use anchorhood_train::Checkpoint;
 use anchorhood_train::fuzzing::small_checkpoint as small;
-use serde_json::json;
 
-use super::container::{bytes_of, disk_with, safetensors};
+use super::container::{bytes_of, disk_with};
 use crate::{Target, repair};
 
 pub const TARGET: Target = Target {
@@ -30,7 +29,7 @@ fn read(bytes: &[u8]) {
         assert_eq!(found.len(), checkpoint.pictures());
     }
     assert!(!checkpoint.network().is_empty());
-    // Names that only version 1 allows cannot be kept.
+    // What is repaired may have names that cannot be kept.
     if let Some(saved) = saved(&checkpoint) {
         let again = Checkpoint::load_from(&disk_with(path, &saved), path);
         let again = again.expect("what was saved is read");
@@ -46,47 +45,14 @@ fn saved(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
 
 fn seeds() -> Vec<Vec<u8>> {
     let bare = Checkpoint {
-        input: None,
         state: StateDict::default(),
         rows: [0, 0],
         heads: vec![],
         ..small()
     };
-    let written = [small(), bare].map(|c| saved(&c).expect("it is whole"));
-    written.into_iter().chain([version_1()]).collect()
-}
-
-/// As 0.1 wrote them.
-fn version_1() -> Vec<u8> {
-    let checkpoint = small();
-    let standing = json!({
-        "position": {"round": 1, "epoch": 2, "batch": 3}, "loss_sum": 0.5, "last_loss": null, "seconds": 1.5,
-        "epoch_seconds": 0.5, "metrics_bytes": 17, "last": null, "best": null,
-    });
-    let floats = |shape: &[usize], from: usize| {
-        let bytes = shape.iter().product::<usize>() * 4;
-        json!({"dtype": "F32", "shape": shape, "data_offsets": [from, from + bytes]})
-    };
-    let header = json!({
-        "__metadata__": {
-            "format": "anchorhood-checkpoint", "version": "1", "program": "0.1.0",
-            "config": checkpoint.config.to_toml(), "standing": standing.to_string(),
-            "order": "[\"z\",\"a\"]", "heads": "[[\"projector\",[\"p\"]]]",
-            "input": serde_json::to_string(&checkpoint.input).expect("plain values"),
-        },
-        "z": floats(&[2, 2], 0),
-        "a": floats(&[1], 16),
-        "momentum.z": floats(&[2, 2], 20),
-        "projector.p": floats(&[1], 36),
-        "memory": floats(&[3, 2], 40),
-        "neighbours": {"dtype": "U32", "shape": [3, 1], "data_offsets": [64, 76]},
-        "entropy": floats(&[3], 76),
-        "anchors": {"dtype": "U8", "shape": [3], "data_offsets": [88, 91]},
-    });
-    let mut data = [0.5_f32; 22].map(f32::to_le_bytes).as_flattened().to_vec();
-    data[64..76].copy_from_slice([1_u32, 2, 0].map(u32::to_le_bytes).as_flattened());
-    data.extend([1, 0, 1]);
-    safetensors(&header.to_string(), &data)
+    [small(), bare]
+        .map(|c| saved(&c).expect("it is whole"))
+        .into()
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ thread_local! {
     };
 }
 
-fn fixtures() -> std::path::PathBuf {
+/// Sets among the tests of another crate.
+pub fn fixtures() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures")
 }
 

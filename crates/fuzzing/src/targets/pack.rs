@@ -1,11 +1,11 @@
-//! Packed sets of both versions.
+//! Packed sets.
 
 use std::path::Path;
 
 use anchorhood_data::{LoadOptions, Split, check, encode_png, open, pack};
 use tempfile::TempDir;
 
-use super::fixture;
+use super::lists::fixtures;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
@@ -68,11 +68,16 @@ fn folder(root: &Path, parts: &[&str]) {
 
 fn packed(parts: &[&str]) -> Vec<u8> {
     let temporary = TempDir::new().expect("a folder");
-    let (from, to) = (temporary.path().join("mine"), temporary.path().join("p"));
+    let from = temporary.path().join("mine");
     folder(&from, parts);
     std::fs::write(from.join(parts[0]).join("x/bad.png"), "no picture").expect("a file");
-    let spec = from.to_str().expect("a plain name");
-    pack(spec, &to, Some(4), false, &|_, _| {}).expect("a folder is packed");
+    packed_set(from.to_str().expect("a plain name"))
+}
+
+fn packed_set(spec: &str) -> Vec<u8> {
+    let temporary = TempDir::new().expect("a folder");
+    let to = temporary.path().join("p");
+    pack(spec, &to, Some(4), false, &|_, _| {}).expect("a set is packed");
     std::fs::read(to).expect("it is there")
 }
 
@@ -80,6 +85,6 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![
         packed(&["."]),
         packed(&["train", "test"]),
-        fixture!("data/tests/fixtures/pack/version-1.pack"),
+        packed_set(&format!("dogs:{}", fixtures().join("dogs").display())),
     ]
 }

@@ -16,16 +16,12 @@
 //! `folder_from_here` (the same relative to the index's own folder, for when both were moved together), `classes` (JSON),
 //! `recall` (where divided). Of several folders there is `folders` (JSON: label, path and `from_here` of each) in place of `folder`
 //! and `folder_from_here`, so that a program which knows of one folder alone refuses the file.
-//!
-//! Version 1 is the same without checksums, `sizes`, `preprocessing`, `dtype` and `rows`, and is read for ever.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_files::{
-    Checked, Container, Disk, Dtype, FileSystem, NamedTensor, OpenContainer, Tensor,
-};
+use anchorhood_files::{Container, Disk, Dtype, FileSystem, NamedTensor, OpenContainer, Tensor};
 
 use super::stored::VECTORS;
 use super::thumbnails::THUMBNAILS;
@@ -183,7 +179,7 @@ fn from_to(from: &Path, to: &Path) -> Option<String> {
 }
 
 /// Opens the file: what is small is read, what is large stays where it is.
-pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
+pub(super) fn open(path: &Path) -> Result<IndexParts, SearchError> {
     let file = Arc::new(OpenContainer::open(path, &Disk)?);
     let damaged = |reason: String| SearchError::DamagedIndex {
         path: path.into(),
@@ -194,7 +190,8 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
     if field("format").as_deref() != Some(FORMAT) {
         return Err(damaged("it is of another program, or a checkpoint".into()));
     }
-    if let Some(dtype) = field("dtype").filter(|dtype| dtype != DTYPE) {
+    let dtype = need("dtype")?;
+    if dtype != DTYPE {
         return Err(damaged(format!("its vectors are {dtype}, not {DTYPE}")));
     }
     let Some((Dtype::F32, &[n, dim])) = file.shape(VECTORS) else {
@@ -212,12 +209,12 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
         let there = names.len();
         return Err(damaged(format!("it has {there} names and {n} vectors")));
     }
-    let parts = IndexParts {
+    Ok(IndexParts {
         model: need("model")?,
         model_path: field("model_path"),
         layer: field("layer"),
         preprocessing: json(field("preprocessing")).map_err(damaged)?,
-        rows: json(field("rows")).map_err(damaged)?,
+        rows: json(Some(need("rows")?)).map_err(damaged)?,
         folder,
         folders: several.map(|field| field.now(path)).collect(),
         names,
@@ -229,8 +226,7 @@ pub(super) fn open(path: &Path) -> Result<(IndexParts, Checked), SearchError> {
         vectors: StoredVectors::of(&file, n, dim)?,
         thumbnails: thumbnails(&file)?,
         lists: lists(&file, field("recall")).map_err(|e| e.in_file(path))?,
-    };
-    Ok((parts, file.checked()))
+    })
 }
 
 /// Why a part cannot be read.
@@ -465,7 +461,7 @@ mod tests {
 
     /// Everything in a file that can be touched; the error says what is wrong.
     fn touched(path: &Path) -> Result<IndexParts, String> {
-        let (parts, _) = open(path).map_err(|e| e.to_string())?;
+        let parts = open(path).map_err(|e| e.to_string())?;
         check(&parts)?;
         parts.vectors.all().map_err(|e| e.to_string())?;
         if let Some(t) = &parts.thumbnails {
@@ -523,8 +519,7 @@ mod tests {
         };
         write(&Disk, &parts, &before.join("kept/a.index")).unwrap();
         std::fs::rename(&before, &after).unwrap();
-        let (moved, checked) = open(&after.join("kept/a.index")).unwrap();
-        assert_eq!(checked, Checked::Verified);
+        let moved = open(&after.join("kept/a.index")).unwrap();
         let (now, expected) = (moved.folder, after.join("pictures"));
         assert_eq!(
             now.canonicalize().unwrap(),
@@ -583,7 +578,7 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let container = |change: fn(&mut Container)| {
             let (_folder, path, _) = written(&small());
-            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let mut content = anchorhood_files::read(&path, &Disk).unwrap();
             change(&mut content);
             anchorhood_files::write(&content, &path, &Disk).unwrap();
             touched(&path).unwrap_err()
@@ -595,7 +590,7 @@ mod tests {
         let deep = r#"[{"label":"a/b","path":"/a"}]"#;
         for folders in [twice, empty, deep] {
             let (_folder, path, _) = written(&small_of_two());
-            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let mut content = anchorhood_files::read(&path, &Disk).unwrap();
             content.metadata.insert("folders".into(), folders.into());
             anchorhood_files::write(&content, &path, &Disk).unwrap();
             let said = touched(&path).unwrap_err();
@@ -621,7 +616,7 @@ mod tests {
         assert!(said.contains("sizes are not those"), "{said}");
         for (first, length) in [(1e30, "1e30"), (f32::NAN, "NaN"), (0.5, "0.5")] {
             let (_folder, path, _) = written(&small());
-            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let mut content = anchorhood_files::read(&path, &Disk).unwrap();
             let vectors = content.tensors.iter_mut().find(|t| t.name == VECTORS);
             let bytes = vectors.unwrap().data.to_mut();
             bytes[..4].copy_from_slice(&first.to_le_bytes());
@@ -636,7 +631,7 @@ mod tests {
         assert!(said.contains("centres, or a recall"), "{said}");
         for centre in [f32::NAN, f32::INFINITY, 1e30] {
             let (_folder, path, _) = written(&small());
-            let (mut content, _) = anchorhood_files::read(&path, &Disk).unwrap();
+            let mut content = anchorhood_files::read(&path, &Disk).unwrap();
             let centres = content.tensors.iter_mut().find(|t| t.name == "centres");
             let bytes = centres.unwrap().data.to_mut();
             bytes[4..8].copy_from_slice(&centre.to_le_bytes());
@@ -660,8 +655,11 @@ mod tests {
         assert!(reason(b"PK\x03\x04 a zip").contains("no safetensors"));
         let data = [0; 4];
         let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &data).unwrap();
-        let other = safetensors::serialize([("weight", view)], None).unwrap();
+        let other = safetensors::serialize([("weight", &view)], None).unwrap();
         assert!(reason(&other).contains("another program"));
+        let fields = [("format", FORMAT), ("version", "1")].map(|(k, v)| (k.into(), v.into()));
+        let old = safetensors::serialize([("weight", &view)], Some(fields.into())).unwrap();
+        assert!(reason(&old).contains("format version 1"));
         let empty = IndexParts {
             dim: 4,
             ..IndexParts::default()

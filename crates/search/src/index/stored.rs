@@ -49,7 +49,7 @@ impl StoredVectors {
             let mapped = Mapped::new(Arc::clone(file), n, dim);
             return Ok(StoredVectors(Held::File(Arc::new(mapped))));
         }
-        // Another program wrote it: numbers do not lie as in memory.
+        // This program writes no such file: numbers do not lie as in memory.
         let values = raw(file, VECTORS, Dtype::F32)?.data.as_chunks().0.iter();
         let values: Vec<f32> = values.map(|v| f32::from_le_bytes(*v)).collect();
         check_lengths(&values, dim, 0, file.path())?;

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Picture;
-use anchorhood_files::Checked;
 
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
 use crate::folders::place;
@@ -136,7 +135,6 @@ impl PictureIndex {
         Ok(PictureIndex {
             path: path.into(),
             parts,
-            checked: Checked::Verified,
         })
     }
 }

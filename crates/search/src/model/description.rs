@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anchorhood_files::Checked;
 use anchorhood_models::Weights;
 use anchorhood_train::{
     InputForm, NetworkConfig, Preset, RunConfig, Tensor, check_weights, judged_graph,
@@ -76,7 +75,7 @@ pub(super) fn of_exported(path: &Path, weights: &Weights) -> Option<Result<Model
         };
         let tensors = description.order.iter().map(tensor);
         let tensors = tensors.collect::<Result<Vec<Tensor>, SearchError>>()?;
-        description.model(path, tensors, Checked::Verified)
+        description.model(path, tensors)
     };
     Some(made())
 }
@@ -92,12 +91,7 @@ impl Description {
     }
 
     /// The model with these numbers, which must be those that were described.
-    pub(super) fn model(
-        self,
-        path: &Path,
-        weights: Vec<Tensor>,
-        checked: Checked,
-    ) -> Result<Model, SearchError> {
+    pub(super) fn model(self, path: &Path, weights: Vec<Tensor>) -> Result<Model, SearchError> {
         let damaged = |reason: String| SearchError::DamagedModel {
             path: path.into(),
             reason,
@@ -117,7 +111,7 @@ impl Description {
         check_weights(&graph, &weights, path)?;
         let model = Model {
             learnt_size: self.learnt_size,
-            ..Model::of(path, network, input, graph, weights, checked)
+            ..Model::of(path, network, input, graph, weights)
         };
         match self.fingerprint == model.fingerprint {
             true => Ok(model),

@@ -96,7 +96,7 @@ pub(super) fn open(path: &Path) -> Option<OpenContainer> {
 pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     let path = file.path();
     let damaged = damaged(path);
-    let checked = file.check_all().map_err(|e| damaged(reason_of(e)))?;
+    file.check_all().map_err(|e| damaged(reason_of(e)))?;
     let fields = Fields(file.metadata());
     if fields.text("format").map_err(&damaged)? != FORMAT {
         return Err(damaged("it is something else".into()));
@@ -127,7 +127,7 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     description.check_order().map_err(&damaged)?;
     let weights = description.order.iter().map(|name| read(file, name));
     let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
-    description.model(path, weights, checked)
+    description.model(path, weights)
 }
 
 fn damaged(path: &Path) -> impl Fn(String) -> SearchError {
@@ -299,7 +299,7 @@ mod tests {
             let disk = Forgetful::new();
             let path = Path::new("/m.safetensors");
             small_model().save_on(&disk, path).unwrap();
-            let (mut content, _) = anchorhood_files::read(path, &disk).unwrap();
+            let mut content = anchorhood_files::read(path, &disk).unwrap();
             content.metadata.insert(field.into(), value.into());
             anchorhood_files::write(&content, path, &disk).unwrap();
             let read = loaded(&disk.read(path).unwrap());

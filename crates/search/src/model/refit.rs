@@ -37,7 +37,8 @@ impl Model {
         let weights = model.weights.clone();
         Ok(Model {
             learnt_size: self.learnt_size,
-            ..Model::of(&self.path, network, input, graph, weights, self.checked)
+            checked: self.checked,
+            ..Model::of(&self.path, network, input, graph, weights)
         })
     }
 
@@ -66,10 +67,10 @@ impl Model {
         let mut weights = model.weights[..learnt].to_vec();
         weights.extend(whitening_tensors(&whitening));
         check_weights(&graph, &weights, &self.path)?;
-        let (input, checked) = (self.input, self.checked);
         Ok(Model {
+            checked: self.checked,
             learnt_size: self.learnt_size,
-            ..Model::of(&self.path, network, input, graph, weights, checked)
+            ..Model::of(&self.path, network, self.input, graph, weights)
         })
     }
 }

@@ -21,7 +21,7 @@ pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor
         hasher.write(network.colours.name().as_bytes());
     }
     if input.version > 1 {
-        // Version 1 adds nothing, so that fingerprints of 0.1 stay what they are.
+        // The first adds nothing.
         hasher.write(&input.version.to_le_bytes());
     }
     for tensor in weights {

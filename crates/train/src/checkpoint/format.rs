@@ -17,21 +17,21 @@
 //! there are of all), `fingerprint`. What differs between identical runs is in the clock: seconds, and the length of
 //! `metrics.jsonl`, which tells seconds.
 //!
-//! Nothing is copied to be written. Version 1 is read by `version_1.rs`.
+//! Nothing is copied to be written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anchorhood_discover::Neighbourhoods;
-use anchorhood_files::{Checked, Container, Dtype, NamedTensor, OpenContainer};
+use anchorhood_files::{Container, Dtype, NamedTensor, OpenContainer};
 use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Head, InputForm, Slot, Tensor, fingerprint, reason_of, version_1};
+use super::{Checkpoint, Head, InputForm, Slot, Tensor, fingerprint, reason_of};
 use crate::{NetworkConfig, RunConfig, Standing};
 
-pub(super) const FORMAT: &str = "anchorhood-checkpoint";
+const FORMAT: &str = "anchorhood-checkpoint";
 /// Type of weights.
 const DTYPE: &str = "F32";
 const OPTIMISER: &str = "optimiser.";
@@ -41,9 +41,9 @@ const METHOD: &str = "method.";
 
 /// Names of a network's tensors and of its optimiser's slots, in the network's own order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Names {
-    pub(super) order: Vec<String>,
-    pub(super) slots: Vec<String>,
+struct Names {
+    order: Vec<String>,
+    slots: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,10 +56,10 @@ struct NetworkField {
 
 /// One of the method's other networks.
 #[derive(Serialize, Deserialize)]
-pub(super) struct HeadField {
-    pub(super) namespace: String,
+struct HeadField {
+    namespace: String,
     #[serde(flatten)]
-    pub(super) names: Names,
+    names: Names,
 }
 
 /// Files are little endian, as every machine this runs on is.
@@ -141,7 +141,12 @@ fn metadata(checkpoint: &Checkpoint) -> BTreeMap<String, String> {
         network: checkpoint.config.network.clone(),
         names: names(&checkpoint.weights, &checkpoint.slots),
     };
-    let mut fields = vec![
+    let model = fingerprint(
+        &checkpoint.config.network,
+        &checkpoint.input,
+        &checkpoint.weights,
+    );
+    let fields = [
         ("format", FORMAT.into()),
         ("program", checkpoint.program.clone()),
         ("method", checkpoint.method.clone()),
@@ -152,12 +157,9 @@ fn metadata(checkpoint: &Checkpoint) -> BTreeMap<String, String> {
         ("judged_layer", checkpoint.judged_layer.clone()),
         ("dtype", DTYPE.into()),
         ("rows", json(&[0, checkpoint.rows[1]])),
+        ("preprocessing", json(&checkpoint.input)),
+        ("fingerprint", model),
     ];
-    if let Some(input) = &checkpoint.input {
-        let model = fingerprint(&checkpoint.config.network, input, &checkpoint.weights);
-        fields.push(("preprocessing", json(input)));
-        fields.push(("fingerprint", model));
-    }
     fields.into_iter().map(|(k, v)| (k.into(), v)).collect()
 }
 
@@ -195,22 +197,16 @@ fn read_clock(clock: &str, standing: &mut Standing) -> Option<()> {
 }
 
 /// A file's own fields.
-pub(super) struct Fields<'a>(pub(super) &'a BTreeMap<String, String>);
+struct Fields<'a>(&'a BTreeMap<String, String>);
 
 impl Fields<'_> {
-    pub(super) fn text(&self, name: &str) -> Result<String, String> {
-        let value = self.0.get(name).cloned();
-        value.ok_or(format!("it has no `{name}` (it may be of another program)"))
+    fn text(&self, name: &str) -> Result<&str, String> {
+        let value = self.0.get(name).map(String::as_str);
+        value.ok_or_else(|| format!("it has no `{name}` (it may be of another program)"))
     }
 
-    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
-        let value = self.0.get(name).map(|text| serde_json::from_str(text));
-        value.transpose().map_err(|e| format!("its {name}: {e}"))
-    }
-
-    fn need<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
-        self.text(name)?;
-        self.json(name)?.ok_or_else(|| format!("it has no {name}"))
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        serde_json::from_str(self.text(name)?).map_err(|e| format!("its {name}: {e}"))
     }
 }
 
@@ -224,16 +220,7 @@ pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Che
             &|pictures| 0..pictures
         }
     };
-    let fields = fields_of(file)?;
-    let checkpoint = match file.checked() {
-        Checked::Verified => version_2(file, &fields, wanted)?,
-        Checked::CannotBeChecked => {
-            let mut whole = version_1::decode(file, &fields)?;
-            check(&whole)?;
-            whole.keep_pictures(wanted(whole.rows[1] as usize));
-            whole
-        }
-    };
+    let checkpoint = read(file, wanted)?;
     check(&checkpoint)?;
     Ok(checkpoint)
 }
@@ -249,10 +236,7 @@ fn fields_of(file: &OpenContainer) -> Result<Fields<'_>, String> {
 
 /// The neighbourhoods alone, of all pictures.
 pub(super) fn neighbourhoods(file: &OpenContainer) -> Result<Option<Neighbourhoods>, String> {
-    if file.checked() == Checked::CannotBeChecked {
-        return Ok(decode(file, None)?.neighbourhoods()); // a file of 0.1, with names of its own
-    }
-    let [_, pictures]: [u64; 2] = fields_of(file)?.need("rows")?;
+    let [_, pictures]: [u64; 2] = fields_of(file)?.json("rows")?;
     let mut state = StateDict::default();
     for name in file.names().filter(|n| n.starts_with(MEMORY) && *n != BANK) {
         let (shape, values) = any(file, name)?;
@@ -271,10 +255,14 @@ pub(super) fn neighbourhoods(file: &OpenContainer) -> Result<Option<Neighbourhoo
     }
 }
 
-fn version_2(file: &OpenContainer, fields: &Fields, wanted: RowsOf) -> Result<Checkpoint, String> {
-    let (config, mut standing) = run(fields)?;
+fn read(file: &OpenContainer, wanted: RowsOf) -> Result<Checkpoint, String> {
+    let fields = fields_of(file)?;
+    let config = RunConfig::from_toml(fields.text("config")?, "its configuration");
+    let config = config.map_err(|e| e.to_string())?;
+    config.check().map_err(|e| e.to_string())?;
+    let mut standing = fields.json("standing")?;
     read_clock(file.clock(), &mut standing).ok_or("its clock does not tell its times")?;
-    let NetworkField { network, names } = fields.need("network")?;
+    let NetworkField { network, names } = fields.json("network")?;
     if network != config.network {
         return Err("its network is not the one of its settings".into());
     }
@@ -282,9 +270,9 @@ fn version_2(file: &OpenContainer, fields: &Fields, wanted: RowsOf) -> Result<Ch
     if dtype != DTYPE {
         return Err(format!("its weights are {dtype}, not {DTYPE}"));
     }
-    let (weights, slots) = read_network(file, "", &names, OPTIMISER)?;
-    let heads: Vec<HeadField> = fields.need("heads")?;
-    let [first, pictures]: [u64; 2] = fields.need("rows")?;
+    let (weights, slots) = read_network(file, "", &names)?;
+    let heads: Vec<HeadField> = fields.json("heads")?;
+    let [first, pictures]: [u64; 2] = fields.json("rows")?;
     if first != 0 {
         return Err(format!("it begins with row {first} of its memory"));
     }
@@ -292,33 +280,24 @@ fn version_2(file: &OpenContainer, fields: &Fields, wanted: RowsOf) -> Result<Ch
     Ok(Checkpoint {
         config,
         standing,
-        program: fields.text("program")?,
-        method: fields.text("method")?,
-        judged_layer: fields.text("judged_layer")?,
+        program: fields.text("program")?.into(),
+        method: fields.text("method")?.into(),
+        judged_layer: fields.text("judged_layer")?.into(),
         input: fields.json("preprocessing")?,
         rows: [wanted.start as u64, pictures],
         weights,
         slots,
-        heads: read_heads(file, heads, OPTIMISER)?,
+        heads: read_heads(file, heads)?,
         state: state(file, pictures as usize, &wanted)?,
-        checked: Checked::Verified,
     })
 }
 
-/// Settings and standing.
-pub(super) fn run(fields: &Fields) -> Result<(RunConfig, Standing), String> {
-    let config = RunConfig::from_toml(&fields.text("config")?, "its configuration");
-    let config = config.map_err(|e| e.to_string())?;
-    config.check().map_err(|e| e.to_string())?;
-    Ok((config, fields.need("standing")?))
-}
-
-/// A network's tensors, whose names begin alike, and those of its slots, whose names begin with `optimiser` and the slot's.
-pub(super) fn read_network(
+/// A network's tensors, whose names begin alike, and those of its slots, whose names begin with
+/// `optimiser` and the slot's.
+fn read_network(
     file: &OpenContainer,
     namespace: &str,
     names: &Names,
-    optimiser: &str,
 ) -> Result<(Vec<Tensor>, Vec<Slot>), String> {
     let one = |before: &str, name: &String| {
         let (shape, values) = floats(file, &format!("{before}{namespace}{name}"))?;
@@ -332,7 +311,7 @@ pub(super) fn read_network(
     let weights: Result<_, _> = names.order.iter().map(|name| one("", name)).collect();
     let mut slots = vec![];
     for slot in &names.slots {
-        let before = format!("{optimiser}{slot}.");
+        let before = format!("{OPTIMISER}{slot}.");
         // Statistics have none.
         let there = |name: &&String| file.shape(&format!("{before}{namespace}{name}")).is_some();
         let held = names.order.iter().filter(there);
@@ -345,14 +324,10 @@ pub(super) fn read_network(
     Ok((weights?, slots))
 }
 
-pub(super) fn read_heads(
-    file: &OpenContainer,
-    heads: Vec<HeadField>,
-    optimiser: &str,
-) -> Result<Vec<Head>, String> {
+fn read_heads(file: &OpenContainer, heads: Vec<HeadField>) -> Result<Vec<Head>, String> {
     let head = |HeadField { namespace, names }: HeadField| {
         let before = format!("{namespace}.");
-        let (weights, slots) = read_network(file, &before, &names, optimiser)?;
+        let (weights, slots) = read_network(file, &before, &names)?;
         Ok(Head {
             namespace,
             weights,
@@ -391,8 +366,8 @@ fn check(checkpoint: &Checkpoint) -> Result<(), String> {
     if at.epoch >= training.epochs || at.round > training.rounds + 1 {
         return Err(format!("it stands at {at}, beyond its own run"));
     }
-    if let Some(form) = checkpoint.input.filter(|form| !form.is_possible()) {
-        return Err(format!("its input cannot be: {form:?}"));
+    if !checkpoint.input.is_possible() {
+        return Err(format!("its input cannot be: {:?}", checkpoint.input));
     }
     check_memory(checkpoint)?;
     let ([first, total], here) = (checkpoint.rows, checkpoint.pictures() as u64);
@@ -439,7 +414,7 @@ fn floats(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Vec<f32>), St
 }
 
 /// A tensor of whichever kind it is.
-pub(super) fn any(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Values), String> {
+fn any(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Values), String> {
     let tensor = file.tensor(name).map_err(reason_of)?;
     let values = values(name, tensor.dtype, tensor.data)?;
     Ok((tensor.shape.to_vec(), values))

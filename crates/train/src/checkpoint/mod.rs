@@ -9,14 +9,13 @@ mod network_state;
 mod save;
 #[cfg(test)]
 mod tests;
-mod version_1;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::{Communicator, Graph, Network};
-use anchorhood_files::{Checked, Disk, FileError, FileSystem, OpenContainer};
+use anchorhood_files::{Disk, FileError, FileSystem, OpenContainer};
 use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 use anchorhood_models::Form;
 
@@ -46,7 +45,6 @@ pub struct Head {
 pub struct InputForm {
     /// Which way of decoding, resizing and cutting: 1 is the shorter side scaled to `size`, the centre cut out. Whatever
     /// changes a pixel raises it.
-    #[serde(default = "InputForm::version")]
     pub version: u32,
     /// Pixels a side.
     pub size: usize,
@@ -59,10 +57,6 @@ pub struct InputForm {
 impl InputForm {
     /// The version of this program's preprocessing.
     pub const VERSION: u32 = 1;
-
-    fn version() -> u32 {
-        InputForm::VERSION
-    }
 }
 
 /// A run at one moment.
@@ -78,8 +72,8 @@ pub struct Checkpoint {
     pub method: String,
     /// The layer whose output is the feature that is judged and searched by.
     pub judged_layer: String,
-    /// What the network is given of a picture; checkpoints written before this was kept have none.
-    pub input: Option<InputForm>,
+    /// What the network is given of a picture.
+    pub input: InputForm,
     /// Which rows of the memory are here: the number of the first among all pictures, and how many there are of all. A file has all; of
     /// several processes each has its own.
     pub rows: [u64; 2],
@@ -91,9 +85,6 @@ pub struct Checkpoint {
     pub heads: Vec<Head>,
     /// What the method keeps beside its networks.
     pub state: StateDict,
-    /// Whether every byte was compared with a checksum when it was read; a file of 0.1 has none. One that comes from no
-    /// file is what it is.
-    pub checked: Checked,
 }
 
 /// Why a checkpoint cannot be written, read or used.
@@ -302,11 +293,10 @@ impl Checkpoint {
             )));
         }
         let near = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6);
-        let same = |i: &InputForm| near(i.mean, set.mean) && near(i.std, set.std);
         if self.config.data.normalisation().is_some() {
             return Ok(()); // not the pictures' own
         }
-        if !self.input.as_ref().is_none_or(same) {
+        if !(near(self.input.mean, set.mean) && near(self.input.std, set.std)) {
             return Err(wrong(format!(
                 "the pictures of {name} are as many as the checkpoint remembers, and not the same; give those it was trained on"
             )));
@@ -389,7 +379,7 @@ fn damaged(path: &Path) -> impl Fn(String) -> CheckpointError {
 fn open_file(disk: &dyn FileSystem, path: &Path) -> Result<OpenContainer, CheckpointError> {
     OpenContainer::open(path, disk).map_err(|error| match error {
         FileError::Io { path, source } => CheckpointError::Read { path, source },
-        // Whole, and of a later program.
+        // Whole, and of another version.
         other @ FileError::Version { .. } => CheckpointError::Mismatch {
             path: path.into(),
             reason: reason_of(other),
@@ -406,7 +396,7 @@ fn reason_of(error: FileError) -> String {
             format!("it is no safetensors file, or only the beginning of one: {reason}")
         }
         FileError::Version { found, .. } => {
-            format!("it has format version {found}, and this program reads versions 1 and 2")
+            format!("it has format version {found}, and this program reads version 2")
         }
         FileError::Content { reason, .. } => reason,
         FileError::Io { source, .. } => source.to_string(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anchorhood::engine::{Graph, Role};
-use anchorhood::files::{Checked, OpenContainer};
-use anchorhood::search::{KNOWN_MODELS, Model};
+use anchorhood::files::OpenContainer;
+use anchorhood::search::{Checked, KNOWN_MODELS, Model};
 use anchorhood::train::{Checkpoint, NetworkConfig};
 use serde_json::{Map, Value, json};
 
