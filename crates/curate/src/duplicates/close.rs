@@ -27,6 +27,8 @@ const LEAST_TILES: f32 = 0.6;
 /// … of a copy of which a part was changed.
 const LEAST_RETOUCHED: f32 = 0.6;
 const TILES: usize = 8;
+/// The least share of an image that is clipped or covered.
+const LEAST_COVERED: f32 = 0.005;
 /// A copy in as many pixels lies where its original does, up to this part of a point; one in other sizes nearly so.
 const SAME_PLACE: f32 = 0.1;
 const NEAR_PLACE: f32 = 0.4;
@@ -82,7 +84,7 @@ pub(super) struct Traces {
     pub grey: Option<Side>,
     /// Has a text or a mark over it.
     pub marked: Option<Side>,
-    /// Has tones that were pushed to black or white.
+    /// Has tones that were pushed to black or white, or a bar over it.
     pub clipped: Option<Side>,
     /// Has the steps of the other's compression in its pixels: it was made from that file.
     pub derived: Option<Side>,
@@ -108,15 +110,13 @@ struct Sample {
 
 struct Native {
     spectrum: Option<Spectrum>,
-    /// Share of values that are nearly 0 or 255.
-    clipped: f32,
     /// From the middle of the image, whole blocks of 8×8.
     blocks: Luma,
 }
 
 impl Sample {
-    /// With so many pixels along the longer side; `part` is what is compared of it.
-    fn read(look: &Look, longest: usize, part: Part) -> Sample {
+    /// With so many pixels along the longer side, and the frequencies of a part, if they are asked for.
+    fn read(look: &Look, longest: usize, spectrum_of: Option<Part>) -> Sample {
         let make = |picture: &Picture| {
             let ([rows, columns], rgb) = picture.within(longest)?;
             let ([high, wide], native) = picture.fitted(ALL_PIXELS)?;
@@ -124,7 +124,7 @@ impl Sample {
                 luma: Luma::of_rgb(rows, columns, &rgb),
                 native: picture
                     .is_whole()
-                    .then(|| Native::new(high, wide, &native, part)),
+                    .then(|| Native::new(high, wide, &native, spectrum_of)),
             })
         };
         let path = look.path.as_ref();
@@ -138,15 +138,13 @@ impl Sample {
 }
 
 impl Native {
-    fn new(rows: usize, columns: usize, rgb: &[u8], part: Part) -> Native {
+    fn new(rows: usize, columns: usize, rgb: &[u8], spectrum_of: Option<Part>) -> Native {
         let luma = Luma::of_rgb(rows, columns, rgb);
-        let ends = rgb.iter().filter(|v| **v <= 1 || **v >= 254).count();
         let side = |pixels: usize| (pixels / 8 * 8).min(BLOCKS);
         let (high, wide) = (side(rows), side(columns));
         let (top, left) = ((rows - high) / 16 * 8, (columns - wide) / 16 * 8);
         Native {
-            spectrum: Spectrum::of(&crop(&luma, part)),
-            clipped: ends as f32 / rgb.len().max(1) as f32,
+            spectrum: spectrum_of.and_then(|part| Spectrum::of(&crop(&luma, part))),
             blocks: block(&luma, [top, left], [high, wide]),
         }
     }
@@ -185,12 +183,14 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     let in_second = pixels_of(aligned.on_second, second.height_and_width);
     let longer = |[rows, columns]: [f32; 2]| rows.max(columns);
     let fine = longer(in_first).min(longer(in_second)).clamp(8.0, FINE);
+    let scale = ((in_first[0] * in_first[1]) / (in_second[0] * in_second[1])).sqrt();
+    let scaled = !(1.0 / SAME_SCALE..=SAME_SCALE).contains(&scale);
     let read = |look: &Look, part: Part, shared: [f32; 2]| {
         let longest = look.height_and_width.into_iter().max().unwrap_or(1) as f32;
         let longest = (longest * fine / longer(shared))
             .round()
             .clamp(16.0, MOST_FINE);
-        Sample::read(look, longest as usize, part)
+        Sample::read(look, longest as usize, scaled.then_some(part))
     };
     let a = read(first, upright, in_first);
     let b = read(second, aligned.on_second, in_second);
@@ -210,12 +210,11 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     if !pair.is_one_photograph(aligned.retouched) || moved || other_noise {
         return None;
     }
-    let scale = ((in_first[0] * in_first[1]) / (in_second[0] * in_second[1])).sqrt();
     let mut traces = Traces::default();
     traces.of_surroundings(&pair, &turned, &b.luma);
     traces.of_scale([first, second], [&a, &b], scale);
-    traces.of_tones(&pair, &matched, [first, second], [&a, &b]);
-    if (1.0 / SAME_SCALE..SAME_SCALE).contains(&scale) {
+    traces.of_tones(&pair, &matched, [first, second]);
+    if !scaled {
         traces.of_compression([first, second]);
     }
     if let Some(blocks) = blocks {
@@ -444,6 +443,20 @@ impl Pair {
     }
 }
 
+/// How much of one image varies where the other is black, or where it is white: what was pushed there was not
+/// all the same before, and nor was what a bar now covers.
+fn covered([own, other]: [&Vec<f32>; 2]) -> f32 {
+    let varies = |at_end: fn(f32) -> bool| {
+        let there = own.iter().zip(other).filter(|(own, _)| at_end(**own));
+        let there: Vec<f32> = there.map(|(_, other)| *other).collect();
+        match there.len() as f32 >= LEAST_COVERED * own.len() as f32 {
+            true => mean_and_deviation(&there).1,
+            false => 0.0,
+        }
+    };
+    varies(|v| v <= 4.0).max(varies(|v| v >= 251.0))
+}
+
 /// Brightnesses that are told apart where tones are compared.
 const LEVELS: usize = 32;
 
@@ -488,7 +501,7 @@ impl Traces {
         }
     }
 
-    fn of_tones(&mut self, pair: &Pair, matched: &[f32], looks: [&Look; 2], samples: [&Sample; 2]) {
+    fn of_tones(&mut self, pair: &Pair, matched: &[f32], looks: [&Look; 2]) {
         let [a, b] = looks.map(|look| look.chroma);
         self.grey = match () {
             () if a < GREY && b > COLOURED => Some(Side::First),
@@ -496,16 +509,8 @@ impl Traces {
             () => None,
         };
         self.marked = pair.marked(matched);
-        let moved: Vec<f32> = matched
-            .iter()
-            .zip(&pair.second)
-            .map(|(m, b)| m - b)
-            .collect();
-        let (mean, deviation) = mean_and_deviation(&moved);
-        let [a, b] = samples.map(|sample| sample.native.as_ref().map(|native| native.clipped));
-        if let (true, Some(a), Some(b)) = (mean.abs() + deviation > 4.0, a, b) {
-            self.clipped = Side::larger(a, b, 1.3, 0.002);
-        }
+        let [a, b] = [[&pair.first, &pair.second], [&pair.second, &pair.first]].map(covered);
+        self.clipped = Side::larger(a, b, 2.0, 8.0);
     }
 
     fn of_compression(&mut self, looks: [&Look; 2]) {

@@ -226,6 +226,13 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             *pixel = image::Rgb([255; 3]);
         }
     }
+    let mut faint = original.clone();
+    for (pixel, other) in faint.pixels_mut().zip(marked.pixels()) {
+        // Half as strong, and grey.
+        if other[0] == 255 && other[1] == 255 && other[2] == 255 {
+            *pixel = image::Rgb(pixel.0.map(|v| v / 2 + 100));
+        }
+    }
     let mut captioned = original.clone();
     for (x, y, pixel) in captioned.enumerate_pixels_mut() {
         if y >= 200 {
@@ -261,10 +268,11 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             Bordered,
             Reason::NoBorder,
         ),
-        ("marked", marked, Retouched, Reason::Unmarked),
-        ("captioned", captioned, Retouched, Reason::Unmarked),
+        ("marked", marked, Retouched, Reason::NotClipped),
+        ("faintly marked", faint, Retouched, Reason::Unmarked),
+        ("captioned", captioned, Retouched, Reason::NotClipped),
         ("grey", grey, Recompressed, Reason::Coloured),
-        ("bright", bright, Recompressed, Reason::NotClipped),
+        ("bright", bright, Retouched, Reason::NotClipped),
     ];
     for (what, copy, kind, reason) in copies {
         let folder = tempfile::tempdir().unwrap();
