@@ -44,6 +44,12 @@ const GREY: f32 = 2.5;
 /// another: the flatter it is, the less of the edge is asked for. Texts may stand on a border.
 const BORDERS: [(f32, f32); 3] = [(0.97, 0.2), (0.9, 0.5), (0.55, 0.85)];
 
+/// Differences that are nearly all of one sign need less evidence than others to be a text or a mark: those that
+/// compression makes have both.
+const ONE_WAY: f32 = 0.6;
+const CLEAR: f32 = 0.1;
+const MIXED: f32 = 1.1;
+
 /// Which of two images something is said of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -134,6 +140,12 @@ impl Sample {
             luma: look.view.luma.clone(),
             native: None,
         })
+    }
+}
+
+impl Sample {
+    fn spectrum(&self) -> Option<&Spectrum> {
+        self.native.as_ref()?.spectrum.as_ref()
     }
 }
 
@@ -397,17 +409,16 @@ impl Pair {
     }
 
     /// Which of the two has edges where they differ: that of a text or a mark which was laid over it.
-    fn marked(&self, matched: &[f32]) -> Option<Side> {
+    fn marked(&self, matched: &[f32]) -> Option<(Side, f32)> {
         let off: Vec<f32> = self.first.iter().zip(matched).map(|(a, b)| a - b).collect();
         let mut sizes: Vec<f32> = off.iter().map(|v| v.abs()).collect();
         let middle = sizes.len() / 2;
         let usual = *sizes.select_nth_unstable_by(middle, f32::total_cmp).1;
         let least = (5.0 * usual).max(14.0);
         let differs = |i: usize| off[i].abs() > least;
-        let (mut count, mut sum, mut size) = (0, 0.0, 0.0);
+        let (mut sum, mut size) = (0.0_f32, 0.0);
         let (mut edges, mut first, mut second) = (0, 0.0, 0.0);
         for i in (0..off.len()).filter(|i| differs(*i)) {
-            count += 1;
             sum += off[i];
             size += off[i].abs();
             let (y, x) = (i / self.columns, i % self.columns);
@@ -423,23 +434,28 @@ impl Pair {
                 second += (matched[i] - matched[j]).powi(2);
             }
         }
+        let there: Vec<usize> = (0..off.len()).filter(|i| differs(*i)).collect();
+        let covered = |values: &[f32]| there.iter().map(|i| values[*i]).collect::<Vec<f32>>();
+        let (under_a, under_b) = (covered(&self.first), covered(matched));
+        let sizes: Vec<f32> = there.iter().map(|i| off[*i].abs()).collect();
+        let between = under_a.iter().zip(&under_b).map(|(a, b)| (a + b) / 2.0);
+        // White that is laid over an image changes what is dark there the most, black what is bright.
+        let falls = -correlation(&sizes, &between.collect::<Vec<f32>>()) * sum.signum();
         // What is laid over an image has edges of its own, and evens out what it covers.
-        let covered = |values: &[f32]| {
-            let values = (0..off.len()).filter(|i| differs(*i)).map(|i| values[i]);
-            mean_and_deviation(&values.collect::<Vec<f32>>()).1 + 1.0
-        };
-        let (even_a, even_b) = (covered(&self.first), covered(matched));
-        let ratio = (first + 1.0) / (second + 1.0) * even_b / even_a;
+        let spread = |values: &[f32]| mean_and_deviation(values).1 + 1.0;
+        let edge = ((first + 1.0) / (second + 1.0)).ln();
+        let evenness = (spread(&under_b) / spread(&under_a)).ln();
+        let evidence: f32 = edge + evenness + falls;
         let one_way: f32 = sum.abs() / f32::max(size, 1.0);
-        let share = count as f32 / off.len().max(1) as f32;
-        let clear = ratio.max(1.0 / ratio);
-        let enough = (0.002..0.6).contains(&share) && edges >= 8;
-        let sure = clear >= 3.0 || clear >= 1.25 && one_way >= 0.6;
-        match (enough && sure, ratio > 1.0) {
-            (false, _) => None,
-            (true, true) => Some(Side::First),
-            (true, false) => Some(Side::Second),
-        }
+        let share = there.len() as f32 / off.len().max(1) as f32;
+        let least = if one_way >= ONE_WAY { CLEAR } else { MIXED };
+        let enough = (0.001..0.6).contains(&share) && edges >= 8 && evidence.abs() >= least;
+        let side = if evidence > 0.0 {
+            Side::First
+        } else {
+            Side::Second
+        };
+        enough.then_some((side, evidence.abs()))
     }
 }
 
@@ -449,10 +465,13 @@ fn covered([own, other]: [&Vec<f32>; 2]) -> f32 {
     let varies = |at_end: fn(f32) -> bool| {
         let there = own.iter().zip(other).filter(|(own, _)| at_end(**own));
         let there: Vec<f32> = there.map(|(_, other)| *other).collect();
-        match there.len() as f32 >= LEAST_COVERED * own.len() as f32 {
-            true => mean_and_deviation(&there).1,
-            false => 0.0,
+        if there.len() < 4 || (there.len() as f32) < LEAST_COVERED * own.len() as f32 {
+            return 0.0;
         }
+        // Between the quarters: a text over a white sky leaves most of it as it was.
+        let mut there = there;
+        there.sort_unstable_by(f32::total_cmp);
+        there[there.len() * 3 / 4] - there[there.len() / 4]
     };
     varies(|v| v <= 4.0).max(varies(|v| v >= 251.0))
 }
@@ -479,23 +498,22 @@ impl Traces {
         }
     }
 
-    fn of_scale(&mut self, looks: [&Look; 2], [a, b]: [&Sample; 2], scale: f32) {
-        let (side, large, by) = match scale {
-            scale if scale > SAME_SCALE => (Side::First, a, scale),
-            scale if scale < 1.0 / SAME_SCALE => (Side::Second, b, 1.0 / scale),
+    fn of_scale(&mut self, looks: [&Look; 2], samples: [&Sample; 2], scale: f32) {
+        let [a, b] = looks;
+        let [of_a, of_b] = samples.map(Sample::spectrum);
+        let (side, looks, spectra, by) = match scale {
+            scale if scale > SAME_SCALE => (Side::First, [a, b], [of_a, of_b], scale),
+            scale if scale < 1.0 / SAME_SCALE => (Side::Second, [b, a], [of_b, of_a], 1.0 / scale),
             _ => return,
         };
-        let spectrum = large
-            .native
-            .as_ref()
-            .and_then(|native| native.spectrum.as_ref());
         // Many a camera's images are soft; they have the size that the camera says.
-        let [large, small] = match side {
-            Side::First => looks,
-            Side::Second => [looks[1], looks[0]],
+        let [large, small] = looks.map(Look::has_size_of_camera);
+        let as_taken = large && !small;
+        let enlarged = match spectra {
+            [Some(large), Some(small)] => large.is_enlarged(by, small),
+            _ => false,
         };
-        let as_taken = large.has_size_of_camera() && !small.has_size_of_camera();
-        match !as_taken && spectrum.is_some_and(|spectrum| spectrum.is_enlarged(by)) {
+        match enlarged && !as_taken {
             true => self.enlarged = Some(side),
             false => self.larger = Some(side),
         }
@@ -508,9 +526,12 @@ impl Traces {
             () if b < GREY && a > COLOURED => Some(Side::Second),
             () => None,
         };
-        self.marked = pair.marked(matched);
+        let marked = pair.marked(matched);
+        self.marked = marked.map(|(side, _)| side);
         let [a, b] = [[&pair.first, &pair.second], [&pair.second, &pair.first]].map(covered);
-        self.clipped = Side::larger(a, b, 2.0, 8.0);
+        // A text that is sure explains what varies beneath it.
+        let sure = marked.is_some_and(|(_, evidence)| evidence >= MIXED);
+        self.clipped = Side::larger(a, b, 2.0, 8.0).filter(|_| !sure);
     }
 
     fn of_compression(&mut self, looks: [&Look; 2]) {
