@@ -49,6 +49,8 @@ const BORDERS: [(f32, f32); 3] = [(0.97, 0.2), (0.9, 0.5), (0.55, 0.85)];
 const ONE_WAY: f32 = 0.6;
 const CLEAR: f32 = 0.1;
 const MIXED: f32 = 1.1;
+/// Tones are others where they differ so much in the mean.
+const OTHER_TONES: f32 = 6.0;
 
 /// Which of two images something is said of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -526,7 +528,13 @@ impl Traces {
             () if b < GREY && a > COLOURED => Some(Side::Second),
             () => None,
         };
-        let marked = pair.marked(matched);
+        let moved = matched.iter().zip(&pair.second).map(|(m, b)| (m - b).abs());
+        let moved = moved.sum::<f32>() / matched.len().max(1) as f32;
+        // Where all tones are others, they do not match so well that little evidence is enough.
+        let least = if moved > OTHER_TONES { MIXED } else { CLEAR };
+        let marked = pair
+            .marked(matched)
+            .filter(|(_, evidence)| *evidence >= least);
         self.marked = marked.map(|(side, _)| side);
         let [a, b] = [[&pair.first, &pair.second], [&pair.second, &pair.first]].map(covered);
         // A text that is sure explains what varies beneath it.
