@@ -268,9 +268,9 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             Bordered,
             Reason::NoBorder,
         ),
-        ("marked", marked, Retouched, Reason::NotClipped),
+        ("marked", marked, Retouched, Reason::Unmarked),
         ("faintly marked", faint, Retouched, Reason::Unmarked),
-        ("captioned", captioned, Retouched, Reason::NotClipped),
+        ("captioned", captioned, Retouched, Reason::Unmarked),
         ("grey", grey.clone(), Recompressed, Reason::Coloured),
     ];
     let copies = copies.map(|(what, copy, kind, reason)| (what, &original, copy, kind, reason));
