@@ -667,8 +667,8 @@ pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
     let most = whole.rows.max(whole.columns);
     for (longest, from, to) in [
         (GRID, 0.02, 0.004),
-        (2 * GRID, 0.008, 0.002),
-        (4 * GRID, 0.004, 0.0005),
+        (2 * GRID, 0.004, 0.002),
+        (4 * GRID, 0.002, 0.001),
     ] {
         if longest > most && longest > GRID {
             break;
@@ -813,7 +813,8 @@ mod tests {
         banded.pixels[50 * 64..].fill(0);
         let found = aligned(&whole, &banded).unwrap();
         assert!(found.retouched && lies(found) == (false, false, Orientation::UPRIGHT));
-        let other = part(&luma(192, 192), 20, 90, 100, 100);
+        let mut other = whole.clone();
+        other.pixels.iter_mut().for_each(|v| *v = 255 - *v);
         assert_eq!(aligned(&other, &banded), None);
     }
 

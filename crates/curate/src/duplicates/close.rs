@@ -27,6 +27,8 @@ const LEAST_TILES: f32 = 0.6;
 /// … of a copy of which a part was changed.
 const LEAST_RETOUCHED: f32 = 0.6;
 const TILES: usize = 8;
+/// The least share of an image that is clipped or covered.
+const LEAST_COVERED: f32 = 0.005;
 /// A copy in as many pixels lies where its original does, up to this part of a point; one in other sizes nearly so.
 const SAME_PLACE: f32 = 0.1;
 const NEAR_PLACE: f32 = 0.4;
@@ -41,6 +43,14 @@ const GREY: f32 = 2.5;
 /// What surrounds an image is a border where so much of it has one brightness and so much of the image's edge
 /// another: the flatter it is, the less of the edge is asked for. Texts may stand on a border.
 const BORDERS: [(f32, f32); 3] = [(0.97, 0.2), (0.9, 0.5), (0.55, 0.85)];
+
+/// Differences that are nearly all of one sign need less evidence than others to be a text or a mark: those that
+/// compression makes have both.
+const ONE_WAY: f32 = 0.6;
+const CLEAR: f32 = 0.1;
+const MIXED: f32 = 1.1;
+/// Tones are others where they differ so much in the mean.
+const OTHER_TONES: f32 = 6.0;
 
 /// Which of two images something is said of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +92,7 @@ pub(super) struct Traces {
     pub grey: Option<Side>,
     /// Has a text or a mark over it.
     pub marked: Option<Side>,
-    /// Has tones that were pushed to black or white.
+    /// Has tones that were pushed to black or white, or a bar over it.
     pub clipped: Option<Side>,
     /// Has the steps of the other's compression in its pixels: it was made from that file.
     pub derived: Option<Side>,
@@ -108,15 +118,13 @@ struct Sample {
 
 struct Native {
     spectrum: Option<Spectrum>,
-    /// Share of values that are nearly 0 or 255.
-    clipped: f32,
     /// From the middle of the image, whole blocks of 8×8.
     blocks: Luma,
 }
 
 impl Sample {
-    /// With so many pixels along the longer side; `part` is what is compared of it.
-    fn read(look: &Look, longest: usize, part: Part) -> Sample {
+    /// With so many pixels along the longer side, and the frequencies of a part, if they are asked for.
+    fn read(look: &Look, longest: usize, spectrum_of: Option<Part>) -> Sample {
         let make = |picture: &Picture| {
             let ([rows, columns], rgb) = picture.within(longest)?;
             let ([high, wide], native) = picture.fitted(ALL_PIXELS)?;
@@ -124,7 +132,7 @@ impl Sample {
                 luma: Luma::of_rgb(rows, columns, &rgb),
                 native: picture
                     .is_whole()
-                    .then(|| Native::new(high, wide, &native, part)),
+                    .then(|| Native::new(high, wide, &native, spectrum_of)),
             })
         };
         let path = look.path.as_ref();
@@ -137,16 +145,20 @@ impl Sample {
     }
 }
 
+impl Sample {
+    fn spectrum(&self) -> Option<&Spectrum> {
+        self.native.as_ref()?.spectrum.as_ref()
+    }
+}
+
 impl Native {
-    fn new(rows: usize, columns: usize, rgb: &[u8], part: Part) -> Native {
+    fn new(rows: usize, columns: usize, rgb: &[u8], spectrum_of: Option<Part>) -> Native {
         let luma = Luma::of_rgb(rows, columns, rgb);
-        let ends = rgb.iter().filter(|v| **v <= 1 || **v >= 254).count();
         let side = |pixels: usize| (pixels / 8 * 8).min(BLOCKS);
         let (high, wide) = (side(rows), side(columns));
         let (top, left) = ((rows - high) / 16 * 8, (columns - wide) / 16 * 8);
         Native {
-            spectrum: Spectrum::of(&crop(&luma, part)),
-            clipped: ends as f32 / rgb.len().max(1) as f32,
+            spectrum: spectrum_of.and_then(|part| Spectrum::of(&crop(&luma, part))),
             blocks: block(&luma, [top, left], [high, wide]),
         }
     }
@@ -185,12 +197,14 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     let in_second = pixels_of(aligned.on_second, second.height_and_width);
     let longer = |[rows, columns]: [f32; 2]| rows.max(columns);
     let fine = longer(in_first).min(longer(in_second)).clamp(8.0, FINE);
+    let scale = ((in_first[0] * in_first[1]) / (in_second[0] * in_second[1])).sqrt();
+    let scaled = !(1.0 / SAME_SCALE..=SAME_SCALE).contains(&scale);
     let read = |look: &Look, part: Part, shared: [f32; 2]| {
         let longest = look.height_and_width.into_iter().max().unwrap_or(1) as f32;
         let longest = (longest * fine / longer(shared))
             .round()
             .clamp(16.0, MOST_FINE);
-        Sample::read(look, longest as usize, part)
+        Sample::read(look, longest as usize, scaled.then_some(part))
     };
     let a = read(first, upright, in_first);
     let b = read(second, aligned.on_second, in_second);
@@ -210,12 +224,11 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     if !pair.is_one_photograph(aligned.retouched) || moved || other_noise {
         return None;
     }
-    let scale = ((in_first[0] * in_first[1]) / (in_second[0] * in_second[1])).sqrt();
     let mut traces = Traces::default();
     traces.of_surroundings(&pair, &turned, &b.luma);
     traces.of_scale([first, second], [&a, &b], scale);
-    traces.of_tones(&pair, &matched, [first, second], [&a, &b]);
-    if (1.0 / SAME_SCALE..SAME_SCALE).contains(&scale) {
+    traces.of_tones(&pair, &matched, [first, second]);
+    if !scaled {
         traces.of_compression([first, second]);
     }
     if let Some(blocks) = blocks {
@@ -398,17 +411,16 @@ impl Pair {
     }
 
     /// Which of the two has edges where they differ: that of a text or a mark which was laid over it.
-    fn marked(&self, matched: &[f32]) -> Option<Side> {
+    fn marked(&self, matched: &[f32]) -> Option<(Side, f32)> {
         let off: Vec<f32> = self.first.iter().zip(matched).map(|(a, b)| a - b).collect();
         let mut sizes: Vec<f32> = off.iter().map(|v| v.abs()).collect();
         let middle = sizes.len() / 2;
         let usual = *sizes.select_nth_unstable_by(middle, f32::total_cmp).1;
         let least = (5.0 * usual).max(14.0);
         let differs = |i: usize| off[i].abs() > least;
-        let (mut count, mut sum, mut size) = (0, 0.0, 0.0);
+        let (mut sum, mut size) = (0.0_f32, 0.0);
         let (mut edges, mut first, mut second) = (0, 0.0, 0.0);
         for i in (0..off.len()).filter(|i| differs(*i)) {
-            count += 1;
             sum += off[i];
             size += off[i].abs();
             let (y, x) = (i / self.columns, i % self.columns);
@@ -424,24 +436,46 @@ impl Pair {
                 second += (matched[i] - matched[j]).powi(2);
             }
         }
+        let there: Vec<usize> = (0..off.len()).filter(|i| differs(*i)).collect();
+        let covered = |values: &[f32]| there.iter().map(|i| values[*i]).collect::<Vec<f32>>();
+        let (under_a, under_b) = (covered(&self.first), covered(matched));
+        let sizes: Vec<f32> = there.iter().map(|i| off[*i].abs()).collect();
+        let between = under_a.iter().zip(&under_b).map(|(a, b)| (a + b) / 2.0);
+        // White that is laid over an image changes what is dark there the most, black what is bright.
+        let falls = -correlation(&sizes, &between.collect::<Vec<f32>>()) * sum.signum();
         // What is laid over an image has edges of its own, and evens out what it covers.
-        let covered = |values: &[f32]| {
-            let values = (0..off.len()).filter(|i| differs(*i)).map(|i| values[i]);
-            mean_and_deviation(&values.collect::<Vec<f32>>()).1 + 1.0
-        };
-        let (even_a, even_b) = (covered(&self.first), covered(matched));
-        let ratio = (first + 1.0) / (second + 1.0) * even_b / even_a;
+        let spread = |values: &[f32]| mean_and_deviation(values).1 + 1.0;
+        let edge = ((first + 1.0) / (second + 1.0)).ln();
+        let evenness = (spread(&under_b) / spread(&under_a)).ln();
+        let evidence: f32 = edge + evenness + falls;
         let one_way: f32 = sum.abs() / f32::max(size, 1.0);
-        let share = count as f32 / off.len().max(1) as f32;
-        let clear = ratio.max(1.0 / ratio);
-        let enough = (0.002..0.6).contains(&share) && edges >= 8;
-        let sure = clear >= 3.0 || clear >= 1.25 && one_way >= 0.6;
-        match (enough && sure, ratio > 1.0) {
-            (false, _) => None,
-            (true, true) => Some(Side::First),
-            (true, false) => Some(Side::Second),
-        }
+        let share = there.len() as f32 / off.len().max(1) as f32;
+        let least = if one_way >= ONE_WAY { CLEAR } else { MIXED };
+        let enough = (0.001..0.6).contains(&share) && edges >= 8 && evidence.abs() >= least;
+        let side = if evidence > 0.0 {
+            Side::First
+        } else {
+            Side::Second
+        };
+        enough.then_some((side, evidence.abs()))
     }
+}
+
+/// How much of one image varies where the other is black, or where it is white: what was pushed there was not
+/// all the same before, and nor was what a bar now covers.
+fn covered([own, other]: [&Vec<f32>; 2]) -> f32 {
+    let varies = |at_end: fn(f32) -> bool| {
+        let there = own.iter().zip(other).filter(|(own, _)| at_end(**own));
+        let there: Vec<f32> = there.map(|(_, other)| *other).collect();
+        if there.len() < 4 || (there.len() as f32) < LEAST_COVERED * own.len() as f32 {
+            return 0.0;
+        }
+        // Between the quarters: a text over a white sky leaves most of it as it was.
+        let mut there = there;
+        there.sort_unstable_by(f32::total_cmp);
+        there[there.len() * 3 / 4] - there[there.len() / 4]
+    };
+    varies(|v| v <= 4.0).max(varies(|v| v >= 251.0))
 }
 
 /// Brightnesses that are told apart where tones are compared.
@@ -466,46 +500,46 @@ impl Traces {
         }
     }
 
-    fn of_scale(&mut self, looks: [&Look; 2], [a, b]: [&Sample; 2], scale: f32) {
-        let (side, large, by) = match scale {
-            scale if scale > SAME_SCALE => (Side::First, a, scale),
-            scale if scale < 1.0 / SAME_SCALE => (Side::Second, b, 1.0 / scale),
+    fn of_scale(&mut self, looks: [&Look; 2], samples: [&Sample; 2], scale: f32) {
+        let [a, b] = looks;
+        let [of_a, of_b] = samples.map(Sample::spectrum);
+        let (side, looks, spectra, by) = match scale {
+            scale if scale > SAME_SCALE => (Side::First, [a, b], [of_a, of_b], scale),
+            scale if scale < 1.0 / SAME_SCALE => (Side::Second, [b, a], [of_b, of_a], 1.0 / scale),
             _ => return,
         };
-        let spectrum = large
-            .native
-            .as_ref()
-            .and_then(|native| native.spectrum.as_ref());
         // Many a camera's images are soft; they have the size that the camera says.
-        let [large, small] = match side {
-            Side::First => looks,
-            Side::Second => [looks[1], looks[0]],
+        let [large, small] = looks.map(Look::has_size_of_camera);
+        let as_taken = large && !small;
+        let enlarged = match spectra {
+            [Some(large), Some(small)] => large.is_enlarged(by, small),
+            _ => false,
         };
-        let as_taken = large.has_size_of_camera() && !small.has_size_of_camera();
-        match !as_taken && spectrum.is_some_and(|spectrum| spectrum.is_enlarged(by)) {
+        match enlarged && !as_taken {
             true => self.enlarged = Some(side),
             false => self.larger = Some(side),
         }
     }
 
-    fn of_tones(&mut self, pair: &Pair, matched: &[f32], looks: [&Look; 2], samples: [&Sample; 2]) {
+    fn of_tones(&mut self, pair: &Pair, matched: &[f32], looks: [&Look; 2]) {
         let [a, b] = looks.map(|look| look.chroma);
         self.grey = match () {
             () if a < GREY && b > COLOURED => Some(Side::First),
             () if b < GREY && a > COLOURED => Some(Side::Second),
             () => None,
         };
-        self.marked = pair.marked(matched);
-        let moved: Vec<f32> = matched
-            .iter()
-            .zip(&pair.second)
-            .map(|(m, b)| m - b)
-            .collect();
-        let (mean, deviation) = mean_and_deviation(&moved);
-        let [a, b] = samples.map(|sample| sample.native.as_ref().map(|native| native.clipped));
-        if let (true, Some(a), Some(b)) = (mean.abs() + deviation > 4.0, a, b) {
-            self.clipped = Side::larger(a, b, 1.3, 0.002);
-        }
+        let moved = matched.iter().zip(&pair.second).map(|(m, b)| (m - b).abs());
+        let moved = moved.sum::<f32>() / matched.len().max(1) as f32;
+        // Where all tones are others, they do not match so well that little evidence is enough.
+        let least = if moved > OTHER_TONES { MIXED } else { CLEAR };
+        let marked = pair
+            .marked(matched)
+            .filter(|(_, evidence)| *evidence >= least);
+        self.marked = marked.map(|(side, _)| side);
+        let [a, b] = [[&pair.first, &pair.second], [&pair.second, &pair.first]].map(covered);
+        // A text that is sure explains what varies beneath it.
+        let sure = marked.is_some_and(|(_, evidence)| evidence >= MIXED);
+        self.clipped = Side::larger(a, b, 2.0, 8.0).filter(|_| !sure);
     }
 
     fn of_compression(&mut self, looks: [&Look; 2]) {

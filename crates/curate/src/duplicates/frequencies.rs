@@ -12,6 +12,8 @@ const SHORT_LINE: usize = 32;
 const MOST: usize = 768;
 /// Above what a smaller image can have, an enlarged one has less than this share of what goes on as below.
 const ENLARGED: f32 = 0.3;
+/// A sharp image has at least this share of what goes on as in its middle frequencies near its finest.
+const SHARP: f32 = 0.25;
 
 /// Mean power of each frequency along rows and columns, from none to one in two pixels.
 #[derive(Clone, Debug)]
@@ -78,23 +80,28 @@ impl Spectrum {
         Some(Spectrum(power))
     }
 
-    /// Whether there is nothing that an image with so many times fewer pixels along each side could not have.
-    pub fn is_enlarged(&self, by: f32) -> bool {
+    /// Mean power between two frequencies, times the square of each: that of natural images falls so.
+    fn mean(&self, from: f32, to: f32) -> f32 {
+        let (from, to) = (from.round().max(1.0) as usize, to.round() as usize);
+        let bins = &self.0[from.min(to)..=to.min(self.0.len() - 1)];
+        let even = bins
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v * ((from + i) as f32).powi(2));
+        even.sum::<f32>() / bins.len().max(1) as f32
+    }
+
+    /// Whether it has nothing that a smaller image could not have, `by` times as small along each side. That smaller
+    /// one is sharp, else nothing can be said.
+    pub fn is_enlarged(&self, by: f32, smaller: &Spectrum) -> bool {
         let most = (self.0.len() - 1) as f32;
         let cut = most / by;
-        // Power of natural images falls with the square of the frequency.
-        let mean = |from: f32, to: f32| {
-            let (from, to) = (from.round().max(1.0) as usize, to.round() as usize);
-            let bins = &self.0[from.min(to)..=to.min(self.0.len() - 1)];
-            let even = bins
-                .iter()
-                .enumerate()
-                .map(|(i, v)| v * ((from + i) as f32).powi(2));
-            even.sum::<f32>() / bins.len().max(1) as f32
-        };
-        let above = mean((cut * 1.08).min(most), most);
-        let below = mean(cut * 0.5, cut * 0.8);
-        above < ENLARGED * below
+        let above = self.mean((cut * 1.08).min(most), most);
+        let below = self.mean(cut * 0.5, cut * 0.8);
+        let its_most = (smaller.0.len() - 1) as f32;
+        let its_fine = smaller.mean(its_most * 0.6, its_most * 0.9);
+        let is_sharp = its_fine >= SHARP * smaller.mean(its_most * 0.2, its_most * 0.5);
+        is_sharp && above < ENLARGED * below
     }
 }
 
@@ -249,8 +256,11 @@ mod tests {
                 / 9.0
         };
         let smooth: Vec<f32> = (0..blocky.len()).map(mean).collect();
-        assert!(Spectrum::of(&luma(256, &smooth)).unwrap().is_enlarged(2.0));
-        assert!(!Spectrum::of(&large).unwrap().is_enlarged(2.0));
+        let sharp = Spectrum::of(&large).unwrap();
+        let smooth = Spectrum::of(&luma(256, &smooth)).unwrap();
+        assert!(smooth.is_enlarged(2.0, &sharp));
+        assert!(!smooth.is_enlarged(2.0, &smooth), "both are soft");
+        assert!(!sharp.is_enlarged(2.0, &sharp));
         assert!(Spectrum::of(&luma(16, &noise[..256])).is_none());
     }
 

@@ -396,13 +396,14 @@ impl Traces {
 fn kind_of(aligned: &Aligned, traces: &Traces, same_size: bool) -> CopyKind {
     let upright = aligned.orientation == Orientation::UPRIGHT;
     let is_part = |part: Part| part.area() < PART;
+    let changed = [traces.marked, traces.clipped].contains(&Some(Side::Second));
     match () {
         () if traces.bordered == Some(Side::Second) => CopyKind::Bordered,
         () if is_part(aligned.on_first) && upright => CopyKind::Crop,
         () if is_part(aligned.on_first) => CopyKind::MirroredCrop,
         () if is_part(aligned.on_second) => CopyKind::Uncropped,
         () if !upright => aligned.orientation.kind().unwrap_or(CopyKind::Mirrored),
-        () if aligned.retouched || traces.marked == Some(Side::Second) => CopyKind::Retouched,
+        () if aligned.retouched || changed => CopyKind::Retouched,
         () if same_size => CopyKind::Recompressed,
         () => CopyKind::Resized,
     }

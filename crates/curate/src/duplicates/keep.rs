@@ -95,7 +95,7 @@ pub enum Reason {
     NotEdited,
     /// It has colours.
     Coloured,
-    /// Its tones are not clipped.
+    /// None of its tones are clipped, no part is covered.
     NotClipped,
     /// No text or mark lies over it.
     Unmarked,
@@ -121,7 +121,7 @@ impl fmt::Display for Reason {
             Reason::NotEdited => "not edited",
             Reason::Coloured => "in colour",
             Reason::Unmarked => "no text over it",
-            Reason::NotClipped => "tones not clipped",
+            Reason::NotClipped => "nothing clipped or covered",
             Reason::LessCompressed => "less compressed",
             Reason::Older => "older",
             Reason::Name => "not named a copy",

@@ -226,6 +226,13 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             *pixel = image::Rgb([255; 3]);
         }
     }
+    let mut faint = original.clone();
+    for (pixel, other) in faint.pixels_mut().zip(marked.pixels()) {
+        // Half as strong, and grey.
+        if other[0] == 255 && other[1] == 255 && other[2] == 255 {
+            *pixel = image::Rgb(pixel.0.map(|v| v / 2 + 100));
+        }
+    }
     let mut captioned = original.clone();
     for (x, y, pixel) in captioned.enumerate_pixels_mut() {
         if y >= 200 {
@@ -239,7 +246,7 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             ((299 * u32::from(p[0]) + 587 * u32::from(p[1]) + 114 * u32::from(p[2])) / 1000) as u8;
         *p = image::Rgb([v; 3]);
     });
-    let mut bright = original.clone();
+    let mut bright = grey.clone();
     bright
         .iter_mut()
         .for_each(|v| *v = (u32::from(*v) * 3 / 2).min(255) as u8);
@@ -262,15 +269,17 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             Reason::NoBorder,
         ),
         ("marked", marked, Retouched, Reason::Unmarked),
+        ("faintly marked", faint, Retouched, Reason::Unmarked),
         ("captioned", captioned, Retouched, Reason::Unmarked),
-        ("grey", grey, Recompressed, Reason::Coloured),
-        ("bright", bright, Recompressed, Reason::NotClipped),
+        ("grey", grey.clone(), Recompressed, Reason::Coloured),
     ];
-    for (what, copy, kind, reason) in copies {
+    let copies = copies.map(|(what, copy, kind, reason)| (what, &original, copy, kind, reason));
+    let bright = ("bright", &grey, bright, Retouched, Reason::NotClipped);
+    for (what, original, copy, kind, reason) in copies.into_iter().chain([bright]) {
         let folder = tempfile::tempdir().unwrap();
         let paths = [
             png(folder.path(), "a.png", &copy),
-            png(folder.path(), "b.png", &original),
+            png(folder.path(), "b.png", original),
             png(folder.path(), "c.png", &scene(9, 320, 240)),
         ];
         equal_times(&paths);
