@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anchorhood::ranks::{Launch, Processes};
-use anchorhood::train::DeviceChoice;
 
 use crate::args::resolve::device_of_training;
 use crate::args::{Command, device};
@@ -28,21 +27,11 @@ fn wanted(command: &Command) -> Result<Option<usize>, Failure> {
     if !matches!(Launch::from_environment(), Ok(None)) {
         return Ok(None);
     }
-    let Some(choice) = device_of(command)? else {
+    let Command::Train(args) = command else {
         return Ok(None);
     };
-    let gpus = device::several(choice)?.len();
+    let gpus = device::several(device_of_training(args)?)?.len();
     Ok([gpus, asked_for()].into_iter().find(|count| *count > 1))
-}
-
-/// Where a command runs that several processes can do together.
-fn device_of(command: &Command) -> Result<Option<DeviceChoice>, Failure> {
-    Ok(match command {
-        Command::Train(args) => Some(device_of_training(args)?),
-        Command::Embed(args) => Some(args.machine.device),
-        Command::Index(args) => Some(args.machine.device),
-        _ => None,
-    })
 }
 
 /// Processes of any device, for trying it where there is no GPU.

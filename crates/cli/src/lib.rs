@@ -146,6 +146,8 @@ fn for_one_process(command: &Command) -> Option<&'static str> {
         }
         Command::Evaluate(_) => "evaluate",
         Command::Attention(_) => "attention",
+        // Each process its own part.
+        Command::Embed(args) if args.shard.is_some() => return None,
         Command::Embed(_) => "embed",
         Command::Index(_) => "index",
         Command::Neighbours(_) => "neighbours",

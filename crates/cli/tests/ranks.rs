@@ -335,3 +335,22 @@ fn gpus_that_are_not_there_are_named() {
         assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran:?}");
     }
 }
+
+/// Commands that use one device refuse several; a shard may be embedded under any launcher.
+#[test]
+fn one_device_for_what_is_not_training() {
+    let sandbox = folders::trained(&[]);
+    folders::fill(&sandbox.path("pictures"), 4);
+    for device in ["cuda:0,1", "cuda:all"] {
+        let words = ["embed", "pictures", "-o", "v.csv", "--device", device];
+        sandbox.run(&words).failed(2, &["--device", "--shard"]);
+    }
+    let words = ["embed", "--model", "a", "pictures", "-o", "v.csv"];
+    let launched = |more: &[&str]| {
+        let mut command = sandbox.command(&[&words[..], more].concat());
+        let command = command.env("SLURM_PROCID", "1").env("SLURM_LOCALID", "1");
+        Ran::from(command.env("SLURM_STEP_NUM_TASKS", "2").output().unwrap())
+    };
+    launched(&["--shard", "1/2"]).succeeded();
+    launched(&[]).failed(2, &["embed", "--shard"]);
+}

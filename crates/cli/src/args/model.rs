@@ -51,7 +51,7 @@ pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
 /// Where it runs.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// Where to run: auto, cpu, cuda or cuda:N; embed and index also cuda:0,1 or cuda:all, a process each. auto takes a GPU when one works.
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
@@ -70,6 +70,13 @@ impl MachineArgs {
             return Err(Failure::usage(format!(
                 "--threads {}: more than {most} only wait for each other",
                 self.threads
+            )));
+        }
+        if let DeviceChoice::Several(_) | DeviceChoice::AllGpus = self.device {
+            return Err(Failure::usage(format!(
+                "--device {}: this command uses one device; give cuda:N, and for several GPUs \
+                 `embed --shard I/N --device cuda:I` on each",
+                self.device
             )));
         }
         Ok(MachineConfig {
