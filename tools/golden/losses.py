@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Write crates/engine/tests/golden/losses.json: what PyTorch makes of the losses over rows, with autograd's gradients.
+"""Write losses.json and similarity.json of crates/engine/tests/golden: what PyTorch makes of the losses, with autograd's
+gradients, of the memory update and of discovery.
 
 usage: losses.py            (needs: pip install torch)
 
 Each case has its inputs (f32), and in f64 the loss of each row and the gradient of weight * mean(losses). The contrastive
 loss is written as SimCLR has it: cross-entropy over all other rows, the mean of it over the other views of a picture.
 Read by crates/engine/tests/losses.rs.
+
+similarity.json, computed in f64 from f32 inputs. Loss: mean over the batch of -log(sum of p over each query's positives),
+p = softmax(queries keys^T / temperature). Memory: the rows after m = normalise((1 - rate) m + rate x). Discovery: the
+entropy of softmax(keys keys^T / temperature), self included, and the top-k with self left out. Read by
+crates/engine/tests/similarity_golden.rs.
 """
 import json
 from pathlib import Path
@@ -13,7 +19,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-OUT = Path(__file__).parents[2] / "crates/engine/tests/golden/losses.json"
+OUT = Path(__file__).parents[2] / "crates/engine/tests/golden"
 WEIGHT = 0.75
 
 
@@ -107,11 +113,55 @@ def mean_of_others(views, batch, dim, normalise):
     return dict(dim=dim, views=views, normalise=normalise, x=flat(x), targets=flat(targets))
 
 
+def similarity(seed, batch, n, dim, temperature, rate, k, normalised):
+    g = torch.Generator().manual_seed(seed)
+    queries = torch.randn(batch, dim, generator=g)
+    keys = torch.randn(n, dim, generator=g)
+    if normalised:
+        queries = F.normalize(queries)
+        keys = F.normalize(keys)
+    indices = torch.randperm(n, generator=g)[:batch]
+    neighbours = torch.randint(0, n, (batch, k), generator=g)
+    positives = []
+    for i, more in zip(indices.tolist(), neighbours.tolist()):
+        anchor = (i + seed) % 2 == 0
+        positives.append(list(dict.fromkeys([i] + (more if anchor else []))))
+
+    q, m = queries.double().requires_grad_(), keys.double()
+    p = torch.softmax(q @ m.T / temperature, 1)
+    losses = torch.stack([-torch.log(p[i, own].sum()) for i, own in enumerate(positives)])
+    losses.mean().backward()
+
+    blended = m.clone()
+    blended[indices] = F.normalize((1 - rate) * m[indices] + rate * queries.double())
+
+    s = m @ m.T
+    p = torch.softmax(s / temperature, 1)
+    entropy = -(p * p.log()).sum(1)
+    s.fill_diagonal_(-torch.inf)
+    top = s.topk(k, 1)
+    return dict(
+        dim=dim, temperature=temperature, rate=rate, k=k, queries=flat(queries), keys=flat(keys),
+        indices=flat(indices), positives=positives, losses=flat(losses), gradient=flat(q.grad), blended=flat(blended),
+        entropy=flat(entropy), neighbours=flat(top.indices), similarities=flat(top.values),
+    )
+
+
+def write(name, **golden):
+    (OUT / name).write_text(json.dumps(dict(torch=torch.__version__, **golden)))
+    print(f"{name}: {(OUT / name).stat().st_size} bytes")
+
+
 if __name__ == "__main__":
+    write("similarity.json", cases=[
+        similarity(0, 4, 11, 8, 0.1, 0.5, 1, True),
+        similarity(1, 3, 20, 5, 0.07, 0.25, 3, True),
+        similarity(2, 5, 9, 16, 1.0, 0.5, 2, False),
+    ])
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    golden = dict(
-        torch=torch.__version__,
+    write(
+        "losses.json",
         cross_entropy=[cross_entropy(3, 5, 7), cross_entropy(4, 11, 4)],
         contrastive=[contrastive(2, 4, 6, 0.1, True), contrastive(3, 3, 5, 0.5, True), contrastive(2, 3, 4, 1.0, False)],
         cosine=[cosine(3, 7)],
@@ -123,5 +173,3 @@ if __name__ == "__main__":
         tiles=[tiles(2, 7, 3, 3, [(0, 0), (4, 1), (2, 4)], True), tiles(1, 5, 2, 2, [(3, 0), (1, 2)], False)],
         quantise=[quantise(20, 6, 2)],
     )
-    OUT.write_text(json.dumps(golden))
-    print(f"{OUT.name}: {OUT.stat().st_size} bytes")

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{Sandbox, names};
-use folders::{fill, picture, trained};
+use folders::{fill, trained};
 
 /// A sandbox with a run `a`, a folder of 30 pictures and its index.
 fn indexed(more: &[&str]) -> Sandbox {
@@ -172,50 +172,13 @@ fn an_index_divided_into_clusters_says_what_it_finds() {
 }
 
 #[test]
-fn copies_are_found() {
-    let sandbox = trained(&[]);
-    let folder = sandbox.path("pictures");
-    fill(&folder, 10);
-    picture(4).save(folder.join("copy of 4.bmp")).unwrap();
-    picture(4).save(folder.join("again 4.png")).unwrap();
-    picture(8).save(folder.join("copy of 8.png")).unwrap();
-    let index = ["index", "--model", "a", "pictures", "-o", "p.index"];
-    sandbox.run(&index).succeeded();
-    let args = [
-        "duplicates",
-        "p.index",
-        "--loose",
-        "--above",
-        "0.99999",
-        "--json",
-    ];
-    let ran = sandbox
-        .run(&[&args[..], &["--sheet", "pairs.png"]].concat())
-        .succeeded();
-    let pairs: Vec<_> = ran.stdout.lines().map(json).collect();
-    let has = |a: &str, b: &str| {
-        pairs
-            .iter()
-            .any(|p| p["paths"][0] == a && p["paths"][1] == b)
-    };
-    assert!(
-        has("4.png", "copy of 4.bmp") && has("4.png", "again 4.png"),
-        "{pairs:?}"
-    );
-    assert!(has("8.png", "copy of 8.png"));
-    assert!(sandbox.path("pairs.png").exists());
-    let loose = ["duplicates", "p.index", "--loose", "--above", "0.99999"];
-    let ran = sandbox.run(&[&loose[..], &["--groups"]].concat());
-    let ran = ran.succeeded();
-    let whole = |line: &str| {
-        ["copy of 4.bmp", "again 4.png"]
-            .iter()
-            .all(|n| line.contains(n))
-    };
-    assert!(ran.stdout.lines().any(whole), "{}", ran.stdout);
-    sandbox
-        .run(&["duplicates", "p.index", "--above", "98"])
-        .failed(2, &["--above 98", "between -1 and 1"]);
+fn duplicates_refuses_what_is_no_correlation() {
+    let sandbox = indexed(&[]);
+    for above in ["98", "-1.1", "nan"] {
+        let above = format!("--above={above}");
+        let ran = sandbox.run(&["duplicates", "p.index", &above]);
+        assert_eq!(ran.code, Some(2), "{above}: {}", ran.stderr);
+    }
 }
 
 #[test]

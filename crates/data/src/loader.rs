@@ -92,7 +92,7 @@ impl Loader {
 
     /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then counts on in the next.
     ///
-    /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch, or the augmentation is invalid.
+    /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch.
     pub fn start_at(
         epoch: u64,
         number: usize,
@@ -113,7 +113,6 @@ impl Loader {
         threads: usize,
         queue: usize,
     ) -> Result<Self, DataError> {
-        feed.views.check()?;
         if feed.batch == 0 {
             return Err(DataError::BadOption {
                 option: "batch",

@@ -1,4 +1,4 @@
-//! Loss, memory update, entropy and neighbours on every device, against PyTorch (tools/golden/loss.py).
+//! Loss, memory update, entropy and neighbours on every device, against PyTorch (tools/golden/losses.py).
 
 mod common;
 

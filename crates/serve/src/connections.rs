@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::Listener;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -22,7 +20,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::Stop;
-use crate::guard::Caller;
 use crate::paced::{self, Paced};
 
 /// Bytes of a connection that wait to be read or to be sent, at most; a header is not longer.
@@ -62,15 +59,11 @@ pub(crate) async fn serve(
             // This one goes on after errors, as when too many files are open.
             (place, accept(&mut listener).await)
         };
-        let (place, (stream, address)) = tokio::select! {
+        let (place, (stream, _)) = tokio::select! {
             taken = taken => taken,
             () = stop.wait() => break,
         };
-        let router = TowerToHyperService::new(router.clone());
-        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(Caller(address.ip()));
-            router.call(request)
-        });
+        let service = TowerToHyperService::new(router.clone());
         let stream = TokioIo::new(Paced::new(stream, paced::PATIENCE));
         let connection = open.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {

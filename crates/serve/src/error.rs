@@ -33,7 +33,9 @@ pub enum ServeError {
         host: String,
     },
     /// A token that can be guessed, or not be typed into an address.
-    #[error("a token has at least 8 letters, digits, dashes or underscores, and nothing else")]
+    #[error(
+        "a token has at least 16 letters, digits, dashes or underscores, and nothing else: a shorter one could be guessed"
+    )]
     BadToken,
     /// An index from somewhere names a folder that holds nearly everything, as `/` does.
     #[error(
@@ -101,11 +103,7 @@ impl Refusal {
 
     /// Whether the same may be asked again in a while.
     fn passes(&self) -> bool {
-        [
-            StatusCode::SERVICE_UNAVAILABLE,
-            StatusCode::TOO_MANY_REQUESTS,
-        ]
-        .contains(&self.0)
+        self.0 == StatusCode::SERVICE_UNAVAILABLE
     }
 }
 

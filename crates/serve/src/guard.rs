@@ -13,10 +13,6 @@ use crate::cross_site;
 use crate::error::Refusal;
 use crate::site::Site;
 
-/// The address a request came from, which its connection knows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller(pub IpAddr);
-
 /// What the page may load, and who may show it in a frame.
 macro_rules! policy {
     ($framed_by:literal) => {
@@ -52,7 +48,7 @@ const TOLD: [(HeaderName, &str); 6] = [
 pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let framed = site.framed;
-    let mut response = match admitted(&site, &parts).await {
+    let mut response = match admitted(&site, &parts) {
         Err(refusal) => refusal.into_response(),
         Ok(cookie) => {
             let mut response = next.run(Request::from_parts(parts, body)).await;
@@ -76,12 +72,10 @@ pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
 }
 
 /// A cookie to be set, if any, or why not.
-async fn admitted(site: &Site, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
+fn admitted(site: &Site, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
     cross_site::refuse(request, site.framed)?;
-    let nowhere = Caller(IpAddr::from([0; 4]));
-    let Caller(from) = *request.extensions.get().unwrap_or(&nowhere);
     match &site.session {
-        Some(session) => session.admit(request, from).await,
+        Some(session) => session.admit(request),
         None => from_here(&request.headers).map(|()| None),
     }
 }

@@ -5,8 +5,8 @@
 //! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`InferenceQueue`] to the thread that has the
 //! model on its device.
 //!
-//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, which cannot be guessed
-//! quickly, and to no other site's pages; uploads have a greatest size, each and together, and a longest time; only pictures on
+//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, which is too long to be
+//! guessed, and to no other site's pages; uploads have a greatest size, each and together, and a longest time; only pictures on
 //! the shelf are ever read; requests that do not come to their end, and answers that are not read, lose their connection; and
 //! no request can end the server. SECURITY.md says what is promised.
 
@@ -26,7 +26,6 @@ mod error;
 mod filter;
 mod growing;
 mod guard;
-mod guesses;
 mod inference_queue;
 mod kept;
 mod live;
@@ -51,4 +50,5 @@ pub use error::ServeError;
 pub use growing::ServedFolders;
 pub use inference_queue::{Asker, InferenceQueue, inference_queue};
 pub use server::{ServeOptions, Server, Stop};
+pub use session::draw_token;
 pub use site::Renewer;

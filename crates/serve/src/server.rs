@@ -43,7 +43,8 @@ pub struct ServeOptions {
     pub host: IpAddr,
     /// The port; 0 for any that is free.
     pub port: u16,
-    /// What everybody must know; needed where other machines can reach the address.
+    /// What everybody must know, of at least 16 characters ([`draw_token`](crate::draw_token) makes one); needed where other
+    /// machines can reach the address.
     pub token: Option<String>,
     /// Whether browsers reach it by https, through a proxy: its cookie is then sent by https alone.
     pub https: bool,

@@ -1,9 +1,9 @@
-//! Clients that want more than their share: of memory, of time, of connections, of guesses, and of what is another site's.
+//! Clients that want more than their share: of memory, of time, of connections, and of what is another site's.
 
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use common::visited;
 
 const SIDE: usize = 8;
 const KB: usize = 1 << 10;
-const TOKEN: &str = "open-sesame";
+const TOKEN: &str = "open-sesame-open";
 /// What tells something of the pictures.
 const PATHS: [&str; 10] = [
     "/api/run",
@@ -221,53 +221,6 @@ fn connections_are_so_many_at_most() {
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
         assert_eq!(answer(&later).0, 200);
-    });
-}
-
-/// A connection from another address of this machine, where the system has more than one.
-fn from_elsewhere(to: SocketAddr) -> Option<TcpStream> {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let elsewhere = SocketAddr::new(IpAddr::from([127, 0, 0, 2]), 0);
-    socket.bind(&elsewhere.into()).ok()?;
-    socket.connect(&to.into()).ok()?;
-    Some(socket.into())
-}
-
-#[test]
-fn guesses_are_few_and_keep_nobody_out() {
-    let options = ServeOptions {
-        token: Some(TOKEN.into()),
-        ..ServeOptions::default()
-    };
-    with_server(options, |address| {
-        let (code, welcome) = asked(&connected(address), "GET", "/?token=open-sesame", "", b"");
-        let cookie = welcome.split("set-cookie: ").nth(1).unwrap();
-        let cookie = cookie.split(';').next().unwrap();
-        assert!(code == 200 && !welcome.contains(TOKEN), "{welcome}");
-        let guess = |i: usize| {
-            let wrong = format!("Authorization: Bearer guess-{i}\r\n");
-            asked(&connected(address), "GET", "/api/run", &wrong, b"").0
-        };
-        let codes: Vec<u16> = std::thread::scope(|threads| {
-            let all: Vec<_> = (0..60).map(|i| threads.spawn(move || guess(i))).collect();
-            all.into_iter().map(|t| t.join().unwrap()).collect()
-        });
-        let with = |code: u16| codes.iter().filter(|c| **c == code).count();
-        assert_eq!(with(401) + with(429), 60);
-        assert!((10..=30).contains(&with(401)), "{codes:?}");
-        // A browser of the same address that has been here before, and a program of another.
-        let cookie = format!("Cookie: {cookie}\r\n");
-        assert_eq!(
-            asked(&connected(address), "GET", "/api/run", &cookie, b"").0,
-            200
-        );
-        match from_elsewhere(address) {
-            Some(stream) => {
-                let right = format!("Authorization: Bearer {TOKEN}\r\n");
-                assert_eq!(asked(&stream, "GET", "/api/run", &right, b"").0, 200);
-            }
-            None => anchorhood_testing::skip("this machine has one address alone"),
-        }
     });
 }
 

@@ -150,7 +150,6 @@ impl Trainer {
             seed: self.config.seed,
             batch: self.batch(),
         };
-        feed.views.check()?;
         if self.config.training.from.is_some() {
             // In which steps what learns follows from the settings alone, wherever the run goes on.
             let batches = self.batches();

@@ -1,10 +1,12 @@
-//! The word that a server is to ask for: from a file, from the environment, or from the command line, where every user of the
-//! machine can read it while the program runs.
+//! The word that a server is to ask for: from a file, from the environment, from the command line, where every user of the
+//! machine can read it while the program runs, or drawn.
 
 use std::fs::File;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use anchorhood::serve::draw_token;
 use clap::Args;
 
 use crate::terminal::failure::Failure;
@@ -16,8 +18,8 @@ const MOST: u64 = 4096;
 
 #[derive(Debug, Args)]
 pub struct TokenArgs {
-    /// A file with a word of at least 8 letters or digits, without which nothing is shown [default: the environment variable
-    /// ANCHORHOOD_TOKEN, if set].
+    /// A file with a word of at least 16 letters or digits, without which nothing is shown [default: the environment variable
+    /// ANCHORHOOD_TOKEN, if set; else, where other machines can reach the address, a random one that is printed].
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
     /// The word itself; other users of this machine can see it in the list of processes.
@@ -32,17 +34,29 @@ pub struct Token {
     pub shown: bool,
 }
 
+impl Token {
+    fn shown(word: String) -> Token {
+        Token { word, shown: true }
+    }
+}
+
 impl TokenArgs {
-    /// The token, if there is one.
-    pub fn token(&self) -> Result<Option<Token>, Failure> {
+    /// The token, if there is one; where other machines can reach `host` there always is.
+    pub fn token(&self, host: IpAddr) -> Result<Option<Token>, Failure> {
         let hidden = |word| Token { word, shown: false };
         if let Some(word) = &self.token {
-            let (word, shown) = (word.clone(), true);
-            return Ok(Some(Token { word, shown }));
+            return Ok(Some(Token::shown(word.clone())));
         }
-        match &self.token_file {
-            Some(file) => read(file).map(hidden).map(Some),
-            None => Ok(from_environment()?.map(hidden)),
+        if let Some(file) = &self.token_file {
+            return read(file).map(hidden).map(Some);
+        }
+        match from_environment()? {
+            Some(word) => Ok(Some(hidden(word))),
+            None if host.is_loopback() => Ok(None),
+            None => match draw_token() {
+                Ok(word) => Ok(Some(Token::shown(word))),
+                Err(why) => Err(Failure::failed(format!("no token can be drawn: {why}"))),
+            },
         }
     }
 }

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anchorhood::curate::{
-    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule, Look, Pair,
-    groups, similar_pairs,
+    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule, Look,
 };
 use anchorhood::data::name_of;
 use anchorhood::engine::Device;
@@ -29,8 +28,6 @@ use crate::terminal::output::{self, counted, grouped};
 const COLUMNS: usize = 8;
 /// Pixels a side of a picture on it.
 const TILE: usize = 112;
-/// Similarity of vectors from which `--loose` counts pictures as nearly the same.
-const LOOSE: f32 = 0.98;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -47,7 +44,6 @@ Examples:
   anchorhood duplicates pictures.index --not a.jpg b.jpg     these two are no duplicates, now and later
   anchorhood duplicates train.index --against test.index     which training pictures are test pictures?
   anchorhood duplicates pictures.index --json | jq -r '.others[].path'
-  anchorhood duplicates pictures.index --loose --above 0.99  what the vectors alone say
 
 Vectors and hashes propose, pixels decide: the pictures are read, laid on each other, and count as one
 where their detail correlates by at least --above. A group is a picture to keep, with the reason, and
@@ -58,51 +54,40 @@ A file with several names, such as a link, is one image and no copy of itself."
 pub struct DuplicatesArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
-    /// How alike two pictures must be that are one: the correlation of their detail [default: 0.75]; with --loose, the similarity of
-    /// their vectors [default: 0.98].
-    #[arg(long, value_name = "LEAST")]
-    pub above: Option<f32>,
-    /// How many of each picture's nearest by vectors, and by colours, are compared with it pixel by pixel: more find more crops, and take
-    /// longer.
-    #[arg(long, default_value_t = DuplicateOptions::default().nearest, value_name = "N", conflicts_with = "loose")]
-    pub nearest: usize,
+    /// How alike two pictures must be that are one: the correlation of their detail.
+    #[arg(long, default_value_t = DuplicateOptions::default().above, value_name = "LEAST")]
+    pub above: f32,
     /// Compare with the pictures of another folder, or of an index made with the same model: which pictures of the first are also in this one? These
     /// are kept, those of the first moved.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "loose")]
+    #[arg(long, value_name = "FOLDER")]
     pub against: Option<PathBuf>,
     /// Which image of a group is kept; of several rules, each decides where those before it leave several [default: original].
-    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule(), conflicts_with = "loose")]
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule())]
     pub keep: Vec<KeepRule>,
     /// Also show bursts: photographs of one scene that are no copies of each other. They are never moved.
-    #[arg(long, conflicts_with = "loose")]
+    #[arg(long)]
     pub bursts: bool,
     /// Remember that two images are no duplicates, whatever they look like; can be given several times.
-    #[arg(long, num_args = 2, value_names = ["IMAGE", "IMAGE"], action = clap::ArgAction::Append, conflicts_with = "loose")]
+    #[arg(long, num_args = 2, value_names = ["IMAGE", "IMAGE"], action = clap::ArgAction::Append)]
     pub not: Vec<String>,
     /// The file of such decisions [default: decisions.jsonl in the user's data folder].
-    #[arg(long, value_name = "FILE", conflicts_with = "loose")]
+    #[arg(long, value_name = "FILE")]
     pub decisions: Option<PathBuf>,
     /// Move all but the kept pictures of each group to a folder, made where there is none, with a file that says how to put them back.
     /// Nothing is deleted or overwritten.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "loose")]
+    #[arg(long, value_name = "FOLDER")]
     pub move_to: Option<PathBuf>,
     /// With --move-to, only print what would be moved where.
     #[arg(long, requires = "move_to")]
     pub dry_run: bool,
     /// Put back what was moved; said without pictures.
     #[arg(long, value_name = "undo.jsonl", conflicts_with_all = [
-        "pictures", "above", "nearest", "against", "keep", "bursts", "not", "decisions", "move_to", "loose",
+        "pictures", "above", "against", "keep", "bursts", "not", "decisions", "move_to",
     ])]
     pub undo: Option<PathBuf>,
     /// With --undo, follow a record that nothing shows to be yours, once you have looked at what it would move. Links are not followed.
     #[arg(long, requires = "undo")]
     pub trust_record: bool,
-    /// Pairs by their vectors alone, without reading a picture: many are alike and not the same.
-    #[arg(long)]
-    pub loose: bool,
-    /// With --loose, whole groups of pictures, a line each, instead of pairs.
-    #[arg(long, requires = "loose")]
-    pub groups: bool,
     #[command(flatten)]
     pub listing: ListingArgs,
 }
@@ -115,9 +100,10 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     if args.trust_record {
         return Err(Failure::usage("--trust-record: goes with --undo FILE"));
     }
-    if let Some(above) = args.above.filter(|above| !(-1.0..=1.0).contains(above)) {
+    if !(-1.0..=1.0).contains(&args.above) {
         return Err(Failure::usage(format!(
-            "--above {above}: a correlation or a similarity is between -1 and 1; the same pictures are near 1"
+            "--above {}: a correlation is between -1 and 1; the same pictures are near 1",
+            args.above
         )));
     }
     args.listing.check()?;
@@ -126,32 +112,13 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     let against = against.map(|other| args.pictures.open_beside(&index, other));
     let against = against.transpose()?;
     let device = args.pictures.device()?;
-    match args.loose {
-        true => loose(args, &index, &device),
-        false => strict(args, &index, against.as_ref(), &device),
-    }
-}
-
-fn rule() -> impl TypedValueParser<Value = KeepRule> {
-    let names = KeepRule::ALL.map(|rule| rule.to_string());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
-}
-
-// ---- pixels decide ----
-
-fn strict(
-    args: &DuplicatesArgs,
-    index: &PictureIndex,
-    against: Option<&PictureIndex>,
-    device: &Device,
-) -> Result<(), Failure> {
-    let search = CopySearch::new(index, against)?;
+    let search = CopySearch::new(&index, against.as_ref())?;
     if let Some(folder) = &args.move_to {
         // A folder that cannot be is refused before all is read.
         would_set_aside(&Disk::shared(), &[], &search.folders(), folder)?;
     }
     let decisions = decisions(args, &search)?;
-    let found = compare(args, &search, &decisions, device)?;
+    let found = compare(args, &search, &decisions, &device)?;
     if let Some(path) = &args.listing.sheet {
         draw(path, &search, &found)?;
     }
@@ -168,11 +135,16 @@ fn strict(
             false => format!("burst {}", names.join("\n      ")),
         })?;
     }
-    sum_up(index, against, &search, &found);
+    sum_up(&index, against.as_ref(), &search, &found);
     match &args.move_to {
         Some(folder) => move_others(args, &search, &found, folder),
         None => Ok(()),
     }
+}
+
+fn rule() -> impl TypedValueParser<Value = KeepRule> {
+    let names = KeepRule::ALL.map(|rule| rule.to_string());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
 }
 
 /// The user's decisions, with those that are said now.
@@ -207,12 +179,12 @@ fn compare(
 ) -> Result<Duplicates, Failure> {
     let usual = DuplicateOptions::default();
     let options = DuplicateOptions {
-        above: args.above.unwrap_or(usual.above),
-        nearest: args.nearest,
+        above: args.above,
         keep: match args.keep.is_empty() {
             true => usual.keep,
             false => args.keep.clone(),
         },
+        ..usual
     };
     let shown: Mutex<Option<(DuplicateStage, Bar)>> = Mutex::new(None);
     let tell = |stage: DuplicateStage, done, total| {
@@ -472,83 +444,4 @@ fn put_back(record: &Path, trust: bool) -> Result<(), Failure> {
             grouped(left)
         ))),
     }
-}
-
-// ---- vectors alone ----
-
-fn loose(args: &DuplicatesArgs, index: &PictureIndex, device: &Device) -> Result<(), Failure> {
-    let above = args.above.unwrap_or(LOOSE);
-    let bar = Bar::new("comparing", false);
-    let tell = |done| bar.at(done, index.len());
-    let pairs = similar_pairs(device, index.vectors()?, index.parts().dim, above, &tell);
-    drop(bar);
-    let pairs = pairs?;
-    let together = groups(&pairs);
-    if let Some(path) = &args.listing.sheet {
-        draw_loose(path, args.groups, index, &pairs, &together)?;
-    }
-    match args.groups {
-        true => print_groups(args, index, &together)?,
-        false => print_pairs(args, index, &pairs)?,
-    }
-    eprintln!(
-        "{} in {} among {} have vectors at least {above} similar; without --loose, pixels decide",
-        counted(pairs.len(), "pair", "pairs"),
-        counted(together.len(), "group", "groups"),
-        counted(index.len(), "picture", "pictures"),
-    );
-    Ok(())
-}
-
-fn draw_loose(
-    path: &Path,
-    whole_groups: bool,
-    index: &PictureIndex,
-    pairs: &[Pair],
-    together: &[Vec<usize>],
-) -> Result<(), Failure> {
-    let mut sheet = Sheet::new(TILE).with_columns(COLUMNS);
-    let mut gone = vec![];
-    match whole_groups {
-        true => {
-            for (number, group) in (1..).zip(together) {
-                sheet.begin_group(format!("{number}: {} pictures", group.len()));
-                let shown: Vec<_> = group.iter().map(|i| (*i, None)).collect();
-                gone.extend(sheet.push_indexed(index, &shown));
-            }
-        }
-        false => {
-            let both = |p: &Pair| [p.first, p.second].map(|i| (i, Some(p.similarity)));
-            let shown: Vec<_> = pairs.iter().flat_map(both).collect();
-            gone.extend(sheet.push_indexed(index, &shown));
-        }
-    }
-    warn_of_gone(&gone);
-    Ok(sheet.save(path)?)
-}
-
-fn print_pairs(args: &DuplicatesArgs, index: &PictureIndex, pairs: &[Pair]) -> Result<(), Failure> {
-    for pair in pairs {
-        let [first, second] = [pair.first, pair.second].map(|i| index.name(i));
-        output::line(&match args.listing.json {
-            true => json!({ "similarity": pair.similarity, "paths": [first, second] }).to_string(),
-            false => format!("{:.4}  {first}  {second}", pair.similarity),
-        })?;
-    }
-    Ok(())
-}
-
-fn print_groups(
-    args: &DuplicatesArgs,
-    index: &PictureIndex,
-    groups: &[Vec<usize>],
-) -> Result<(), Failure> {
-    for group in groups {
-        let names: Vec<&str> = group.iter().map(|i| index.name(*i)).collect();
-        output::line(&match args.listing.json {
-            true => json!({ "paths": names }).to_string(),
-            false => names.join("  "),
-        })?;
-    }
-    Ok(())
 }

@@ -29,6 +29,7 @@ Examples:
   anchorhood serve mine                            the pictures of a run, and its curves while it trains
   anchorhood serve pictures.index                  the pictures of an index, and uploads
   anchorhood serve mine --host 0.0.0.0 --token-file word.txt    for other machines that know the word in the file
+  anchorhood serve mine --host 0.0.0.0             for those that are given the address with the random token in it
 
 Open the address it prints. Ctrl-C ends it. Nothing is written into a folder of pictures: its index is kept
 in the user's cache folder, and brought up to date the next time. A run that trains is shown as it is: newer checkpoints are
@@ -48,7 +49,7 @@ pub struct ServeArgs {
     /// The port; 0 for any that is free.
     #[arg(long, default_value_t = 4242)]
     pub port: u16,
-    /// The address to listen on; one that other machines can reach needs a token.
+    /// The address to listen on; one that other machines can reach has a token.
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
     #[command(flatten)]
@@ -65,8 +66,8 @@ pub struct ServeArgs {
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let token = args.token.token()?;
-    if token.as_ref().is_some_and(|token| token.shown) {
+    let token = args.token.token(args.host)?;
+    if args.token.token.is_some() {
         eprintln!(
             "warning: every user of this machine can read --token in the list of processes; --token-file FILE and {VARIABLE} are not shown there"
         );

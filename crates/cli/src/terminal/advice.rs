@@ -240,7 +240,7 @@ fn serve(error: &ServeError) -> Option<String> {
             "give --token-file FILE with a word that they then need, or leave --host out".into(),
         ),
         ServeError::BadToken => {
-            Some("give another by --token-file, ANCHORHOOD_TOKEN or --token".into())
+            Some("give a longer one by --token-file, ANCHORHOOD_TOKEN or --token, such as `openssl rand -hex 16` prints; or none with --host, and one is made".into())
         }
         ServeError::WideFolder { .. } => {
             Some("name a narrower folder; for an index say with --folder where its pictures are, also where it is this one".into())

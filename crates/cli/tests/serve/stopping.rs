@@ -15,8 +15,7 @@ fn what_cannot_be_served() {
     let port = taken.local_addr().unwrap().port().to_string();
     let run = |args: &[&str]| sandbox.run(&[&["serve"], args].concat());
     run(&["a", "--port", &port]).failed(2, &["port", &port, "taken", "--port"]);
-    run(&["a", "--host", "0.0.0.0"]).failed(2, &["--token"]);
-    run(&["a", "--host", "0.0.0.0", "--token", "short"]).failed(2, &["--token", "8"]);
+    run(&["a", "--host", "0.0.0.0", "--token", "fifteen-letters"]).failed(2, &["--token", "16"]);
     run(&["nothing"]).failed(2, &["nothing"]);
     let other = ["--name", "b", "--quiet", "--seed", "5"];
     sandbox.train(&other).succeeded();

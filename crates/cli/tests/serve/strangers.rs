@@ -189,14 +189,14 @@ fn crc(bytes: &[u8]) -> u32 {
 #[test]
 fn a_token_can_be_kept_out_of_sight() {
     let sandbox = trained(&[]);
-    std::fs::write(sandbox.path("word"), "\n open-sesame\n").unwrap();
+    std::fs::write(sandbox.path("word"), "\n open-sesame-open\n").unwrap();
     let by_file = ["a", "--token-file", "word"];
-    let with = [("ANCHORHOOD_TOKEN", "hidden-word")];
+    let with = [("ANCHORHOOD_TOKEN", "a-word-that-is-hidden")];
     for (args, variables, word) in [
-        (&by_file[..], &[][..], "open-sesame"),
-        (&["a"], &with, "hidden-word"),
+        (&by_file[..], &[][..], "open-sesame-open"),
+        (&["a"], &with, "a-word-that-is-hidden"),
         // What is typed goes before what was set.
-        (&by_file, &with, "open-sesame"),
+        (&by_file, &with, "open-sesame-open"),
     ] {
         let served = Served::start_with(&sandbox.path("."), args, variables);
         assert!(!served.line.contains("token"), "{}", served.line);
@@ -205,27 +205,57 @@ fn a_token_can_be_kept_out_of_sight() {
     }
     let run = |args: &[&str]| sandbox.run(&[&["serve", "a"], args].concat());
     run(&["--token-file", "nothing"]).failed(2, &["nothing", "cannot be read"]);
-    std::fs::write(sandbox.path("short"), "short").unwrap();
-    run(&["--token-file", "short"]).failed(2, &["8 letters", "--token-file"]);
-    let both = ["--token-file", "word", "--token", "open-sesame"];
+    std::fs::write(sandbox.path("short"), "fifteen-letters").unwrap();
+    run(&["--token-file", "short"]).failed(2, &["16 letters", "--token-file"]);
+    let both = ["--token-file", "word", "--token", "open-sesame-open"];
     assert_eq!(run(&both).code, Some(2));
     #[cfg(unix)]
-    run(&["--token-file", "/dev/zero"]).failed(2, &["8 letters"]);
+    run(&["--token-file", "/dev/zero"]).failed(2, &["16 letters"]);
 }
 
 #[test]
 fn a_token_keeps_others_out() {
     let sandbox = trained(&[]);
-    let args = ["a", "--host", "0.0.0.0", "--token", "open-sesame"];
+    let args = ["a", "--host", "0.0.0.0", "--token", "open-sesame-open"];
     let mut served = Served::start(&sandbox, &args);
     served.address = served.address.replace("0.0.0.0", "127.0.0.1");
     assert_eq!(served.get("/").0, 401);
-    assert_eq!(served.get("/api/run?token=open-sesamf").0, 401);
-    assert_eq!(served.get("/api/run?token=open-sesame").0, 200);
+    assert_eq!(served.get("/api/run?token=open-sesame-opeN").0, 401);
+    assert_eq!(served.get("/api/run?token=open-sesame-open").0, 200);
     let bearer = served.agent.get(format!("{}/api/run", served.address));
     assert_eq!(
-        read(bearer.header("Authorization", "Bearer open-sesame").call()).0,
+        read(
+            bearer
+                .header("Authorization", "Bearer open-sesame-open")
+                .call()
+        )
+        .0,
         200
+    );
+}
+
+/// Where other machines can reach it and no token is given, one of 128 bits is drawn and printed.
+#[test]
+fn an_open_address_draws_a_token() {
+    let sandbox = indexed();
+    let drawn = || {
+        let mut served = Served::start(&sandbox, &["my.index", "--host", "0.0.0.0"]);
+        served.address = served.address.replace("0.0.0.0", "127.0.0.1");
+        let word = served
+            .line
+            .trim()
+            .split("/?token=")
+            .nth(1)
+            .unwrap()
+            .to_string();
+        assert_eq!(served.get("/api/pictures").0, 401);
+        assert_eq!(served.get(&format!("/api/pictures?token={word}")).0, 200);
+        word
+    };
+    let [a, b] = [drawn(), drawn()];
+    assert!(
+        a.len() == 32 && a.chars().all(|c| c.is_ascii_hexdigit()) && a != b,
+        "{a} {b}"
     );
 }
 
@@ -233,11 +263,11 @@ fn a_token_keeps_others_out() {
 fn a_page_that_is_reached_by_https_has_a_cookie_for_https_alone() {
     let sandbox = indexed();
     for https in [false, true] {
-        let given = ["my.index", "--token", "open-sesame", "--https"];
+        let given = ["my.index", "--token", "open-sesame-open", "--https"];
         let served = Served::start(&sandbox, &given[..if https { 4 } else { 3 }]);
         let page = served
             .agent
-            .get(format!("{}/?token=open-sesame", served.address));
+            .get(format!("{}/?token=open-sesame-open", served.address));
         let answer = page.call().unwrap();
         let cookie = answer.headers()["set-cookie"].to_str().unwrap();
         assert_eq!(cookie.contains("; Secure"), https, "{cookie}");

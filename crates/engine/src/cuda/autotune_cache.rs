@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::autotune::Task;
 use super::cache;
-use super::cudnn::{self, Algorithm, Direction};
+use super::cudnn::{self, Algorithm};
 use super::cudnn_graph::PlanName;
 
 /// What was chosen for a task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Choice {
     /// Only plain loops can do it.
     None,
@@ -33,8 +36,8 @@ impl AutotuneCache {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let gpu: String = gpu.chars().map(plain).collect();
         let file = format!("choices-{gpu}-cudnn{}", cudnn::version());
-        let kept = cache::read(&file).and_then(|bytes| String::from_utf8(bytes).ok());
-        let made = kept.map(|text| parse(&text)).unwrap_or_default();
+        let kept = cache::read(&file).and_then(|bytes| parse(&bytes));
+        let made = kept.unwrap_or_default();
         AutotuneCache {
             file,
             made,
@@ -42,9 +45,13 @@ impl AutotuneCache {
         }
     }
 
-    /// What was chosen for a task, if it was met before.
+    /// What was chosen for a task, if it was met before, and cuDNN can have meant it.
     pub(super) fn get(&self, task: &Task) -> Option<Choice> {
-        self.made.get(&words(task)).copied()
+        let choice = self.made.get(&words(task)).copied();
+        choice.filter(|choice| match choice {
+            Choice::Algorithm(algorithm) => algorithm.is_of(task.direction),
+            Choice::None | Choice::Ours | Choice::Plan(_) => true,
+        })
     }
 
     pub(super) fn set(&mut self, task: &Task, choice: Choice) {
@@ -62,16 +69,14 @@ impl AutotuneCache {
         if self.saved {
             return;
         }
-        let text = written(&self.made);
-        cache::write(&self.file, text.as_bytes());
+        cache::write(&self.file, written(&self.made).as_bytes());
         self.saved = true;
     }
 }
 
 /// A file of choices, read as a device would and written again; nothing where it is broken.
 pub fn reread(file: &Path) -> Option<String> {
-    let text = String::from_utf8(cache::read_file(file)?).ok()?;
-    Some(written(&parse(&text)))
+    Some(written(&parse(&cache::read_file(file)?)?))
 }
 
 fn words(task: &Task) -> String {
@@ -87,126 +92,112 @@ fn words(task: &Task) -> String {
     )
 }
 
-/// A line for each choice.
 fn written(made: &BTreeMap<String, Choice>) -> String {
-    let line = |(task, choice): (&String, &Choice)| {
-        let choice = match choice {
-            Choice::None => "none".into(),
-            Choice::Ours => "ours".into(),
-            Choice::Algorithm(a) => format!("algorithm {}", a.to_words()),
-            Choice::Plan(name) => format!("plan {}", name.to_words()),
-        };
-        format!("{task} = {choice}\n")
-    };
-    made.iter().map(line).collect()
+    serde_json::to_string_pretty(made).expect("a map of words to choices is JSON")
 }
 
-/// The choices in such lines; a line that says none is left out.
-fn parse(text: &str) -> BTreeMap<String, Choice> {
-    let line = |line: &str| {
-        let (task, choice) = line.split_once(" = ")?;
-        let choice = match choice.split_once(' ') {
-            None if choice == "none" => Choice::None,
-            None if choice == "ours" => Choice::Ours,
-            Some(("algorithm", words)) => {
-                Choice::Algorithm(Algorithm::from_words(direction_of(task)?, words)?)
-            }
-            Some(("plan", words)) => Choice::Plan(PlanName::from_words(words)?),
-            _ => return None,
-        };
-        Some((task.to_string(), choice))
-    };
-    text.lines().filter_map(line).collect()
-}
-
-/// The direction of a task in words.
-fn direction_of(task: &str) -> Option<Direction> {
-    let named = task.split(' ').next()?;
-    Direction::ALL
-        .into_iter()
-        .find(|direction| format!("{direction:?}") == named)
+/// The choices of a file; none of one that is broken, or as earlier versions wrote it: it is then made again.
+fn parse(bytes: &[u8]) -> Option<BTreeMap<String, Choice>> {
+    serde_json::from_slice(bytes).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cuda::Precision;
-    use crate::cuda::cudnn::Problem;
+    use crate::cuda::cudnn::{Direction, Problem};
     use crate::{Shape, Window};
 
-    fn problem() -> Problem {
-        Problem {
-            batch: 128,
-            input: Shape::new(32, 32, 8),
-            used: 8,
-            output: Shape::new(32, 32, 64),
-            window: Window::square(3, 1, 1),
-            precision: Precision::Bf16,
+    fn task(direction: Direction, accumulate: bool) -> Task {
+        Task {
+            problem: Problem {
+                batch: 128,
+                input: Shape::new(32, 32, 8),
+                used: 8,
+                output: Shape::new(32, 32, 64),
+                window: Window::square(3, 1, 1),
+                precision: Precision::Bf16,
+            },
+            direction,
+            accumulate,
         }
+    }
+
+    fn cache(made: BTreeMap<String, Choice>) -> AutotuneCache {
+        AutotuneCache {
+            file: "choices".into(),
+            made,
+            saved: true,
+        }
+    }
+
+    fn algorithm(number: u32, math: u32) -> Choice {
+        Choice::Algorithm((number, math, usize::MAX).try_into().unwrap())
+    }
+
+    fn reread(made: &BTreeMap<String, Choice>) -> BTreeMap<String, Choice> {
+        parse(written(made).as_bytes()).unwrap()
     }
 
     /// Whatever cuDNN may choose is found again: in every direction each of its algorithms, Winograd's last of all.
     #[test]
     fn every_algorithm_is_read_as_it_was_written() {
-        for (direction, count) in Direction::ALL.into_iter().zip([8, 6, 7]) {
+        for (direction, count) in [
+            (Direction::Forward, 8),
+            (Direction::InputGradient, 6),
+            (Direction::WeightGradient, 7),
+        ] {
             assert_eq!(direction.algorithm_count(), count, "{direction:?}");
-            for number in 0..count {
-                for math in 0..4 {
-                    let task = Task {
-                        problem: problem(),
-                        direction,
-                        accumulate: math == 0,
-                    };
-                    let text = format!("{} = algorithm {number} {math} 4096\n", words(&task));
-                    let made = parse(&text);
-                    assert!(
-                        matches!(made.get(&words(&task)), Some(Choice::Algorithm(_))),
-                        "{text} is not found again"
-                    );
-                    assert_eq!(written(&made), text);
-                }
+            let task = task(direction, false);
+            for (number, math) in (0..count).flat_map(|n| (0..4).map(move |math| (n, math))) {
+                let mut given = cache(BTreeMap::new());
+                given.set(&task, algorithm(number, math));
+                let found = cache(reread(&given.made)).get(&task);
+                assert_eq!(found, Some(algorithm(number, math)));
             }
-            let beyond = format!("{direction:?} = algorithm {count} 0 0\n");
-            assert!(parse(&beyond).is_empty(), "{beyond}");
+            let mut beyond = cache(BTreeMap::new());
+            beyond.set(&task, algorithm(count, 0));
+            assert_eq!(beyond.get(&task), None, "{direction:?}");
         }
+        assert!(Algorithm::try_from((0, 4, 0)).is_err());
     }
 
     #[test]
     fn choices_are_read_as_they_were_written() {
-        let problem = problem();
-        let task = |direction, accumulate| Task {
-            problem,
-            direction,
-            accumulate,
-        };
         let forward = task(Direction::Forward, false);
-        let back = task(Direction::InputGradient, false);
-        let added = task(Direction::InputGradient, true);
         let mut few = forward;
         few.problem.used = 3;
-        let text = format!(
-            "{} = algorithm 1 1 4096\n{} = none\n{} = plan 3\n{} = ours\nsomething else\nx = algorithm 9 9 9\n",
-            words(&forward),
-            words(&back),
-            words(&added),
-            words(&few)
-        );
-        let made = parse(&text);
-        assert_eq!(made.len(), 4);
-        assert_eq!(parse(&written(&made)).len(), 4);
-        assert!(matches!(made[&words(&few)], Choice::Ours));
-        let found = |task| &made[&words(task)];
-        assert!(matches!(found(&forward), Choice::Algorithm(a) if a.to_words() == "1 1 4096"));
-        assert!(matches!(found(&back), Choice::None));
-        assert!(matches!(found(&added), Choice::Plan(p) if p.to_words() == "3"));
-        let other = Problem {
-            batch: 64,
-            ..problem
-        };
-        let other = Task {
-            problem: other,
-            ..forward
-        };
-        assert!(!made.contains_key(&words(&other)));
+        let mut other = forward;
+        other.problem.batch = 64;
+        let plan: Choice = serde_json::from_str("{\"plan\": 3}").unwrap();
+        let choices = [
+            (forward, algorithm(1, 1)),
+            (task(Direction::InputGradient, false), Choice::None),
+            (task(Direction::InputGradient, true), plan),
+            (few, Choice::Ours),
+        ];
+        let mut given = cache(BTreeMap::new());
+        choices
+            .iter()
+            .for_each(|(task, choice)| given.set(task, *choice));
+        let read = cache(reread(&given.made));
+        for (task, choice) in &choices {
+            assert_eq!(read.get(task), Some(*choice));
+        }
+        assert_eq!(read.get(&other), None);
+    }
+
+    /// A file with a right checksum that is none of today's is not half read.
+    #[test]
+    fn damaged_and_older_files_hold_no_choice() {
+        let mut given = cache(BTreeMap::new());
+        let known = task(Direction::Forward, false);
+        given.set(&known, algorithm(1, 1));
+        let text = written(&given.made);
+        let older = format!("{} = algorithm 1 1 4096\n", words(&known));
+        let unknown = r#"{"Forward": {"algorithm": [0, 4, 0]}}"#;
+        for bytes in [&text[..text.len() - 1], &older, unknown, ""] {
+            assert_eq!(parse(bytes.as_bytes()), None, "{bytes}");
+        }
     }
 }

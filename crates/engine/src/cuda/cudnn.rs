@@ -9,6 +9,7 @@ use cudarc::cudnn::sys::{
     cudnnTensorFormat_t as Format,
 };
 use cudarc::driver::CudaStream;
+use serde::{Deserialize, Serialize};
 
 use super::Precision;
 use super::launch::Pointer;
@@ -35,12 +36,6 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    pub(super) const ALL: [Direction; 3] = [
-        Direction::Forward,
-        Direction::InputGradient,
-        Direction::WeightGradient,
-    ];
-
     /// How many algorithms cuDNN has; they are numbered from 0, for each direction by itself.
     pub(super) fn algorithm_count(self) -> u32 {
         use sys::cudnnConvolutionBwdDataAlgo_t as Data;
@@ -54,8 +49,9 @@ impl Direction {
     }
 }
 
-/// One of cuDNN's ways.
-#[derive(Clone, Copy, Debug)]
+/// One of cuDNN's ways. Kept as its number, its kind of arithmetic and its bytes of working memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "(u32, u32, usize)", try_from = "(u32, u32, usize)")]
 pub(super) struct Algorithm {
     number: u32,
     math: MathType,
@@ -63,24 +59,32 @@ pub(super) struct Algorithm {
 }
 
 impl Algorithm {
-    /// As a line of text.
-    pub(super) fn to_words(self) -> String {
-        format!("{} {} {}", self.number, self.math as u32, self.workspace)
+    /// Whether cuDNN has such an algorithm in a direction.
+    pub(super) fn is_of(self, direction: Direction) -> bool {
+        self.number < direction.algorithm_count()
     }
+}
 
-    /// From such a line; nothing if cuDNN has no such algorithm in this direction.
-    pub(super) fn from_words(direction: Direction, words: &str) -> Option<Self> {
-        let mut words = words.split(' ');
-        let number = words.next()?.parse().ok()?;
-        let math = match words.next()?.parse::<u32>().ok()? {
+impl From<Algorithm> for (u32, u32, usize) {
+    fn from(a: Algorithm) -> Self {
+        (a.number, a.math as u32, a.workspace)
+    }
+}
+
+impl TryFrom<(u32, u32, usize)> for Algorithm {
+    type Error = &'static str;
+
+    fn try_from(
+        (number, math, workspace): (u32, u32, usize),
+    ) -> std::result::Result<Self, Self::Error> {
+        let math = match math {
             0 => MathType::CUDNN_DEFAULT_MATH,
             1 => MathType::CUDNN_TENSOR_OP_MATH,
             2 => MathType::CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
             3 => MathType::CUDNN_FMA_MATH,
-            _ => return None,
+            _ => return Err("cuDNN has four kinds of arithmetic"),
         };
-        let workspace = words.next()?.parse().ok()?;
-        (number < direction.algorithm_count()).then_some(Algorithm {
+        Ok(Algorithm {
             number,
             math,
             workspace,

@@ -15,6 +15,8 @@ use cudarc::cudnn::sys::{
     cudnnConvolutionMode_t as Mode, cudnnDataType_t as DataType,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::Precision;
 use super::autotune::Task;
 use super::bound_stream::BoundStream;
@@ -25,21 +27,8 @@ use crate::{Result, Shape};
 const MOST_PLANS: usize = 40;
 
 /// Which plan: its place in the list of what cuDNN proposes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlanName(usize);
-
-impl PlanName {
-    /// As text.
-    pub(super) fn to_words(self) -> String {
-        self.0.to_string()
-    }
-
-    /// From such text; nothing if it is none of ours.
-    pub(super) fn from_words(words: &str) -> Option<Self> {
-        let place = words.parse().ok().filter(|p| *p < MOST_PLANS)?;
-        Some(PlanName(place))
-    }
-}
 
 /// A plan that can be run.
 pub(super) struct Plan {
@@ -434,20 +423,5 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: made by cuDNN, destroyed only here.
         unsafe { sys::cudnnBackendDestroyDescriptor(self.0) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_as_they_were_written() {
-        for words in ["0", "39"] {
-            assert_eq!(PlanName::from_words(words).unwrap().to_words(), words);
-        }
-        for words in ["", "a", "40", "-1"] {
-            assert_eq!(PlanName::from_words(words), None, "{words}");
-        }
     }
 }

@@ -30,15 +30,18 @@ fn seeds() -> Vec<Vec<u8>> {
     let task =
         "bf16 batch 128 32×32×8 (3 used) to 32×32×64 kernel [3, 3] stride [1, 1] padding [1, 1]";
     let choices = [
-        ("Forward", "algorithm 1 1 4096"),
-        ("Forward added", "algorithm 7 3 18446744073709551615"),
-        ("InputGradient", "none"),
-        ("InputGradient added", "plan 3"),
-        ("WeightGradient", "ours"),
+        ("Forward", r#"{"algorithm": [1, 1, 4096]}"#),
+        (
+            "Forward added",
+            r#"{"algorithm": [7, 3, 18446744073709551615]}"#,
+        ),
+        ("InputGradient", r#""none""#),
+        ("InputGradient added", r#"{"plan": 3}"#),
+        ("WeightGradient", r#""ours""#),
     ];
-    let line = |(direction, choice): (&str, &str)| format!("{direction} {task} = {choice}\n");
-    let whole: String = choices.map(line).concat();
-    vec![entry(&whole), entry("")]
+    let line = |(direction, choice): (&str, &str)| format!("\"{direction} {task}\": {choice}");
+    let whole = format!("{{{}}}", choices.map(line).join(", "));
+    vec![entry(&whole), entry("{}")]
 }
 
 #[cfg(test)]
@@ -48,6 +51,9 @@ mod tests {
     #[test]
     fn every_choice_of_the_seed_is_read() {
         let read = with_file("choices", &seeds()[0], reread_autotune_cache);
-        assert_eq!(read.map(|text| text.lines().count()), Some(5));
+        assert_eq!(
+            read.map(|text| text.matches(" batch 128 ").count()),
+            Some(5)
+        );
     }
 }

@@ -66,7 +66,7 @@ fn received(stream: &mut TcpStream, answer: &mut [u8], within: Duration) -> Opti
     }
 }
 
-const TOKEN: &str = "open-sesame";
+const TOKEN: &str = "open-sesame-open";
 
 fn shows_token(request: &[u8]) -> bool {
     let has = |what: &str| request.windows(what.len()).any(|w| w == what.as_bytes());

@@ -101,8 +101,18 @@ impl RunConfig {
                 format!("{} is of a network that sees {wanted}", self.method.name),
             ));
         }
-        let augmentation = self.augmentation.augmentation().check();
-        augmentation.map_err(|e| setting("augmentation", e.to_string()))
+        let a = &self.augmentation;
+        for (name, (low, high)) in [
+            ("augmentation.crop_scale", a.crop_scale),
+            ("augmentation.crop_ratio", a.crop_ratio),
+            ("augmentation.blur_sigma", a.blur_sigma),
+        ] {
+            if low > high {
+                let reason = format!("must be two numbers, the lesser first: {high},{low}");
+                return Err(setting(name, reason));
+            }
+        }
+        Ok(())
     }
 
     /// Where another configuration differs in what decides a result; neither the machine nor the folder it was started in
@@ -236,7 +246,6 @@ mod tests {
             ("discovery.neighbours", "[discovery]\nneighbours = 0"),
             ("evaluation.k", "[evaluation]\nk = 0"),
             ("data.held_out", "[data]\nheld_out = 1.0"),
-            ("augmentation", "[augmentation]\nhue = 0.7"),
             ("method.views", "[method]\nname = \"byol\"\nviews = 1"),
             ("training.freeze_epochs", "[training]\nfreeze_epochs = 1"),
             ("training.from_rate", "[training]\nfrom_rate = 0.5"),
@@ -255,6 +264,48 @@ mod tests {
             let config = Preset::Quick.config("shapes").overlaid(text, "a test");
             let message = config.unwrap().check().unwrap_err().to_string();
             assert!(message.starts_with(name), "{text}: {message}");
+        }
+    }
+
+    /// What the augmentation computes with is within these, for the loader does not check it.
+    #[test]
+    fn augmentation_has_ranges() {
+        let with = |name: &str, value: &str| {
+            let mut config = Preset::Quick.config("shapes");
+            config.set(&format!("augmentation.{name}"), value).unwrap();
+            config.check().map_err(|e| e.to_string())
+        };
+        let factors = ["brightness", "contrast", "saturation"];
+        let shares = ["jitter", "grey", "blur", "solarise", "flip"];
+        let factors = factors.map(|name| (name, ["0", "10"], ["-0.1", "10.1"]));
+        let shares = shares.map(|name| (name, ["0", "1"], ["-0.1", "1.1"]));
+        let others = [
+            ("hue", ["0", "0.5"], ["-0.1", "0.6"]),
+            ("crop_scale", ["0.01,1", "1,1"], ["0,1", "0.2,1.1"]),
+            ("crop_ratio", ["0.125,8", "1,1"], ["0.12,1", "1,8.1"]),
+            ("blur_sigma", ["0.1,10", "2,2"], ["0,2", "0.1,10.1"]),
+        ];
+        for (name, can, cannot) in [&factors[..], &shares, &others].concat() {
+            can.iter().for_each(|value| with(name, value).unwrap());
+            for value in cannot {
+                let said = with(name, value).unwrap_err();
+                let named = said.starts_with(&format!("augmentation.{name}"));
+                assert!(named, "{name} = {value}: {said}");
+            }
+            let nan = if can[0].contains(',') {
+                "nan,nan"
+            } else {
+                "nan"
+            };
+            assert!(with(name, nan).is_err(), "{name}");
+        }
+        for (name, wrong_order) in [
+            ("crop_scale", "0.9,0.2"),
+            ("crop_ratio", "2,0.5"),
+            ("blur_sigma", "2,0.1"),
+        ] {
+            let said = with(name, wrong_order).unwrap_err();
+            assert!(said.contains("the lesser first"), "{said}");
         }
     }
 

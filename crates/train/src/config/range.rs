@@ -25,8 +25,6 @@ pub enum Range {
     ShareBelowOne,
     /// Below this, and why.
     Below(f64, &'static str),
-    /// What the augmentation itself says, for its settings together.
-    Augmentation,
 }
 
 impl Range {
@@ -34,7 +32,7 @@ impl Range {
     pub(super) fn refuses(self, number: Number) -> Option<String> {
         let value = number.value();
         let (admitted, must) = match self {
-            Range::Any | Range::Augmentation => return None,
+            Range::Any => return None,
             Range::AtLeastOne => (value >= 1.0, "must be at least 1".into()),
             Range::AtMost(most) => (value <= most as f64, format!("may come to {most} at most")),
             Range::Positive => (

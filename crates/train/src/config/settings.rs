@@ -7,8 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Range::{
-    Any, AtLeastOne, AtMost, Augmentation, Below, Between, NotNegative, Positive, Share,
-    ShareBelowOne,
+    Any, AtLeastOne, AtMost, Below, Between, NotNegative, Positive, Share, ShareBelowOne,
 };
 use super::declare::{absent, first, setting, settings};
 use super::preset::Start;
@@ -214,30 +213,30 @@ settings! {
     /// `[augmentation]`: what the network sees of a picture.
     augmentation: AugmentationConfig, "Augmentation" {
         /// Least and greatest share of the area a crop keeps: 0.2,1.
-        crop_scale: (f64, f64) = (0.2, 1.0); [Augmentation], flag long("crop-scale").value("LOW,HIGH");
+        crop_scale: (f64, f64) = (0.2, 1.0); [Positive, Between(0.0, 1.0)], flag long("crop-scale").value("LOW,HIGH");
         /// Least and greatest width over height of a crop: 0.75,1.3333.
-        crop_ratio: (f64, f64) = (0.75, 4.0 / 3.0); [Augmentation], flag long("crop-ratio").value("LOW,HIGH");
+        crop_ratio: (f64, f64) = (0.75, 4.0 / 3.0); [Between(0.125, 8.0)], flag long("crop-ratio").value("LOW,HIGH");
         /// Brightness is multiplied by 1 ± this.
-        brightness: f64 = 0.4; [Augmentation], flag long("brightness");
+        brightness: f64 = 0.4; [Between(0.0, 10.0)], flag long("brightness");
         /// Contrast is multiplied by 1 ± this.
-        contrast: f64 = 0.4; [Augmentation], flag long("contrast");
+        contrast: f64 = 0.4; [Between(0.0, 10.0)], flag long("contrast");
         /// Saturation is multiplied by 1 ± this.
-        saturation: f64 = 0.4; [Augmentation], flag long("saturation");
+        saturation: f64 = 0.4; [Between(0.0, 10.0)], flag long("saturation");
         /// Hue turns by up to this share of the circle.
-        hue: f64 = 0.4; [Augmentation], flag long("hue");
+        hue: f64 = 0.4; [Between(0.0, 0.5)], flag long("hue");
         /// Probability that the four colour changes above are made at all.
-        jitter: f64 = 1.0; [Augmentation], flag long("jitter"), unwritten 1.0;
+        jitter: f64 = 1.0; [Share], flag long("jitter"), unwritten 1.0;
         /// Probability of turning grey.
-        grey: f64 = 0.2; [Augmentation], flag long("grey");
+        grey: f64 = 0.2; [Share], flag long("grey");
         /// Probability of a Gaussian blur.
-        blur: f64 = 0.0; [Augmentation], flag long("blur"), unwritten 0.0;
+        blur: f64 = 0.0; [Share], flag long("blur"), unwritten 0.0;
         /// Least and greatest standard deviation of the blur, in pixels: 0.1,2.
         blur_sigma: (f64, f64) = (0.1, 2.0);
-            [Augmentation], flag long("blur-sigma").value("LOW,HIGH"), unwritten (0.1, 2.0);
+            [Positive, Between(0.0, 10.0)], flag long("blur-sigma").value("LOW,HIGH"), unwritten (0.1, 2.0);
         /// Probability that bright values are turned dark.
-        solarise: f64 = 0.0; [Augmentation], flag long("solarise"), unwritten 0.0;
+        solarise: f64 = 0.0; [Share], flag long("solarise"), unwritten 0.0;
         /// Probability of being mirrored.
-        flip: f64 = 0.0; [Augmentation], flag long("flip");
+        flip: f64 = 0.0; [Share], flag long("flip");
     }
 
     /// `[evaluation]`: how features are judged.
