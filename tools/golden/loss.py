@@ -6,7 +6,7 @@ usage: loss.py            (needs: pip install torch)
 Loss: mean over the batch of -log(sum of p over each query's positives), p = softmax(queries keys^T / temperature),
 with autograd's gradient. Memory: the rows after m = normalise((1 - rate) m + rate x). Discovery: the entropy of
 softmax(keys keys^T / temperature), self included, and the top-k with self left out. Computed in f64 from f32 inputs.
-Read by crates/engine/tests/similarity_golden.rs.
+Read by crates/engine/tests/it/similarity_golden.rs.
 """
 import json, os
 import torch

@@ -5,7 +5,7 @@ usage: losses.py            (needs: pip install torch)
 
 Each case has its inputs (f32), and in f64 the loss of each row and the gradient of weight * mean(losses). The contrastive
 loss is written as SimCLR has it: cross-entropy over all other rows, the mean of it over the other views of a picture.
-Read by crates/engine/tests/losses.rs.
+Read by crates/engine/tests/it/losses.rs.
 """
 import json
 from pathlib import Path

@@ -1,11 +1,10 @@
 //! The naive operations' gradients against central finite differences, in f64: the oracle is judged before it judges.
 
-mod common;
-
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{Activation, ConvSpec, Graph, Role, Shape, Window};
-use common::graphs::{one_layer, residual};
-use common::{any_parameters, uniform};
+
+use crate::common::graphs::{one_layer, residual};
+use crate::common::{any_parameters, uniform};
 
 const BATCH: usize = 3;
 const STEP: f64 = 1e-6;

@@ -1,16 +1,15 @@
 //! What PyTorch computes, on every device. The numbers are made by tools/golden/ops.py.
 
-mod common;
-
 use anchorhood_engine::{
     Activation, ConvSpec, Device, Graph, NetworkOptions, NodeId, Optimiser, Result, Role, Shape,
     Tensors, Window,
 };
-use common::graphs::one_layer;
-use common::{Driven, assert_close, every_device};
 use safetensors::SafeTensors;
 
-const FILE: &[u8] = include_bytes!("golden/ops.safetensors");
+use crate::common::graphs::one_layer;
+use crate::common::{Driven, assert_close, every_device};
+
+const FILE: &[u8] = include_bytes!("../golden/ops.safetensors");
 
 every_device!(
     convolutions,

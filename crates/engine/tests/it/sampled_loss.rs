@@ -9,11 +9,10 @@ use anchorhood_engine::{
 use anchorhood_random::{Draws, Stream as Purpose};
 use anchorhood_ranks::ThreadRank;
 
-mod common;
-
-use common::several::sharded;
-use common::training::{epoch, losses_of};
-use common::{assert_close, every_device};
+use crate::common;
+use crate::common::several::sharded;
+use crate::common::training::{epoch, losses_of};
+use crate::common::{assert_close, every_device};
 
 every_device!(
     it_is_what_plain_loops_say,

@@ -1,16 +1,15 @@
 //! What is not a finite number is never lost on its way to the loss, and a loss that is none changes nothing: weights,
 //! optimiser, running statistics, momentum copy and memory keep their bits, on every device.
 
-mod common;
-
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
     BatchSource, ConvSpec, Device, Epoch, Graph, Loss, NetworkOptions, Result, Role, Shape, Stream,
     Tensors, Window,
 };
-use common::graphs::{one_layer, residual};
-use common::training::{TwoViews, WithMemory, epoch, losses_of, row_batches};
-use common::{Driven, any_parameters, every_device, read_all, set_parameters, uniform};
+
+use crate::common::graphs::{one_layer, residual};
+use crate::common::training::{TwoViews, WithMemory, epoch, losses_of, row_batches};
+use crate::common::{Driven, any_parameters, every_device, read_all, set_parameters, uniform};
 
 every_device!(
     layers_keep_what_is_not_a_number,

@@ -1,8 +1,6 @@
 //! The naive losses over rows, against PyTorch (tools/golden/losses.py) and against central finite differences, in f64: the
 //! oracle is judged before it judges. The devices are compared with it beside their own code.
 
-mod common;
-
 use anchorhood_engine::naive::contrastive::contrastive;
 use anchorhood_engine::naive::cosine::{cosine, mean_of_others};
 use anchorhood_engine::naive::counting::counting;
@@ -12,7 +10,8 @@ use anchorhood_engine::naive::quantise::quantise;
 use anchorhood_engine::naive::quarters::quarters;
 use anchorhood_engine::naive::tiles::{Cut, tiles};
 use anchorhood_engine::naive::widen;
-use common::uniform;
+
+use crate::common::uniform;
 
 const STEP: f64 = 1e-6;
 /// Differences of O(1) numbers over 2e-6 keep some nine digits.
@@ -91,7 +90,7 @@ struct Quantise {
 }
 
 fn golden() -> Golden {
-    serde_json::from_str(include_str!("golden/losses.json")).unwrap()
+    serde_json::from_str(include_str!("../golden/losses.json")).unwrap()
 }
 
 #[track_caller]

@@ -1,13 +1,12 @@
 //! The number of threads changes nothing, not even the last bit.
 
-mod common;
-
 use anchorhood_engine::{
     Device, Loss, NetworkOptions, Positives, Result, SimdLevel, SoftmaxLoss, Stream, Tensors,
 };
-use common::graphs::residual;
-use common::training::{HostViews, TwoViews, WithMemory, epoch, row_batches};
-use common::{cpu, read_all, uniform};
+
+use crate::common::graphs::residual;
+use crate::common::training::{HostViews, TwoViews, WithMemory, epoch, row_batches};
+use crate::common::{cpu, read_all, uniform};
 
 const BATCH: usize = 12;
 const FEATURES: usize = 128;

@@ -1,12 +1,11 @@
 //! Graphs that nobody would draw: values read several times, layers that nobody reads, a result that is not the last layer,
 //! windows that leave places out, pictures of one pixel. The plan must keep every value as long as it is read.
 
-mod common;
-
 use anchorhood_engine::{ConvSpec, Device, Graph, NodeId, Shape, Window};
 use anchorhood_random::{Draws, Stream};
-use common::compare::compare;
-use common::every_device;
+
+use crate::common::compare::compare;
+use crate::common::every_device;
 
 struct Choices {
     draws: Draws,

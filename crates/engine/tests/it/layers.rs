@@ -1,14 +1,13 @@
 //! Each layer but the convolution, alone, on every device against the naive loops.
 
-mod common;
-
 use anchorhood_engine::naive::elementwise::dropout_mask;
 use anchorhood_engine::{
     Activation, ConvSpec, Device, DropoutKey, Input, NetworkOptions, Shape, Window,
 };
-use common::compare::{compare, compare_on};
-use common::graphs::one_layer;
-use common::{Driven, every_device, uniform};
+
+use crate::common::compare::{compare, compare_on};
+use crate::common::graphs::one_layer;
+use crate::common::{Driven, every_device, uniform};
 
 every_device!(
     batch_norm,

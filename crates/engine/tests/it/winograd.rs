@@ -1,12 +1,11 @@
 //! 3×3 convolutions of stride 1 over whole vectors of channels, which the CPU computes by Winograd's method: against the
 //! naive loops, with tiles over every edge, and with few and many tiles, which sum the weight gradient differently.
 
-mod common;
-
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
-use common::compare::compare;
-use common::every_device;
-use common::graphs::one_layer;
+
+use crate::common::compare::compare;
+use crate::common::every_device;
+use crate::common::graphs::one_layer;
 
 every_device!(edges, many_tiles, many_channels);
 

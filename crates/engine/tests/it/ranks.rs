@@ -1,14 +1,13 @@
 //! Several processes do what one does: losses over sharded keys, gradients of whole networks, scans. Ranks are threads here; MPI's are in
 //! the tests of `anchorhood-ranks` and of the program.
 
-mod common;
-
 use anchorhood_engine::{Communicator, Device, Error, Loss, Scan, Shard};
 use anchorhood_ranks::ThreadRank;
-use common::several::{
+
+use crate::common::several::{
     DIM, Left, Stepped, close, contrast, network_steps, own, sharded, softmax_step, together,
 };
-use common::uniform;
+use crate::common::uniform;
 
 /// Runs a body on so many ranks.
 fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R> {

@@ -1,10 +1,9 @@
 //! Loss, memory update, entropy and neighbours on every device, against PyTorch (tools/golden/loss.py).
 
-mod common;
-
 use anchorhood_engine::{Device, Positives, Scan};
-use common::similarity::{blended_on, loss_on, scan_on};
-use common::{assert_close, every_device};
+
+use crate::common::similarity::{blended_on, loss_on, scan_on};
+use crate::common::{assert_close, every_device};
 
 every_device!(golden);
 
@@ -32,7 +31,7 @@ struct GoldenCase {
 }
 
 fn golden(device: &Device, tolerance: f64) {
-    let golden: Golden = serde_json::from_str(include_str!("golden/similarity.json")).unwrap();
+    let golden: Golden = serde_json::from_str(include_str!("../golden/similarity.json")).unwrap();
     assert_eq!(golden.cases.len(), 3);
     for case in golden.cases {
         let mut positives = Positives::with_capacity(0, 0);

@@ -1,12 +1,11 @@
 //! Convolutions on every device against the naive loops: odd channels, uneven pictures, every kind of window.
 
-mod common;
-
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
 use anchorhood_random::{Draws, Stream};
-use common::compare::{compare, compare_as_in_training};
-use common::every_device;
-use common::graphs::one_layer;
+
+use crate::common::compare::{compare, compare_as_in_training};
+use crate::common::every_device;
+use crate::common::graphs::one_layer;
 
 every_device!(
     chosen,

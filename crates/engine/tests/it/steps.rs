@@ -1,15 +1,15 @@
 //! Steps that a device may record and launch as a whole, on every device: what they compute is what the same calls compute
 //! one by one, to the bit; and the host may have a part in them.
 
-mod common;
-
 use anchorhood_engine::{
     BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions,
     Optimiser, Parameter, ParameterGroup, Result, Role, Stream, Tensors,
 };
-use common::graphs::residual;
-use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
-use common::{every_device, read_all, uniform};
+
+use crate::common;
+use crate::common::graphs::residual;
+use crate::common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
+use crate::common::{every_device, read_all, uniform};
 
 every_device!(
     steps_are_their_calls,

@@ -1,11 +1,10 @@
 //! Convolution, batch norm, residual and ReLU as one node: against the naive loops, and against the same layers apart.
 
-mod common;
-
 use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions, Result, Shape, Tensors, Window};
-use common::compare::compare;
-use common::graphs::one_layer;
-use common::{Driven, any_parameters, assert_close, every_device, uniform};
+
+use crate::common::compare::compare;
+use crate::common::graphs::one_layer;
+use crate::common::{Driven, any_parameters, assert_close, every_device, uniform};
 
 every_device!(
     against_the_naive_loops,

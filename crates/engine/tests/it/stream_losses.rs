@@ -1,7 +1,5 @@
 //! Losses as a stream's work, on every device, against the naive loops.
 
-mod common;
-
 use anchorhood_engine::naive::{
     contrastive, cosine, counting, cross_entropy, mean_squared, quantise, quarters,
     similarity::softmax_loss, tiles, uniform as drawn, widen,
@@ -9,7 +7,8 @@ use anchorhood_engine::naive::{
 use anchorhood_engine::{
     Buffer, Counting, Device, Loss, Positives, Result, SoftmaxLoss, Stream, Tiles,
 };
-use common::{assert_close, every_device, representable, uniform};
+
+use crate::common::{assert_close, every_device, representable, uniform};
 
 every_device!(
     softmax_cross_entropy,

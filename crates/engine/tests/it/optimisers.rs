@@ -1,11 +1,10 @@
 //! Steps of every optimiser, beside PyTorch's SGD and AdamW and timm's LARS (tools/golden/optimisers.py): the naive ones in
 //! f64, and those of f32 that the CPU runs.
 
-mod common;
-
 use anchorhood_engine::naive::{optimisers as naive, widen};
 use anchorhood_engine::{FrozenSteps, Initial, Norms, Optimiser, Parameter, ParameterGroup, Role};
-use common::assert_close;
+
+use crate::common::assert_close;
 
 #[derive(serde::Deserialize)]
 struct Golden {
@@ -31,7 +30,7 @@ struct Step {
 }
 
 fn golden() -> Vec<Case> {
-    let golden: Golden = serde_json::from_str(include_str!("golden/optimisers.json")).unwrap();
+    let golden: Golden = serde_json::from_str(include_str!("../golden/optimisers.json")).unwrap();
     assert_eq!(golden.cases.len(), 8);
     golden.cases
 }

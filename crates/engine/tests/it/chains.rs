@@ -1,7 +1,5 @@
 //! Several passes over one network's weights, networks that feed each other, and a momentum copy, on every device.
 
-mod common;
-
 use std::sync::Arc;
 
 use anchorhood_engine::naive::optimisers::ema;
@@ -10,9 +8,10 @@ use anchorhood_engine::{
     ConvSpec, Device, Graph, Input, Network, NetworkOptions, NodeId, Optimiser, Result, Role,
     Shape, Tensors,
 };
-use common::graphs::{one_layer, residual};
-use common::training::{MOMENTUM, epoch};
-use common::{
+
+use crate::common::graphs::{one_layer, residual};
+use crate::common::training::{MOMENTUM, epoch};
+use crate::common::{
     Driven, any_parameters, assert_close, every_device, read_all, representable, set_parameters,
     uniform,
 };

@@ -1,14 +1,13 @@
 //! Whole graphs on every device: shared inputs, several steps of training, taps, inference, bad calls.
 
-mod common;
-
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
     ConvSpec, Device, Graph, NetworkOptions, Optimiser, Shape, Tensors, Window,
 };
-use common::compare::compare;
-use common::graphs::{one_layer, residual};
-use common::{
+
+use crate::common::compare::compare;
+use crate::common::graphs::{one_layer, residual};
+use crate::common::{
     Driven, any_parameters, assert_close, every_device, read_all, set_parameters, uniform,
 };
 

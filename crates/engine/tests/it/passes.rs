@@ -1,12 +1,11 @@
 //! The same pass again gives the same bits: a device may keep what it learnt from the first, but not its values.
 
-mod common;
-
 use std::sync::Arc;
 
 use anchorhood_engine::{Device, Epoch, NetworkOptions, Result, Tensors};
-use common::graphs::residual;
-use common::{Driven, every_device, read_all, uniform};
+
+use crate::common::graphs::residual;
+use crate::common::{Driven, every_device, read_all, uniform};
 
 every_device!(
     repeated_passes,

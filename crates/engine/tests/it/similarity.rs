@@ -1,11 +1,10 @@
 //! Loss, memory update, entropy and neighbours on every device, against the naive loops and finite differences.
 
-mod common;
-
 use anchorhood_engine::naive::{similarity as naive, widen};
 use anchorhood_engine::{Buffer, Device, Loss, Positives, Scan, SoftmaxLoss};
-use common::similarity::{blended_on, loss_on, scan_on};
-use common::{assert_close, every_device, uniform};
+
+use crate::common::similarity::{blended_on, loss_on, scan_on};
+use crate::common::{assert_close, every_device, uniform};
 
 every_device!(
     softmax_loss,

@@ -1,15 +1,14 @@
 //! Every optimiser as a network's work, on every device, against the naive steps: groups of
 //! parameters, one of them frozen, and one frozen at first.
 
-mod common;
-
 use anchorhood_engine::naive::optimisers::step;
 use anchorhood_engine::naive::widen;
 use anchorhood_engine::{
     Device, FrozenSteps, Graph, NetworkOptions, Optimiser, Parameter, ParameterGroup, Role, Tensors,
 };
-use common::graphs::residual;
-use common::{Driven, any_parameters, assert_close, every_device, representable, uniform};
+
+use crate::common::graphs::residual;
+use crate::common::{Driven, any_parameters, assert_close, every_device, representable, uniform};
 
 every_device!(lars, adam_w, sgd);
 
