@@ -1,10 +1,9 @@
 //! The collectives by threads, by TCP, and by the installed MPI in processes of this test's own binary.
 
-mod common;
-
 use anchorhood_ranks::{Collectives, Launch, Reduce, ThreadRank, open_mpi};
 use anchorhood_testing::as_ranks;
-use common::by_tcp;
+
+use crate::common::by_tcp;
 
 /// Runs a body as a rank of MPI's, or as threads with and without TCP, and starts the ranks.
 fn on_ranks(test: &str, body: impl Fn(&dyn Collectives) + Sync) {
@@ -18,7 +17,8 @@ fn on_ranks(test: &str, body: impl Fn(&dyn Collectives) + Sync) {
         None => {
             ThreadRank::run(3, |rank| body(&*rank));
             by_tcp(3, |rank| body(&*rank.unwrap()));
-            [2, 3].iter().for_each(|ranks| as_ranks(*ranks, test));
+            let test = format!("mpi::{test}");
+            [2, 3].iter().for_each(|ranks| as_ranks(*ranks, &test));
         }
     }
 }

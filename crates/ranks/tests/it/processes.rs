@@ -12,11 +12,17 @@ use anchorhood_ranks::{Launch, Processes, Reduce, join};
 /// What the processes are to do.
 const TASK: &str = "ANCHORHOOD_TEST_TASK";
 
-/// This test of this binary, to do something.
+/// This test of this file, to do something.
 fn command(test: &'static str, task: &'static str) -> impl Fn() -> Command {
     move || {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([test, "--exact", "--nocapture", "--test-threads", "1"]);
+        command.args([
+            &format!("processes::{test}"),
+            "--exact",
+            "--nocapture",
+            "--test-threads",
+            "1",
+        ]);
         command.env(TASK, task);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command

@@ -41,12 +41,13 @@ fn a_new_file_takes_the_old_ones_place_and_leaves_nothing_beside_it() {
 #[test]
 fn a_bare_name_is_a_file_in_the_current_folder() {
     const HERE: &str = "FILES_TEST_BARE_NAME";
+    const TEST: &str = "atomic::a_bare_name_is_a_file_in_the_current_folder";
     if std::env::var_os(HERE).is_some() {
         return AtomicFile::write(Path::new("model.safetensors"), b"whole").unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "a_bare_name_is_a_file_in_the_current_folder"]);
+    again.args(["--exact", TEST]);
     let done = again.env(HERE, "1").current_dir(folder.path()).output();
     assert!(done.unwrap().status.success());
     assert_eq!(names(folder.path()), ["model.safetensors"]);

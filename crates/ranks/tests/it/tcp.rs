@@ -1,14 +1,13 @@
 //! Processes that do not find each other say why, and one that is gone ends all.
 
-mod common;
-
 use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anchorhood_ranks::{Launch, RanksError, Reduce, Secret, open_tcp};
-use common::{Joined, free_place, launch, with_launches};
+
+use crate::common::{Joined, free_place, launch, with_launches};
 
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -194,7 +193,13 @@ fn different_calls_are_noticed() {
 /// This test's own binary as one of several processes.
 fn process(test: &str, rank: usize, ranks: usize, place: &(String, u16)) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads", "1"]);
+    command.args([
+        &format!("tcp::{test}"),
+        "--exact",
+        "--nocapture",
+        "--test-threads",
+        "1",
+    ]);
     command.env("RANK", rank.to_string());
     command.env("WORLD_SIZE", ranks.to_string());
     command.env("MASTER_ADDR", &place.0);

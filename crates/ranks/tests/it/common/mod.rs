@@ -44,7 +44,6 @@ pub fn with_launches<R: Send>(
 }
 
 /// The same for so many ranks that agree.
-#[allow(dead_code)] // not every test has them
 pub fn by_tcp<R: Send>(ranks: usize, body: impl Fn(Joined) -> R + Sync) -> Vec<R> {
     let place = free_place();
     let launches: Vec<_> = (0..ranks).map(|rank| launch(rank, ranks, &place)).collect();

@@ -6,7 +6,7 @@ use anchorhood_engine::{Cpu, Device, Input, NetworkOptions, SimdLevel, Tensors};
 use anchorhood_models::{Architecture, Form};
 use safetensors::SafeTensors;
 
-const FILE: &[u8] = include_bytes!("golden/networks.safetensors");
+const FILE: &[u8] = include_bytes!("../golden/networks.safetensors");
 const FEATURES: usize = 8;
 /// Of the largest value. f32 through fifty layers; a norm over four values at the end magnifies what it is given.
 const TOLERANCE: f32 = 3e-4;

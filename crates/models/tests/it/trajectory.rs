@@ -10,7 +10,7 @@ use anchorhood_engine::{
 use anchorhood_models::resnet18;
 use safetensors::SafeTensors;
 
-const FILE: &[u8] = include_bytes!("golden/trajectory.safetensors");
+const FILE: &[u8] = include_bytes!("../golden/trajectory.safetensors");
 const FEATURES: usize = 128;
 const TOLERANCE: f32 = 1e-3;
 /// Of a GPU that computes in bf16, and steps for which this small network (4 channels wide) keeps to it.
