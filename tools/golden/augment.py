@@ -4,7 +4,7 @@
 usage: augment.py            (needs: pip install torch torchvision numpy)
 
 Each case holds a picture (HWC bytes), the parameters, and the normalised result (HWC floats). Read by
-crates/data/tests/augment_golden.rs.
+crates/data/tests/it/augment_golden.rs.
 """
 import itertools, json, os
 import numpy as np

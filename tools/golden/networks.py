@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole networks in PyTorch: crates/models/tests/golden/networks.safetensors, read by crates/models/tests/networks.rs.
+"""Whole networks in PyTorch: crates/models/tests/golden/networks.safetensors, read by crates/models/tests/it/networks.rs.
 
 usage: python tools/golden/networks.py        (needs: pip install torch torchvision numpy safetensors)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch computes for each layer: crates/engine/tests/golden/ops.safetensors, read by crates/engine/tests/golden.rs.
+"""What PyTorch computes for each layer: crates/engine/tests/golden/ops.safetensors, read by crates/engine/tests/it/golden.rs.
 
 usage: python tools/golden/ops.py        (needs: pip install torch numpy safetensors)
 

@@ -6,7 +6,7 @@ usage: optimisers.py        (needs: pip install torch timm)
 Each case has two tensors of different groups: weights, the gradients of several steps, and weights and state after each of
 them, in f64. The second tensor has an eighth of the rate and a weight decay of its own. The first is frozen in some steps
 of some cases: it has no gradient there, and state only once it was trained.
-Read by crates/engine/tests/optimisers.rs.
+Read by crates/engine/tests/it/optimisers.rs.
 """
 import json
 from pathlib import Path

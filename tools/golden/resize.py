@@ -5,7 +5,7 @@ usage: resize.py            (needs: pip install pillow numpy)
 
 Each case holds an image (HWC bytes), how it is resized and by which filter, and the square that comes out. The rules are
 those of torchvision.transforms.functional for PIL images: Resize(n) makes the shorter side n and the longer one
-int(n * long / short); CenterCrop begins at int(round((length - size) / 2.0)). Read by crates/data/tests/resize_golden.rs.
+int(n * long / short); CenterCrop begins at int(round((length - size) / 2.0)). Read by crates/data/tests/it/resize_golden.rs.
 """
 import json, os
 import numpy as np

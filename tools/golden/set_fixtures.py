@@ -6,7 +6,7 @@ usage: set_fixtures.py            (needs: pip install numpy scipy pillow)
 
 SVHN: row r, column c, channel k of picture n of file f (0 train, 1 test, 2 extra) is (f * 83 + n * 29 + k * 61 + r * 5 +
 c * 3) % 256; its label is digit (f * 4 + n * 7) % 10, written as MATLAB counts: 10 for the digit 0. The JPEG files are
-plain squares of (40 * class + 40, 20 * number, 128). Read by crates/data/tests/sets.rs and crates/data/src/mat/tests.rs.
+plain squares of (40 * class + 40, 20 * number, 128). Read by crates/data/tests/it/sets.rs and crates/data/src/mat/tests.rs.
 """
 import os, struct
 import numpy as np

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files of torch.save that crates/models/tests/torch_files.rs reads.
+"""Writes the files of torch.save that crates/models/tests/it/torch_files.rs reads.
 
 usage: torch_files.py [OUT_DIR]      (needs: pip install torch)
 """

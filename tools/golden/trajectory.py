@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The first 20 losses of a training in PyTorch: crates/models/tests/golden/trajectory.safetensors, read by
-crates/models/tests/trajectory.rs.
+crates/models/tests/it/trajectory.rs.
 
 usage: python tools/golden/trajectory.py        (needs: pip install torch numpy safetensors)
 

@@ -170,7 +170,7 @@ fn schema() -> [Vec<u8>; 6] {
 mod tests {
     use super::*;
 
-    /// Two row groups, every byte of them; what pyarrow and DuckDB make of such files is in `tests/parquet.rs`.
+    /// Two row groups, every byte of them; what pyarrow and DuckDB make of such files is in `tests/it/parquet.rs`.
     #[test]
     fn bytes_are_the_standards() {
         let info = TableInfo {

@@ -1,0 +1,186 @@
+//! Every file operation of a run goes wrong in every way, and the power is cut after each: taken up again, the run ends in the
+//! same bits as one that nothing happened to, and what it had promised is there.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anchorhood_data::Dataset;
+use anchorhood_engine::Device;
+use anchorhood_files::{FileSystem, Forgetful, attack};
+use anchorhood_train::{Checkpoint, Event, Position, RunConfig, RunDir, TrainError, train};
+
+use crate::common::{data, tiny};
+
+const RUNS: &str = "/here/runs";
+const RUN: &str = "/here/runs/a";
+
+/// What somebody who watches a run may rely on.
+#[derive(Debug, Default)]
+struct Promised {
+    /// That the run is there.
+    begun: bool,
+    /// That it goes on from here, or from later.
+    saved: Option<Position>,
+    /// That it has ended.
+    ended: bool,
+}
+
+struct Lab {
+    config: RunConfig,
+    data: Dataset,
+    device: Device,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let mut config = tiny();
+        config.evaluation.patience = 1; // so that it keeps a chosen checkpoint
+        Lab {
+            data: data(&config),
+            device: Device::cpu(1),
+            config,
+        }
+    }
+
+    /// Takes up the run, or begins it, until it ends or `until` says so.
+    fn go_on(
+        &self,
+        disk: Arc<dyn FileSystem>,
+        until: fn(&Event) -> bool,
+        promised: &mut Promised,
+    ) -> Result<Vec<Event>, TrainError> {
+        let mut dir = match disk.exists(Path::new(RUN)) {
+            true => RunDir::open_on(disk, Path::new(RUN))?,
+            false => RunDir::create_on(disk, Path::new(RUNS), "a", &self.config)?,
+        };
+        promised.begun = true;
+        let stop = AtomicBool::new(false);
+        let mut told = vec![];
+        let mut hear = |event: &Event| {
+            if let Event::CheckpointSaved { position, .. } = event {
+                promised.saved = Some(*position);
+            }
+            stop.fetch_or(until(event), Ordering::Relaxed);
+            told.push(event.clone());
+        };
+        train(&self.device, &mut dir, &self.data, &mut hear, &stop)?;
+        promised.ended = told.iter().any(|e| matches!(e, Event::RunEnded(_)));
+        Ok(told)
+    }
+
+    /// A run's files as far as they are the same in every run.
+    fn end(&self, disk: &Forgetful) -> End {
+        let checkpoint = |name: &str| {
+            let path = format!("{RUN}/checkpoints/{name}.safetensors");
+            Checkpoint::load_from(disk, Path::new(&path)).unwrap();
+            let mut bytes = disk.read(Path::new(&path)).unwrap();
+            bytes[34..258].fill(0); // the clock
+            bytes
+        };
+        let metrics = disk.read(&Path::new(RUN).join("metrics.jsonl")).unwrap();
+        let lines = String::from_utf8(metrics).unwrap();
+        let told = lines.lines().map(|l| serde_json::from_str(l).unwrap());
+        let told: Vec<String> = told.filter_map(|e: Event| outline(&e)).collect();
+        End {
+            checkpoints: ["round-0", "round-1", "chosen", "last"].map(checkpoint),
+            told,
+        }
+    }
+
+    /// Attacks a part of the run that begins on this disk.
+    fn attack(&self, start: &Forgetful, until: fn(&Event) -> bool, whole: &End) -> usize {
+        let work = |disk: Arc<dyn FileSystem>| {
+            let mut promised = Promised::default();
+            let _ = self.go_on(disk, until, &mut promised);
+            promised
+        };
+        attack(start, work, |disk, promised, what| {
+            let there = disk.exists(&Path::new(RUN).join("config.toml"));
+            assert!(there || !promised.begun, "{what}: the run is gone");
+            let again = self.go_on(disk.shared(), |_| false, &mut Promised::default());
+            let told = again.unwrap_or_else(|e| panic!("{what}: {e}"));
+            if let Some(saved) = promised.saved {
+                assert!(
+                    goes_on_from(&told) >= Some(saved),
+                    "{what}: {saved} is lost"
+                );
+            }
+            let end = self.end(disk);
+            assert_eq!(end.told, whole.told, "{what}");
+            assert!(end == *whole, "{what}: other bits");
+        })
+    }
+}
+
+/// Checkpoints without their clocks, and what was told without times.
+#[derive(PartialEq)]
+struct End {
+    checkpoints: [Vec<u8>; 4],
+    told: Vec<String>,
+}
+
+/// An event as it is in every run; nothing of those that say how a run went on.
+fn outline(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::EpochEnded(e) => format!("{} {} {:?}", e.round, e.epoch, e.loss),
+        Event::Evaluated(e) => format!("{:?} {:?}", e.subject, e.accuracy),
+        Event::LabelFree(e) => format!("{:?} {:?} {:?}", e.subject, e.score, e.found),
+        Event::Pretext(p) => format!("{p:?}"),
+        Event::StoppedEarly(e) => format!("{e:?}"),
+        Event::Discovered(d) => format!("{} {:?}", d.anchors, d.mean_entropy),
+        Event::RoundStarted { round, .. } => format!("round {round}"),
+        Event::RunEnded(e) => format!("end {:?}", e.loss),
+        Event::TimeFitted(_)
+        | Event::RunStarted(_)
+        | Event::Warning { .. }
+        | Event::Discovering { .. }
+        | Event::Progress(_)
+        | Event::CheckpointSaved { .. } => return None,
+    })
+}
+
+/// Where a run was taken up; one that was over already, from its end.
+fn goes_on_from(told: &[Event]) -> Option<Position> {
+    let started = told.iter().find_map(|e| match e {
+        Event::RunStarted(s) => Some(s.resumed),
+        _ => None,
+    });
+    let over = Position {
+        round: usize::MAX,
+        ..Position::default()
+    };
+    started.unwrap_or(Some(over))
+}
+
+fn saved(event: &Event) -> bool {
+    matches!(event, Event::CheckpointSaved { .. })
+}
+
+#[test]
+fn nothing_that_happens_to_its_files_changes_a_run() {
+    let lab = Lab::new();
+    let whole = Forgetful::new();
+    let mut promised = Promised::default();
+    let told = lab.go_on(whole.shared(), |_| false, &mut promised).unwrap();
+    assert!(promised.ended && told.iter().filter(|e| saved(e)).count() == 2);
+    let end = lab.end(&whole);
+    assert_eq!(end.told.len(), 4 + 2 + 2 + 4 + 1 + 1, "{:?}", end.told);
+
+    let begun = lab.attack(&Forgetful::new(), |_| false, &end);
+    // From a checkpoint on, as another process goes on.
+    let half = Forgetful::new();
+    let stopped = lab.go_on(half.shared(), saved, &mut Promised::default());
+    assert!(
+        stopped
+            .unwrap()
+            .iter()
+            .all(|e| !matches!(e, Event::RunEnded(_)))
+    );
+    let resumed = lab.attack(&half, |_| false, &end);
+    println!(
+        "{} faults: {begun} of a run, {resumed} of a resumed one",
+        begun + resumed
+    );
+    assert!(begun > 350 && resumed > 150, "{begun}, {resumed}");
+}
