@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use rayon::prelude::*;
+
 use super::aligned::{Aligned, Ready, align};
 use super::close::{self, Close, Side, Traces};
 use super::keep::{self, KeepRule, Reason};
@@ -14,6 +16,8 @@ use crate::graph::Sets;
 
 /// Photographs that were taken within so many milliseconds by one camera are of one burst.
 const BURST: i64 = 3_000;
+/// Images that are compared with the best so far before it is looked which of them is better.
+const AT_A_TIME: usize = 16;
 /// Copies of which reasons are asked for.
 const MOST_REASONS: usize = 50;
 /// An image is a part of another where it lacks so much of its area.
@@ -220,6 +224,9 @@ impl<'a> Groups<'a> {
             }
             let (keep, by_rules) = self.choose(&candidates);
             left.retain(|i| *i != keep);
+            let refused = |i: usize| self.is_refused(keep, i);
+            let open = left.iter().copied().filter(|i| may_go(i) && !refused(*i));
+            self.judge(keep, open);
             let others = left.iter().copied().filter(may_go);
             let others: Vec<Duplicate> = others.filter_map(|i| self.duplicate(keep, i)).collect();
             if others.is_empty() {
@@ -249,9 +256,12 @@ impl<'a> Groups<'a> {
         let mut best = left[0];
         // Twice, since who beats whom may go round in a circle.
         for _ in 0..2 {
-            for i in &left {
-                if *i != best && self.order(*i, best).0 == Ordering::Less {
-                    best = *i;
+            for some in left.chunks(AT_A_TIME) {
+                self.judge(best, some.iter().copied());
+                for i in some {
+                    if *i != best && self.order(*i, best).0 == Ordering::Less {
+                        best = *i;
+                    }
                 }
             }
         }
@@ -290,23 +300,40 @@ impl<'a> Groups<'a> {
 
     /// What is known of two images with other pixels, the first of which lies first; judged now, where nothing is.
     fn matched(&self, i: usize, j: usize) -> Option<Match> {
+        self.judge(i, std::iter::once(j));
         let (a, b) = (self.equal.first[i], self.equal.first[j]);
-        let pair = (a.min(b), a.max(b));
-        let known = self.known.borrow().get(&pair).copied();
-        let found = known.unwrap_or_else(|| {
-            self.judged.set(self.judged.get() + 1);
-            let of_pair = [(pair.0 as u32, pair.1 as u32)];
-            let found = matches_of(&of_pair, self.looks, self.options.above).pop();
-            let found = found.map(|(_, found)| found);
-            self.known.borrow_mut().insert(pair, found);
-            found
-        });
+        let found = self.known.borrow().get(&(a.min(b), a.max(b))).copied()?;
         found.map(|found| if a < b { found } else { found.swapped() })
+    }
+
+    /// Judges an image and others, all at once, where nothing is known of them yet.
+    fn judge(&self, image: usize, others: impl Iterator<Item = usize>) {
+        let first = self.equal.first[image];
+        let pair = |other: usize| {
+            let other = self.equal.first[other];
+            (first.min(other), first.max(other))
+        };
+        let mut known = self.known.borrow_mut();
+        let new = |pair: &(usize, usize)| pair.0 != pair.1 && !known.contains_key(pair);
+        let pairs: BTreeSet<(usize, usize)> = others.map(pair).filter(new).collect();
+        let (looks, above) = (self.looks, self.options.above);
+        let matched = |pair: (usize, usize)| {
+            let found = matches_of(&[(pair.0 as u32, pair.1 as u32)], looks, above).pop();
+            (pair, found.map(|(_, found)| found))
+        };
+        let found: Vec<_> = pairs.into_par_iter().map(matched).collect();
+        self.judged.set(self.judged.get() + found.len());
+        known.extend(found);
+    }
+
+    /// Whether a person said that two images are no copies.
+    fn is_refused(&self, i: usize, j: usize) -> bool {
+        (self.compared.not_copies)(i, j) || (self.compared.not_copies)(j, i)
     }
 
     /// An image as a copy of the kept one, if it matches that.
     fn duplicate(&self, keep: usize, picture: usize) -> Option<Duplicate> {
-        if (self.compared.not_copies)(keep, picture) || (self.compared.not_copies)(picture, keep) {
+        if self.is_refused(keep, picture) {
             return None;
         }
         if self.equal.first[keep] == self.equal.first[picture] {
