@@ -74,7 +74,8 @@ def lightbox(page):
     keep(page, "lightbox")
     page.keyboard.press("Escape")
     until(page, "!document.querySelector('#lightbox').open")
-    assert page.evaluate(here) == ids(page)[2]
+    # The focus moves once the dialog's close event has come.
+    until(page, f"{here} === '{ids(page)[2]}'")
     page.locator("#grid .pic").nth(1).hover()
     page.locator("#grid .pic .look").nth(1).click()
     until(page, "document.querySelector('#lightbox').open")

@@ -107,29 +107,3 @@ fn each_view_has_its_settings_on_cuda() {
         each_view_has_its_settings(&Device::cuda(0, precision).unwrap());
     }
 }
-
-#[test]
-fn a_view_that_cannot_be_is_named() {
-    let config = small();
-    let data = anchorhood_data::open("shapes", &config.data.load_options(0)).unwrap();
-    let mut graph = Graph::new();
-    let x = graph.input(16, 16, 3);
-    graph.relu("relu", x).unwrap();
-    let device = Device::cpu(1);
-    let watcher = Watcher {
-        network: device.network(&graph, &NetworkOptions::new(16)).unwrap(),
-        device: device.clone(),
-        views: vec![
-            ViewSettings::default(),
-            ViewSettings {
-                blur: Some(2.0),
-                solarise: None,
-            },
-        ],
-        seen: Arc::default(),
-    };
-    let set = TrainingSet::of(&data);
-    let mut trainer = Trainer::with(&device, &config, set, Box::new(watcher)).unwrap();
-    let said = trainer.begin().unwrap_err().to_string();
-    assert!(said.contains("blur") && said.contains("view 1"), "{said}");
-}
