@@ -17,9 +17,9 @@ use anchorhood_files::{
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
+use crate::checked_lines::{split_check, whole_lines, with_check};
 
 const FORMAT: &str = "{\"format\":\"anchorhood-decisions\",\"version\":1}";
-const CHECK: &str = ",\"check\":\"";
 /// Some hundred thousand decisions.
 const MOST_BYTES: u64 = 1 << 28;
 /// How long another process may write before it is thought to hang.
@@ -154,8 +154,7 @@ fn line(pair: &[DecidedImage; 2]) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(&Line {
         not_duplicates: [image(&pair[0]), image(&pair[1])],
     })?;
-    let open = text.strip_suffix('}').unwrap_or(&text);
-    Ok(format!("{open}{CHECK}{}\"}}\n", check(&text)))
+    Ok(with_check(&text, &check(&text)))
 }
 
 fn check(text: &str) -> String {
@@ -164,8 +163,7 @@ fn check(text: &str) -> String {
 
 /// The decisions of a file, and the bytes of its whole lines: the last may have no end, and was never made then.
 fn read(path: &Path, bytes: &[u8]) -> Result<(Decisions, usize), SearchError> {
-    let end = bytes.iter().rposition(|b| *b == b'\n');
-    let whole = &bytes[..end.map_or(0, |end| end + 1)];
+    let whole = whole_lines(bytes);
     let text = str::from_utf8(whole).map_err(|_| bad(path, "is no text in UTF-8"))?;
     let mut lines = (1..).zip(text.lines());
     let mut decisions = Decisions::default();
@@ -199,9 +197,8 @@ fn zeros(bytes: &[u8]) -> bool {
 }
 
 fn parse(line: &str) -> Option<[DecidedImage; 2]> {
-    let (open, rest) = line.rsplit_once(CHECK)?;
-    let text = format!("{open}}}");
-    if rest.strip_suffix("\"}")? != check(&text) {
+    let (text, sum) = split_check(line)?;
+    if sum != check(&text) {
         return None;
     }
     let line: Line = serde_json::from_str(&text).ok()?;

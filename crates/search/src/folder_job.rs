@@ -382,7 +382,7 @@ impl FolderVectors {
             return Ok((known.clone(), changes));
         }
         if divide {
-            index.divide(&device.alone(), &mut |_| {})?;
+            index.divide(device, &mut |_| {})?;
         }
         index.save_on(&*job.disk)?;
         self.journal.remove()?;

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod cached_index;
+mod checked_lines;
 mod copies;
 mod decisions;
 mod embedder;

@@ -13,10 +13,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
+use crate::checked_lines::{split_check, whole_lines, with_check};
 
 const FORMAT: &str = "anchorhood-undo";
 const VERSION: u32 = 2;
-const CHECK: &str = ",\"check\":\"";
 const KEY_BYTES: usize = 32;
 
 /// The user's key: a record that it confirms was written by this user's program.
@@ -154,8 +154,7 @@ impl Record {
     /// Reads a record. The last line may have no end: its image was not moved. The error says which line is no record, or was
     /// not written by the key's owner.
     pub fn read(bytes: &[u8], key: Option<&RecordKey>) -> Result<Record, String> {
-        let end = bytes.iter().rposition(|b| *b == b'\n');
-        let whole = &bytes[..end.map_or(0, |end| end + 1)];
+        let whole = whole_lines(bytes);
         let text = str::from_utf8(whole).map_err(|_| "it is no text in UTF-8")?;
         let mut record = Record {
             length: whole.len(),
@@ -163,7 +162,10 @@ impl Record {
         };
         let mut writer = None;
         for (number, line) in (1..).zip(text.lines()) {
-            let (payload, check) = split(line);
+            let (payload, check) = match split_check(line) {
+                Some((payload, check)) => (payload, Some(check.to_owned())),
+                None => (line.to_owned(), None),
+            };
             let parsed: Line = serde_json::from_str(&payload)
                 .map_err(|e| format!("line {number} is no record of a moved picture: {e}"))?;
             if number == 1 {
@@ -218,8 +220,7 @@ impl Record {
 
     fn line(&mut self, key: &RecordKey, payload: &str) -> io::Result<String> {
         self.last = key.check(&self.last, payload);
-        let open = payload.strip_suffix('}').unwrap_or(payload);
-        Ok(format!("{open}{CHECK}{}\"}}\n", self.last))
+        Ok(with_check(payload, &self.last))
     }
 }
 
@@ -231,15 +232,6 @@ impl Header {
             target: path(&self.target),
         }
     }
-}
-
-/// A line without its check, and the check.
-fn split(line: &str) -> (String, Option<String>) {
-    let check = || {
-        let (open, rest) = line.rsplit_once(CHECK)?;
-        Some((format!("{open}}}"), Some(rest.strip_suffix("\"}")?.into())))
-    };
-    check().unwrap_or_else(|| (line.into(), None))
 }
 
 /// Why a record that begins so cannot be confirmed by the key.
