@@ -39,7 +39,7 @@ pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
 pub use clusters::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 pub use duplicates::{
     Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates,
-    KeepRule, Look, Pair, Reason, UnknownKeepRule, find_duplicates, groups, similar_pairs,
+    KeepRule, Look, Pair, Reason, UnknownKeepRule, find_duplicates, similar_pairs,
 };
 pub use each::each;
 pub use error::CurateError;

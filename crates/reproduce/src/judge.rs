@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anchorhood_evaluate::{LinearOptions, MOST_VALUES};
+use anchorhood_evaluate::LinearOptions;
 use anchorhood_train::{
     Checkpoint, Encoder, LayerOptions, LayerProgress, LayerProtocol, checkpoint_path, judge_layers,
 };
@@ -85,7 +85,6 @@ impl Lab<'_> {
         let layers = [(graph.node(layer).name.clone(), layer)];
         let options = LayerOptions {
             protocol: protocol_on_it,
-            values: MOST_VALUES,
             seeds: 1,
         };
         let what = format!("{}: {}", run.name, protocol.describe());

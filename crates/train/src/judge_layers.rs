@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId};
-use anchorhood_evaluate::{LabelledPictures, LayerRows, LinearOptions, LinearSet};
+use anchorhood_evaluate::{LabelledPictures, LayerRows, LinearOptions, LinearSet, MOST_VALUES};
 
 use crate::{Encoder, TrainError};
 
@@ -22,8 +22,6 @@ pub enum LayerProtocol {
 pub struct LayerOptions {
     /// How.
     pub protocol: LayerProtocol,
-    /// Values of a picture, at most; maps are averaged to no more.
-    pub values: usize,
     /// Repetitions, from the encoder's own seed on. A vote over one trained network has nothing to draw, and is held once.
     pub seeds: u64,
 }
@@ -223,7 +221,7 @@ impl Judge<'_> {
         let (mut network, said) = made;
         self.note = self.note.take().or(said);
         let tell = |done, total| (self.progress)(LayerProgress::Extracting { layer, done, total });
-        let (pictures, most) = (&self.pictures, self.options.values);
+        let (pictures, most) = (&self.pictures, MOST_VALUES);
         let rows = LayerRows::extract(self.device, &mut network, node, pictures, most, &tell)?;
         *values = rows.dim();
         Ok(rows)

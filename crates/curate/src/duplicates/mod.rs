@@ -36,7 +36,7 @@ use propose::Proposals;
 
 pub use keep::{KeepRule, Reason, UnknownKeepRule};
 pub use look::Look;
-pub use similar::{Pair, groups, similar_pairs};
+pub use similar::{Pair, similar_pairs};
 
 /// Larger files are not compared byte by byte.
 const MOST_BYTES: u64 = 1 << 32;

@@ -6,7 +6,6 @@
 use anchorhood_engine::{Device, Scan};
 
 use crate::CurateError;
-use crate::graph::Sets;
 
 /// Neighbours asked for at first: few pictures have more copies.
 const FIRST: usize = 8;
@@ -97,16 +96,6 @@ fn add(pairs: &mut Vec<Pair>, i: usize, others: &[u32], similar: &[f32], above: 
     }
 }
 
-/// The pairs joined: groups of pictures that are nearly the same, largest first.
-pub fn groups(pairs: &[Pair]) -> Vec<Vec<usize>> {
-    let n = pairs.iter().map(|p| p.second + 1).max().unwrap_or(0);
-    let mut sets = Sets::new(n);
-    for pair in pairs {
-        sets.join(pair.first, pair.second);
-    }
-    sets.groups(2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +133,6 @@ mod tests {
         }
         assert_eq!(found.len(), expected);
         assert!(expected > 61 * 60 / 2);
-        assert_eq!(groups(&found)[0].len(), 61);
     }
 
     #[test]
@@ -156,6 +144,5 @@ mod tests {
         );
         let both = similar_pairs(&device, &[1.0, 0.0, 1.0, 0.0], 2, 0.9, &|_| {}).unwrap();
         assert_eq!(both.len(), 1);
-        assert!(groups(&[]).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use anchorhood::engine::{Graph, NodeId};
-use anchorhood::evaluate::{LinearOptions, MOST_VALUES, Spread};
+use anchorhood::evaluate::{LinearOptions, Spread};
 use anchorhood::train::{
     Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
     LayerProtocol, judge_layers, labelled_for,
@@ -114,7 +114,6 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
             true => LayerProtocol::Linear(args.layers.options()),
             false => LayerProtocol::Knn,
         },
-        values: MOST_VALUES,
         seeds: args.layers.seeds,
     };
     let device = device::open(&config.machine)?;
