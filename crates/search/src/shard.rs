@@ -1,6 +1,7 @@
 //! One of several parts of the files of a job, which separate processes embed.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anchorhood_files::checksum;
@@ -16,6 +17,17 @@ impl Shard {
     /// Whether a file of this name is in the part.
     pub fn holds(self, name: &str) -> bool {
         checksum(name.as_bytes()) % u128::from(self.of) == u128::from(self.number)
+    }
+
+    /// The file of this part: `v-00003-of-00128.parquet` for `v.parquet`.
+    pub fn path(self, output: &Path) -> PathBuf {
+        let mut name = output.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{self}"));
+        if let Some(ending) = output.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        output.with_file_name(name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `anchorhood embed`: the vectors of a folder of pictures, as a table for other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
 use anchorhood::files::Disk;
@@ -63,7 +63,7 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
             args.output.display()
         ))
     })?;
-    let output = args.shard.map(|shard| shard_path(&args.output, shard));
+    let output = args.shard.map(|shard| shard.path(&args.output));
     let output = output.unwrap_or_else(|| args.output.clone());
     if args.shard.is_some() && output.exists() && !args.overwrite {
         let output = output.display();
@@ -101,15 +101,4 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         output.display(),
         grouped(rows)
     ))
-}
-
-/// `v.parquet` as part 3 of 128: `v-00003-of-00128.parquet`.
-fn shard_path(output: &Path, shard: Shard) -> PathBuf {
-    let mut name = output.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{shard}"));
-    if let Some(ending) = output.extension() {
-        name.push(".");
-        name.push(ending);
-    }
-    output.with_file_name(name)
 }
