@@ -63,7 +63,7 @@ def walk(page):
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.closest('.pic').dataset.id") == ids[1]
     page.keyboard.press("Enter")
-    until(page, f"location.hash === '#picture/{ids[1]}'")
+    until(page, f"document.querySelector('#query').src.includes('/api/picture/{ids[1]}/')")
     page.go_back()
     until(page, f"document.querySelector('#query').src.includes('/api/picture/{chosen}/')")
 
