@@ -1,4 +1,5 @@
-//! Loads a model and turns picture files into vectors: what a model knows of pictures, for programs of your own.
+//! Loads a model and turns picture files into vectors: what a model knows of pictures, for programs
+//! of your own.
 //!
 //! ```sh
 //! cargo run --release -p anchorhood --example load_and_embed -- runs/stripes-1 a.png b.jpg c.webp

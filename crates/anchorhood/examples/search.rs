@@ -4,7 +4,8 @@
 //! cargo run --release -p anchorhood --example search -- runs/stripes-1 ~/pictures query.jpg
 //! ```
 //!
-//! The index is kept in `pictures.index`; from the second time on it is loaded, and made again if another model made it.
+//! The index is kept in `pictures.index`; from the second time on it is loaded, and made again if
+//! another model made it.
 
 use std::error::Error;
 

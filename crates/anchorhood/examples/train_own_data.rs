@@ -1,4 +1,5 @@
-//! Trains on pictures that no file holds: this program draws them, as yours may read them from a camera or a database.
+//! Trains on pictures that no file holds: this program draws them, as yours may read them from a
+//! camera or a database.
 //!
 //! ```sh
 //! cargo run --release -p anchorhood --example train_own_data              # half a minute; leaves runs/stripes-1
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let epochs = args.next().map_or(Ok(50), |n| n.parse())?;
     let runs = args.next().map_or(PathBuf::from("runs"), PathBuf::from);
 
-    // Pictures made when they are asked for. Those in memory already: `Pictures::new(height, width, bytes)`.
+    // Pictures made when they are asked for. Those in memory already: `Pictures::new(height, width,
+    // bytes)`.
     let pictures = Pictures::from_fn(SIZE, SIZE, 600, stripes)?;
     let labels = Labels::from_names((0..600).map(|i| KINDS[i % 4]));
     let part = |range: std::ops::Range<usize>| {

@@ -1,6 +1,7 @@
 //! Anchorhood as a library: everything the command-line program uses, under one name.
 //!
-//! Image features are learnt without labels by Anchor Neighbourhood Discovery. The modules are the arrows of the flow:
+//! Image features are learnt without labels by Anchor Neighbourhood Discovery. The modules are the
+//! arrows of the flow:
 //!
 //! | module | the question it answers |
 //! |---|---|
@@ -23,8 +24,9 @@
 //!
 //! # Train on your own pictures
 //!
-//! From bytes in memory, from a function that makes them ([`Pictures::from_fn`](data::Pictures::from_fn)), or by
-//! [`data::open`] from a folder or a published set. Labels are optional, and only judge.
+//! From bytes in memory, from a function that makes them
+//! ([`Pictures::from_fn`](data::Pictures::from_fn)), or by [`data::open`] from a folder or a
+//! published set. Labels are optional, and only judge.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -107,8 +109,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`, then
-//! `load_and_embed` and `search`. On an NVIDIA GPU, `Device::cuda` takes the place of `Device::cpu` everywhere.
+//! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`,
+//! then `load_and_embed` and `search`. On an NVIDIA GPU, `Device::cuda` takes the place of
+//! `Device::cpu` everywhere.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Several GPUs without a launcher: `--device cuda:0,1` and `cuda:all` have the program start itself, once for each.
+//! Several GPUs without a launcher: `--device cuda:0,1` and `cuda:all` have the program start
+//! itself, once for each.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::args::resolve::device_of_training;
 use crate::args::{Command, device};
 use crate::terminal::failure::Failure;
 
-/// Starts as many processes as a command is to have and waits for them; nothing is done where it is one, or one of several already.
+/// Starts as many processes as a command is to have and waits for them; nothing is done where it is
+/// one, or one of several already.
 pub fn start_several(command: &Command, words: &[OsString]) -> Option<Result<(), Failure>> {
     match wanted(command) {
         Ok(None) => None,

@@ -1,14 +1,14 @@
 //! What does the user type?
 //!
-//! Arguments are parsed purely (`args`), resolved once (`args::resolve`), and handed to the library by a command each
-//! (`commands`). What happens is drawn (`terminal`) as a person or a program wants to see it. Errors are one sentence on
-//! stderr; the exit code is 2 for something that cannot be asked for, 1 for something that failed, 130 for a run that was
-//! interrupted and saved.
+//! Arguments are parsed purely (`args`), resolved once (`args::resolve`), and handed to the library
+//! by a command each (`commands`). What happens is drawn (`terminal`) as a person or a program
+//! wants to see it. Errors are one sentence on stderr; the exit code is 2 for something that cannot
+//! be asked for, 1 for something that failed, 130 for a run that was interrupted and saved.
 
 #![forbid(unsafe_code)]
 
-/// As std's, but without a panic where nobody reads stderr any more, which is no reason to end a run of weeks; and nothing in the
-/// text acts on the terminal.
+/// As std's, but without a panic where nobody reads stderr any more, which is no reason to end a
+/// run of weeks; and nothing in the text acts on the terminal.
 macro_rules! eprintln {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -53,7 +53,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(failure) => {
             if let Some(message) = &failure.message {
-                // So that no line of a message, or of a name in it, looks like one of the program's.
+                // So that no line of a message, or of a name in it, looks like one of the
+                // program's.
                 eprintln!("error: {}", message.replace('\n', "\n  "));
             }
             failure.code
@@ -61,8 +62,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Trains as `anchorhood train` does with these words, for another program: on pictures of its own where it has some, and with nothing
-/// drawn on a terminal. A run that comes to its end gets its curve and its report.
+/// Trains as `anchorhood train` does with these words, for another program: on pictures of its own
+/// where it has some, and with nothing drawn on a terminal. A run that comes to its end gets its
+/// curve and its report.
 pub fn train(
     words: impl IntoIterator<Item = OsString>,
     own: Option<Dataset>,

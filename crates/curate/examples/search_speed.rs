@@ -1,7 +1,7 @@
 //! How long does one search take, and what does searching by clusters gain and miss?
 //!
-//! `cargo run --release -p anchorhood-curate --example search_speed -- [VECTORS] [THREADS]`: vectors of unit length and 128
-//! values around 1,000 centres, queries drawn the same way.
+//! `cargo run --release -p anchorhood-curate --example search_speed -- [VECTORS] [THREADS]`:
+//! vectors of unit length and 128 values around 1,000 centres, queries drawn the same way.
 
 use std::time::Instant;
 

@@ -1,7 +1,9 @@
-//! How a picture looks, whatever it shows: sharp or blurry, dark or bright, with contrast or without.
+//! How a picture looks, whatever it shows: sharp or blurry, dark or bright, with contrast or
+//! without.
 //!
-//! All of it is told of the whole picture with 256 pixels along its longer side, so that pictures of all sizes can be compared; one
-//! that has fewer is grown, and counts as blurry beside one that has more.
+//! All of it is told of the whole picture with 256 pixels along its longer side, so that pictures
+//! of all sizes can be compared; one that has fewer is grown, and counts as blurry beside one that
+//! has more.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,8 @@ use crate::luma::{Luma, mean_and_deviation};
 /// How a picture looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Appearance {
-    /// Standard deviation of the Laplacian of its brightness, which is from 0 to 255: low for a blurry picture.
+    /// Standard deviation of the Laplacian of its brightness, which is from 0 to 255: low for a
+    /// blurry picture.
     pub sharpness: f32,
     /// Mean brightness, from 0 for black to 1 for white.
     pub brightness: f32,

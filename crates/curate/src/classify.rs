@@ -1,8 +1,9 @@
 //! A few labels carried to all pictures: each picture's nearest labelled ones vote.
 //!
-//! A labelled picture votes for its class with weight exp(similarity / τ), as in the paper's evaluation. A guess's confidence
-//! is its class's share of the votes. To label next are the pictures whose vote was closest, as long as each is unlike the
-//! labelled ones and unlike those chosen before it: ten copies of one puzzle teach no more than one.
+//! A labelled picture votes for its class with weight exp(similarity / τ), as in the paper's
+//! evaluation. A guess's confidence is its class's share of the votes. To label next are the
+//! pictures whose vote was closest, as long as each is unlike the labelled ones and unlike those
+//! chosen before it: ten copies of one puzzle teach no more than one.
 
 use anchorhood_discover::dot_products;
 use anchorhood_engine::{Device, Scan};
@@ -45,8 +46,8 @@ pub struct Guess {
     pub nearest: f32,
 }
 
-/// Guesses the class of every vector, from those that are labelled: `labels` has a class for each of them. Labelled pictures
-/// do not vote on themselves.
+/// Guesses the class of every vector, from those that are labelled: `labels` has a class for each
+/// of them. Labelled pictures do not vote on themselves.
 pub fn classify(
     device: &Device,
     vectors: &[f32],
@@ -62,8 +63,8 @@ pub fn classify(
     )
 }
 
-/// Asks the nearest labelled pictures about each of `asked`; `make` is given the number of the picture, each class's share of the votes,
-/// and the similarity to the nearest labelled picture.
+/// Asks the nearest labelled pictures about each of `asked`; `make` is given the number of the
+/// picture, each class's share of the votes, and the similarity to the nearest labelled picture.
 pub(crate) fn votes_on<T: Send>(
     device: &Device,
     vectors: &[f32],
@@ -148,8 +149,8 @@ fn guess(shares: &[f64], nearest: f32) -> Guess {
     }
 }
 
-/// Share of the labelled pictures that the others would have guessed right: what accuracy to expect, told from the labels
-/// alone. Of few labels it is rough.
+/// Share of the labelled pictures that the others would have guessed right: what accuracy to
+/// expect, told from the labels alone. Of few labels it is rough.
 pub fn leave_one_out(labels: &[Option<u32>], guesses: &[Guess]) -> f64 {
     let labelled = labels.iter().zip(guesses).filter(|(l, _)| l.is_some());
     let right = labelled.clone().filter(|(l, g)| **l == Some(g.class));
@@ -222,7 +223,8 @@ mod tests {
         assert_eq!(label_next(&vectors, 2, &labels, &guesses, 9).len(), 3);
     }
 
-    /// The picture itself is left out of its own vote: a lone label in the midst of others is outvoted.
+    /// The picture itself is left out of its own vote: a lone label in the midst of others is
+    /// outvoted.
     #[test]
     fn nobody_votes_on_himself() {
         let vectors = at(&[0.0, 0.01, 0.02, 2.0]);

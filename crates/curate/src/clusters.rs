@@ -1,5 +1,5 @@
-//! Which groups do pictures form? Around so many centres, or wherever pictures are each other's neighbours. Either way a group has its
-//! most typical pictures first.
+//! Which groups do pictures form? Around so many centres, or wherever pictures are each other's
+//! neighbours. Either way a group has its most typical pictures first.
 
 use anchorhood_discover::kmeans;
 use anchorhood_engine::Device;
@@ -47,8 +47,8 @@ pub fn kmeans_clusters(
     Ok(clusters)
 }
 
-/// Groups of vectors that are each other's neighbours, however many there are; the rest is left alone. `progress` is told how many are
-/// compared.
+/// Groups of vectors that are each other's neighbours, however many there are; the rest is left
+/// alone. `progress` is told how many are compared.
 pub fn graph_clusters(
     device: &Device,
     vectors: &[f32],

@@ -1,7 +1,7 @@
 //! The nearest vectors to one query, by looking at all of them.
 //!
-//! A device's `scan` is made for many queries at once; for one, reading the vectors is all the work, so they are read once,
-//! in blocks, by all threads of the current rayon pool.
+//! A device's `scan` is made for many queries at once; for one, reading the vectors is all the
+//! work, so they are read once, in blocks, by all threads of the current rayon pool.
 
 use anchorhood_discover::{dot, dot_products};
 use pulp::Arch;
@@ -19,8 +19,8 @@ pub struct Hit {
     pub similarity: f32,
 }
 
-/// The `k` rows of `vectors` (rows of `dim` values) most similar to `query`, most similar first; of equal ones the lower
-/// index first. Fewer where there are fewer.
+/// The `k` rows of `vectors` (rows of `dim` values) most similar to `query`, most similar first; of
+/// equal ones the lower index first. Fewer where there are fewer.
 pub fn nearest(vectors: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<Hit> {
     nearest_where(vectors, dim, query, k, &|_| true)
 }

@@ -1,11 +1,13 @@
-//! Groups in the neighbourhood graph: pictures that are each other's neighbours belong together, and so do theirs.
+//! Groups in the neighbourhood graph: pictures that are each other's neighbours belong together,
+//! and so do theirs.
 
 use anchorhood_engine::{Device, Scan};
 
 use crate::CurateError;
 
-/// Divides vectors of unit length into the connected components of a graph: two are joined where each is among the other's
-/// `k` nearest and their similarity is at least `above`. Groups of at least `least`, largest first; members by index.
+/// Divides vectors of unit length into the connected components of a graph: two are joined where
+/// each is among the other's `k` nearest and their similarity is at least `above`. Groups of at
+/// least `least`, largest first; members by index.
 pub fn components(
     device: &Device,
     vectors: &[f32],

@@ -1,11 +1,14 @@
 //! What do the vectors and pixels of many pictures say about them?
 //!
-//! Of vectors of unit length: which are [`nearest`] to one, which [clusters](kmeans_clusters) or [groups](graph_clusters) do they form,
-//! which few stand for all ([`select`]), which are like no other ([`outlier_scores`]), and, where a few have labels, what are the others
-//! ([`classify`]), which should be labelled next ([`label_next`]) and which labels are likely wrong ([`wrong_labels`]). With the pixels
-//! beside them: which pictures are [the same](find_duplicates), and how does each [look](Appearance)?
+//! Of vectors of unit length: which are [`nearest`] to one, which [clusters](kmeans_clusters) or
+//! [groups](graph_clusters) do they form, which few stand for all ([`select`]), which are like no
+//! other ([`outlier_scores`]), and, where a few have labels, what are the others ([`classify`]),
+//! which should be labelled next ([`label_next`]) and which labels are likely wrong
+//! ([`wrong_labels`]). With the pixels beside them: which pictures are [the same](find_duplicates),
+//! and how does each [look](Appearance)?
 //!
-//! Similarity is the product of two vectors: their cosine, 1 for the same picture, near 0 for pictures that have nothing in common.
+//! Similarity is the product of two vectors: their cosine, 1 for the same picture, near 0 for
+//! pictures that have nothing in common.
 //!
 //! ```
 //! use anchorhood_curate::{nearest, select};

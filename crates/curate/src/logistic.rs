@@ -1,10 +1,13 @@
-//! Logistic regression on vectors: a line between classes where there are few labels, in place of a vote.
+//! Logistic regression on vectors: a line between classes where there are few labels, in place of a
+//! vote.
 //!
 //! Multinomial, with an L2 penalty: the weights W (classes × dim) and biases b that minimise
-//! C Σᵢ −log softmax(W xᵢ + b)[yᵢ] + ½ ‖W‖² over the labelled pictures. As x a vector counts less the mean of all vectors, labelled or
-//! not, and divided by the root of their mean squared length, times √[`SQUARE`], so that one C suits all models. The loss is convex: full-batch steps by
-//! Nesterov's rule, restarted where they overshoot (O'Donoghue & Candès, 2015), with a rate from the largest curvature that there can be:
-//! half the largest eigenvalue of Σ xᵢ xᵢᵀ, found by power iteration.
+//! C Σᵢ −log softmax(W xᵢ + b)[yᵢ] + ½ ‖W‖² over the labelled pictures. As x a vector counts less
+//! the mean of all vectors, labelled or not, and divided by the root of their mean squared length,
+//! times √[`SQUARE`], so that one C suits all models. The loss is convex: full-batch steps by
+//! Nesterov's rule, restarted where they overshoot (O'Donoghue & Candès, 2015), with a rate from
+//! the largest curvature that there can be: half the largest eigenvalue of Σ xᵢ xᵢᵀ, found by power
+//! iteration.
 
 use rayon::prelude::*;
 
@@ -37,9 +40,9 @@ impl Default for LogisticOptions {
     }
 }
 
-/// Guesses the class of every vector from those that are labelled, in place of a vote: `votes` are [`classify`](crate::classify)'s,
-/// whose similarities to the nearest labelled picture stay. Labelled pictures are guessed by a regression without them (five parts in
-/// turn).
+/// Guesses the class of every vector from those that are labelled, in place of a vote: `votes` are
+/// [`classify`](crate::classify)'s, whose similarities to the nearest labelled picture stay.
+/// Labelled pictures are guessed by a regression without them (five parts in turn).
 pub fn classify_logistic(
     vectors: &[f32],
     dim: usize,
@@ -135,7 +138,8 @@ struct Regression {
 }
 
 impl Regression {
-    /// Begins from another one of the same classes, where there is one: the result is the same, sooner.
+    /// Begins from another one of the same classes, where there is one: the result is the same,
+    /// sooner.
     fn fit(
         rows: &Centred,
         labelled: &[(usize, u32)],
@@ -227,7 +231,8 @@ fn gradient(examples: &[(Vec<f64>, usize)], weights: &[Vec<f64>], c: f64) -> Vec
     all
 }
 
-/// The largest eigenvalue of Σ x xᵀ, from above: power iteration comes to it from below, and never to more than the trace.
+/// The largest eigenvalue of Σ x xᵀ, from above: power iteration comes to it from below, and never
+/// to more than the trace.
 fn largest_eigenvalue(examples: &[(Vec<f64>, usize)]) -> f64 {
     let trace: f64 = examples.iter().map(|(row, _)| dot(row, row)).sum();
     let width = examples.first().map_or(0, |(row, _)| row.len());

@@ -1,5 +1,5 @@
-//! The brightness of a picture in few pixels: what decides whether two pictures are one, and what blurry, dark and flat ones are told
-//! by.
+//! The brightness of a picture in few pixels: what decides whether two pictures are one, and what
+//! blurry, dark and flat ones are told by.
 
 use anchorhood_data::Picture;
 

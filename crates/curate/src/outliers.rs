@@ -4,8 +4,9 @@ use anchorhood_engine::{Device, Scan};
 
 use crate::CurateError;
 
-/// For each vector of unit length (rows of `dim` values) how unlike the others it is: 1 less its mean similarity to the `k` nearest of
-/// them; 0 for copies of one picture, about 1 for what has nothing in common with anything. `progress` is told how many are done.
+/// For each vector of unit length (rows of `dim` values) how unlike the others it is: 1 less its
+/// mean similarity to the `k` nearest of them; 0 for copies of one picture, about 1 for what has
+/// nothing in common with anything. `progress` is told how many are done.
 pub fn outlier_scores(
     device: &Device,
     vectors: &[f32],

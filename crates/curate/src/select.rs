@@ -1,8 +1,9 @@
-//! Pictures that stand for all: diverse ones to label first, by the greedy k-centre (farthest-first) rule.
+//! Pictures that stand for all: diverse ones to label first, by the greedy k-centre
+//! (farthest-first) rule.
 //!
-//! The first is the medoid, the picture most like all others; each next one is the picture farthest from those chosen. No picture is
-//! then farther from a chosen one than twice what the best choice of as many could do (Gonzalez, 1985). The same vectors give the same
-//! choice.
+//! The first is the medoid, the picture most like all others; each next one is the picture farthest
+//! from those chosen. No picture is then farther from a chosen one than twice what the best choice
+//! of as many could do (Gonzalez, 1985). The same vectors give the same choice.
 
 use anchorhood_discover::dot_products;
 use rayon::prelude::*;
@@ -19,8 +20,8 @@ pub struct Chosen {
     pub similarity: Option<f32>,
 }
 
-/// Up to `count` of some vectors of unit length (rows of `dim` values), the first to label first. `already` are chosen before, and not
-/// given again. `progress` is told how many are chosen.
+/// Up to `count` of some vectors of unit length (rows of `dim` values), the first to label first.
+/// `already` are chosen before, and not given again. `progress` is told how many are chosen.
 pub fn select(
     vectors: &[f32],
     dim: usize,
@@ -66,7 +67,8 @@ fn choose(vectors: &[f32], dim: usize, i: usize, nearest: &mut [f32]) {
     nearest[i] = f32::INFINITY;
 }
 
-/// The one that is least like its most similar chosen one; of equal ones the first. None where all are chosen.
+/// The one that is least like its most similar chosen one; of equal ones the first. None where all
+/// are chosen.
 fn farthest(nearest: &[f32]) -> Option<usize> {
     let open = (0..nearest.len()).filter(|i| nearest[*i] < f32::INFINITY);
     open.min_by(|a, b| nearest[*a].total_cmp(&nearest[*b]).then(a.cmp(b)))

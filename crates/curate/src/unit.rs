@@ -10,7 +10,8 @@ pub fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
     to.extend(vector.iter().map(|v| v * scale));
 }
 
-/// The first of some vectors (rows of `dim` values) that is neither of unit length nor all zeros, and its length.
+/// The first of some vectors (rows of `dim` values) that is neither of unit length nor all zeros,
+/// and its length.
 pub fn first_not_unit(values: &[f32], dim: usize) -> Option<(usize, f32)> {
     let mut vectors = values.chunks_exact(dim.max(1));
     // Also where it is no number.

@@ -1,9 +1,11 @@
-//! Labels that are likely wrong: those that the picture's neighbours contradict, the most confident contradictions first.
+//! Labels that are likely wrong: those that the picture's neighbours contradict, the most confident
+//! contradictions first.
 //!
-//! Each labelled picture is voted on by the others. A class counts where its share of the votes is at least as large as it is, on average,
-//! for pictures that have its label (the thresholds of confident learning, Northcutt et al., 2021): where classes look alike, all votes
-//! are divided, and a divided one says little. The order is by the margin, the share of the contradicting class less that of the
-//! label's own.
+//! Each labelled picture is voted on by the others. A class counts where its share of the votes is
+//! at least as large as it is, on average, for pictures that have its label (the thresholds of
+//! confident learning, Northcutt et al., 2021): where classes look alike, all votes are divided,
+//! and a divided one says little. The order is by the margin, the share of the contradicting class
+//! less that of the label's own.
 
 use anchorhood_engine::Device;
 
@@ -27,7 +29,8 @@ pub struct WrongLabel {
     pub confident: bool,
 }
 
-/// The labels that the nearest labelled pictures contradict: confident ones first, then by their margin.
+/// The labels that the nearest labelled pictures contradict: confident ones first, then by their
+/// margin.
 pub fn wrong_labels(
     device: &Device,
     vectors: &[f32],
@@ -91,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_label_amid_others_is_found_and_borders_come_after_it() {
-        // Two groups of angles; the fourth of the first has the second's label, and one lies between them.
+        // Two groups of angles; the fourth of the first has the second's label, and one lies
+        // between them.
         let angles = [0.0_f32, 0.1, 0.2, 0.15, 0.05, 2.0, 2.1, 2.2, 2.05, 1.1];
         let labels = [0, 0, 0, 1, 0, 1, 1, 1, 1, 0].map(Some);
         let vectors: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();

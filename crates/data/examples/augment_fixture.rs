@@ -1,8 +1,10 @@
-//! Writes what the CUDA kernel of the augmentation must give, computed on the CPU, for `tools/check_kernels.py`.
+//! Writes what the CUDA kernel of the augmentation must give, computed on the CPU, for
+//! `tools/check_kernels.py`.
 //!
-//! `cargo run -p anchorhood-data --example augment_fixture -- FOLDER` writes one file per case, little-endian words:
-//! pictures, batch, step, epoch, height, width, channels, view (8), the kernel's words (31), the order, the pictures' bytes
-//! (padded to whole words), 13 words of parameters a picture, and the expected f32 values.
+//! `cargo run -p anchorhood-data --example augment_fixture -- FOLDER` writes one file per case,
+//! little-endian words: pictures, batch, step, epoch, height, width, channels, view (8), the
+//! kernel's words (31), the order, the pictures' bytes (padded to whole words), 13 words of
+//! parameters a picture, and the expected f32 values.
 
 use anchorhood_data::augment::{kernel::AugmentKernel, view_draws};
 use anchorhood_data::{AugmentParams, Augmentation, augment};

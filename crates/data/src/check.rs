@@ -1,4 +1,5 @@
-//! Is a copy of a data set whole? Every file is looked at, every problem noted; the first does not end it.
+//! Is a copy of a data set whole? Every file is looked at, every problem noted; the first does not
+//! end it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -91,7 +92,8 @@ impl CheckReport {
     }
 }
 
-/// Looks at every file of the data set that `spec` names. An error means that there is none to look at.
+/// Looks at every file of the data set that `spec` names. An error means that there is none to look
+/// at.
 pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> {
     let place = find(spec)?;
     match &place {

@@ -1,9 +1,11 @@
-//! What crops are cut from: the whole picture, where it is larger than the square that a network sees.
+//! What crops are cut from: the whole picture, where it is larger than the square that a network
+//! sees.
 //!
-//! Evaluation looks at squares of the network's size. Crops of them would be stretched, and would never show what lies beside the
-//! centre. So for training more is kept of a large picture: all of it, but for what is longer than twice its shorter side, with 2¼
-//! times as many pixels as the square has. Such pictures have different shapes, and devices want items of one length: each lies in a
-//! slot, after its rows and columns. A picture that is not so large lies there as its square.
+//! Evaluation looks at squares of the network's size. Crops of them would be stretched, and would
+//! never show what lies beside the centre. So for training more is kept of a large picture: all of
+//! it, but for what is longer than twice its shorter side, with 2¼ times as many pixels as the
+//! square has. Such pictures have different shapes, and devices want items of one length: each lies
+//! in a slot, after its rows and columns. A picture that is not so large lies there as its square.
 
 use std::fmt;
 
@@ -76,7 +78,8 @@ pub(crate) fn fill_plain(colour: u8, size: usize, slot: &mut [u8]) {
     begin(slot, [size, size]).fill(colour);
 }
 
-/// Writes rows and columns; the bytes of the pixels are left to the caller, those behind them are zeros.
+/// Writes rows and columns; the bytes of the pixels are left to the caller, those behind them are
+/// zeros.
 fn begin(slot: &mut [u8], [rows, columns]: [usize; 2]) -> &mut [u8] {
     slot.fill(0);
     slot[..4].copy_from_slice(&(rows as u32).to_le_bytes());

@@ -1,10 +1,12 @@
-//! RGB pixels to the bytes of a file. The one place where encoders are compiled: theirs is generic code.
+//! RGB pixels to the bytes of a file. The one place where encoders are compiled: theirs is generic
+//! code.
 
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
-/// A PNG file of `rgb`, `height` rows of `width`×3 bytes. The error says what is wrong with the picture.
+/// A PNG file of `rgb`, `height` rows of `width`×3 bytes. The error says what is wrong with the
+/// picture.
 pub fn encode_png(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, String> {
     check(width, height, rgb)?;
     let mut bytes = vec![];

@@ -1,8 +1,9 @@
 //! In which order does an epoch go through the pictures?
 //!
-//! By `Draws(seed, Order, epoch, 0).permutation(pictures)`, batch after batch; what does not fill a last one is left out. Where several
-//! processes train together each keeps its own places of every batch alone. While they are drawn all are in memory, four bytes each: a
-//! permutation by swaps has no shorter way to some of its places.
+//! By `Draws(seed, Order, epoch, 0).permutation(pictures)`, batch after batch; what does not fill a
+//! last one is left out. Where several processes train together each keeps its own places of every
+//! batch alone. While they are drawn all are in memory, four bytes each: a permutation by swaps has
+//! no shorter way to some of its places.
 
 use std::ops::Range;
 

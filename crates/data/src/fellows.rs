@@ -1,5 +1,6 @@
-//! Who else opens the same pictures? Of several processes that train together each looks at its own part of the files, and tells the
-//! others what it saw; decoded pictures are not kept but by those who need them.
+//! Who else opens the same pictures? Of several processes that train together each looks at its own
+//! part of the files, and tells the others what it saw; decoded pictures are not kept but by those
+//! who need them.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Readers that are otherwise reached through whole data sets alone, each by itself: `crates/fuzzing` attacks them.
+//! Readers that are otherwise reached through whole data sets alone, each by itself:
+//! `crates/fuzzing` attacks them.
 
 use std::path::Path;
 
@@ -18,7 +19,8 @@ pub fn mat(path: &Path) -> bool {
     any | svhn::read(path).is_ok()
 }
 
-/// A JPEG at a half, a quarter and an eighth of its size, which only large ones are otherwise read at; how many of them it has.
+/// A JPEG at a half, a quarter and an eighth of its size, which only large ones are otherwise read
+/// at; how many of them it has.
 pub fn shrunk_jpeg(bytes: &[u8]) -> usize {
     crate::files::shrunk_jpeg(bytes)
 }

@@ -1,7 +1,7 @@
 //! A data set of one's own, from pictures that are in memory or that the program makes.
 //!
-//! Training needs pictures alone. Labels, names and pictures to test on can be added; what does not fit together is refused
-//! here rather than met as a panic hours later.
+//! Training needs pictures alone. Labels, names and pictures to test on can be added; what does not
+//! fit together is refused here rather than met as a panic hours later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,9 +40,10 @@ impl Pictures {
         Pictures::new(size, size, pixels)
     }
 
-    /// `len` pictures that `make` fills in, each whenever it is asked for and from any thread: frames of a film, rows of a
-    /// database, more than memory holds. `make` is given a picture's number and its `height`×`width`×3 bytes, and must fill
-    /// in the same ones every time, or a run does not resume to the same bits.
+    /// `len` pictures that `make` fills in, each whenever it is asked for and from any thread:
+    /// frames of a film, rows of a database, more than memory holds. `make` is given a picture's
+    /// number and its `height`×`width`×3 bytes, and must fill in the same ones every time, or a run
+    /// does not resume to the same bits.
     pub fn from_fn(
         height: usize,
         width: usize,
@@ -139,7 +140,8 @@ impl Split {
 }
 
 impl Dataset {
-    /// Pictures to train on, with or without labels. Mean and deviation are measured, so all of them are looked at once.
+    /// Pictures to train on, with or without labels. Mean and deviation are measured, so all of
+    /// them are looked at once.
     ///
     /// ```
     /// use anchorhood_data::{Dataset, Labels, Pictures, Split};
@@ -167,8 +169,8 @@ impl Dataset {
         }
     }
 
-    /// With pictures to test on, of the same size. Where the two parts number their classes differently, both are numbered
-    /// anew by the names of either.
+    /// With pictures to test on, of the same size. Where the two parts number their classes
+    /// differently, both are numbered anew by the names of either.
     pub fn with_test(mut self, test: impl Into<Split>) -> Result<Self, DataError> {
         let mut test = test.into();
         let size = |split: &Split| (split.pictures.height(), split.pictures.width());
@@ -189,8 +191,9 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Pictures of one's own with what options ask of any set: a share of labelled ones held out where there are none to test on,
-    /// limits, a size, a part to validate on. Mean and deviation are those of what remains to train on.
+    /// Pictures of one's own with what options ask of any set: a share of labelled ones held out
+    /// where there are none to test on, limits, a size, a part to validate on. Mean and deviation
+    /// are those of what remains to train on.
     pub fn with_options(self, options: &LoadOptions) -> Result<Self, DataError> {
         let offer = Offer {
             train: self.train.pictures.len(),

@@ -1,7 +1,7 @@
 //! Where do pictures come from, and what does the network see of them?
 //!
-//! [`open`] turns what a user typed into a [`Dataset`], [`Dataset::new`] pictures of one's own; a [`Loader`] prepares its
-//! pictures, augmented, ahead of training.
+//! [`open`] turns what a user typed into a [`Dataset`], [`Dataset::new`] pictures of one's own; a
+//! [`Loader`] prepares its pictures, augmented, ahead of training.
 //!
 //! ```
 //! use anchorhood_data::{Augmentation, Feed, LoadOptions, Loader, open};

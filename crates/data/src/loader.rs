@@ -1,12 +1,13 @@
 //! The data loader: batches prepared ahead of training, on threads of their own.
 //!
-//! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone ([`EpochOrder`]); view v of picture i in
-//! epoch e is augmented with [`view_draws`]`(seed, e, i, v)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
-//! are the same for any number of threads, and starting at (epoch, batch) gives what an uninterrupted run would have had.
-//! Pictures that are still in their files are decoded just before they are augmented, once for all views, those of a batch
-//! by all cores.
-//! Where several processes train together, each prepares its own part of every batch.
-//! The order of the next epoch is made halfway through the current one. Buffers given back are used again.
+//! Batch after batch, epoch after epoch without end, in an order that depends on the seed alone
+//! ([`EpochOrder`]); view v of picture i in epoch e is augmented with [`view_draws`]`(seed, e, i,
+//! v)`. Threads take batch numbers in turn and hand the batches over in that order, so the bytes
+//! are the same for any number of threads, and starting at (epoch, batch) gives what an
+//! uninterrupted run would have had. Pictures that are still in their files are decoded just before
+//! they are augmented, once for all views, those of a batch by all cores. Where several processes
+//! train together, each prepares its own part of every batch. The order of the next epoch is made
+//! halfway through the current one. Buffers given back are used again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,7 +28,8 @@ pub struct Batch {
     pub number: usize,
     /// Which pictures these are.
     pub indices: Vec<u32>,
-    /// Their augmented, normalised values, NHWC: the first view of all of them, then the second of all, and so on.
+    /// Their augmented, normalised values, NHWC: the first view of all of them, then the second of
+    /// all, and so on.
     pub pixels: Vec<f32>,
 }
 
@@ -90,7 +92,8 @@ impl Loader {
         Self::start_at(0, 0, feed, threads, queue)
     }
 
-    /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then counts on in the next.
+    /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then
+    /// counts on in the next.
     ///
     /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch.
     pub fn start_at(
@@ -314,7 +317,8 @@ impl Work {
         }
     }
 
-    /// Decoding takes many times as long as augmenting, and batches wait for each other: every core helps with each.
+    /// Decoding takes many times as long as augmenting, and batches wait for each other: every core
+    /// helps with each.
     fn decode(&self, indices: &[u32], item: usize, bytes: &mut Vec<u8>) {
         bytes.resize(indices.len() * item, 0);
         let outs = bytes.par_chunks_exact_mut(item);

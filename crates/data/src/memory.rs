@@ -1,11 +1,13 @@
-//! How much memory there is: of the machine, of the group that the process was put in, and of what it may address.
+//! How much memory there is: of the machine, of the group that the process was put in, and of what
+//! it may address.
 
 use std::path::Path;
 
 /// Where the system does not tell how much is free.
 const GUESS: u64 = 8 << 30;
 
-/// Bytes that decoded pictures may take: half of what is free now. The rest is the network's, and everyone else's.
+/// Bytes that decoded pictures may take: half of what is free now. The rest is the network's, and
+/// everyone else's.
 pub(crate) fn for_pictures() -> u64 {
     host_memory().free / 2
 }
@@ -24,7 +26,8 @@ pub struct HostMemory {
     pub total: u64,
 }
 
-/// What the machine has, what the process's group (a container) may have, or what it may address, whichever is least.
+/// What the machine has, what the process's group (a container) may have, or what it may address,
+/// whichever is least.
 pub fn host_memory() -> HostMemory {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (machine, used) = (read("/proc/meminfo"), read("/proc/self/status"));
@@ -46,8 +49,8 @@ fn figure(report: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least that a group on the way to this process's may have. What it uses is not asked: that counts cached files, which
-/// give way.
+/// The least that a group on the way to this process's may have. What it uses is not asked: that
+/// counts cached files, which give way.
 fn of_groups(groups: &str) -> Option<u64> {
     let limit = |file: &Path| std::fs::read_to_string(file).ok()?.trim().parse().ok();
     let limits = groups.lines().filter_map(|line| {

@@ -1,4 +1,5 @@
-//! From what the user typed to a data set: `shapes`, `cifar10`, `dogs:PATH`, or the path of a folder, archive or pack.
+//! From what the user typed to a data set: `shapes`, `cifar10`, `dogs:PATH`, or the path of a
+//! folder, archive or pack.
 
 use std::path::Path;
 
@@ -24,14 +25,15 @@ pub struct LoadOptions {
     pub seed: u64,
     /// Side of the pictures; by default 32, or what `largest` lets a folder have.
     pub size: Option<usize>,
-    /// Where no size is said: the pictures of a folder that are large enough may have so many pixels a side.
+    /// Where no size is said: the pictures of a folder that are large enough may have so many
+    /// pixels a side.
     pub largest: Option<usize>,
     /// At most so many training pictures: the first ones, of a folder some by the seed.
     pub limit: Option<usize>,
     /// At most so many test pictures, likewise.
     pub test_limit: Option<usize>,
-    /// So many of the training pictures, drawn by the seed after the limit, are held out of training and take the place of the
-    /// test pictures, which are not looked at.
+    /// So many of the training pictures, drawn by the seed after the limit, are held out of
+    /// training and take the place of the test pictures, which are not looked at.
     pub validation: Option<usize>,
     /// Which share of a folder with classes, but without a test part, to hold out.
     pub held_out: f32,
@@ -43,7 +45,8 @@ pub struct LoadOptions {
     pub shapes_train: usize,
     /// How many test pictures `shapes` draws.
     pub shapes_test: usize,
-    /// Who else opens it: each process then decodes its own part of a folder's files, and what it is asked for.
+    /// Who else opens it: each process then decodes its own part of a folder's files, and what it
+    /// is asked for.
     pub fellows: FellowReaders,
 }
 
@@ -95,12 +98,14 @@ pub fn open(spec: &str, options: &LoadOptions) -> Result<Dataset, DataError> {
     open_with_progress(spec, options, &|_, _| {})
 }
 
-/// Loads the data set that `spec` names, telling `progress` about every picture decoded from a folder.
+/// Loads the data set that `spec` names, telling `progress` about every picture decoded from a
+/// folder.
 ///
-/// `shapes`; the name of a published set (`cifar10`, `cifar100`, `svhn`, `svhn+extra`, `imagenet`, `cub200`, `dogs`),
-/// looked for in its environment variable and under `./data`; `NAME:PATH`; or a path: the folder of such a set (or its
-/// parent), a CIFAR archive, a packed set, a folder of pictures, a `.tar` of them, or a `.txt` that lists files (`files:PATH` for a
-/// list of another name).
+/// `shapes`; the name of a published set (`cifar10`, `cifar100`, `svhn`, `svhn+extra`, `imagenet`,
+/// `cub200`, `dogs`), looked for in its environment variable and under `./data`; `NAME:PATH`; or a
+/// path: the folder of such a set (or its parent), a CIFAR archive, a packed set, a folder of
+/// pictures, a `.tar` of them, or a `.txt` that lists files (`files:PATH` for a list of another
+/// name).
 pub fn open_with_progress(
     spec: &str,
     options: &LoadOptions,

@@ -1,7 +1,8 @@
 //! Pictures, and what is known of them.
 //!
-//! `Pictures` never carries labels: training takes `Pictures`, only evaluation takes `Labels`. Where the bytes are, in
-//! memory, in a mapped file or still in picture files, is the business of [`Store`] and changes no result.
+//! `Pictures` never carries labels: training takes `Pictures`, only evaluation takes `Labels`.
+//! Where the bytes are, in memory, in a mapped file or still in picture files, is the business of
+//! [`Store`] and changes no result.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -83,7 +84,8 @@ impl Pictures {
         self
     }
 
-    /// What the names of the files are relative to, where each picture was read from a file of its own or of an archive.
+    /// What the names of the files are relative to, where each picture was read from a file of its
+    /// own or of an archive.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -119,8 +121,8 @@ impl Pictures {
         self.height * self.width * 3
     }
 
-    /// Whether crops are cut from more than the pictures: an item, what a crop is cut from, is then a slot that begins with its
-    /// rows and columns, u32 each; otherwise it is the picture.
+    /// Whether crops are cut from more than the pictures: an item, what a crop is cut from, is then
+    /// a slot that begins with its rows and columns, u32 each; otherwise it is the picture.
     pub fn items_are_slots(&self) -> bool {
         self.crops.is_some()
     }
@@ -133,7 +135,8 @@ impl Pictures {
         }
     }
 
-    /// The bytes of item `i`: where they lie, or decoded into `scratch`. Panics if there is no such item.
+    /// The bytes of item `i`: where they lie, or decoded into `scratch`. Panics if there is no such
+    /// item.
     pub fn item_in<'a>(&'a self, i: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let one = self.item_len();
         match self.crops.as_deref() {
@@ -155,26 +158,28 @@ impl Pictures {
         }
     }
 
-    /// Whether every picture's bytes are there already, in memory or in a mapped file. Otherwise each is decoded from its
-    /// file whenever it is asked for.
+    /// Whether every picture's bytes are there already, in memory or in a mapped file. Otherwise
+    /// each is decoded from its file whenever it is asked for.
     pub fn is_resident(&self) -> bool {
         self.store.is_resident()
     }
 
     /// The bytes of picture `i`, HWC. Panics if there is no such picture.
     ///
-    /// A picture that has to be decoded stays in memory from then on: to go through many, use [`Pictures::picture_in`].
+    /// A picture that has to be decoded stays in memory from then on: to go through many, use
+    /// [`Pictures::picture_in`].
     pub fn picture(&self, i: usize) -> &[u8] {
         self.store.keep(self.place(i), self.picture_len())
     }
 
-    /// The bytes of picture `i`, HWC: where they lie, or decoded into `scratch`. Panics if there is no such picture.
+    /// The bytes of picture `i`, HWC: where they lie, or decoded into `scratch`. Panics if there is
+    /// no such picture.
     pub fn picture_in<'a>(&'a self, i: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         self.store.get(self.place(i), self.picture_len(), scratch)
     }
 
-    /// All bytes, picture after picture. Pictures that do not lie so already are gathered in memory: ask
-    /// [`Pictures::is_resident`] first where there may be more than memory holds.
+    /// All bytes, picture after picture. Pictures that do not lie so already are gathered in
+    /// memory: ask [`Pictures::is_resident`] first where there may be more than memory holds.
     pub fn raw(&self) -> &[u8] {
         let one = self.picture_len();
         let lying = match self.chosen {
@@ -190,8 +195,8 @@ impl Pictures {
         })
     }
 
-    /// A checksum of each picture (CRC-32), to know it again by; and of what it is, which is the same for all. Pixels are
-    /// decoded for none.
+    /// A checksum of each picture (CRC-32), to know it again by; and of what it is, which is the
+    /// same for all. Pixels are decoded for none.
     pub fn checksums(&self) -> (ChecksumOf, Vec<u32>) {
         let one = self.picture_len();
         let each = (0..self.len).into_par_iter();
@@ -204,7 +209,8 @@ impl Pictures {
         (of, each.into_iter().map(|(_, sum)| sum).collect())
     }
 
-    /// The colour of all pixels of all pictures, where it is the same; of other pictures only the first ones are looked at.
+    /// The colour of all pixels of all pictures, where it is the same; of other pictures only the
+    /// first ones are looked at.
     pub fn one_colour(&self) -> Option<[u8; 3]> {
         let mut scratch = vec![];
         let mut colour = None;
@@ -236,7 +242,8 @@ impl Pictures {
         }
     }
 
-    /// The pictures at `indices`, in that order, sharing memory with these. Panics if there is no such picture.
+    /// The pictures at `indices`, in that order, sharing memory with these. Panics if there is no
+    /// such picture.
     pub fn subset(&self, indices: &[usize]) -> Self {
         let places: Vec<u32> = indices.iter().map(|&i| self.place(i) as u32).collect();
         let together = places.windows(2).all(|pair| pair[1] == pair[0] + 1);

@@ -139,7 +139,8 @@ pub fn path_of(spec: &str) -> Option<&Path> {
     }
 }
 
-/// What to type in any folder for what `spec` means in this one; none where nothing is there, or it lies nowhere (`shapes`).
+/// What to type in any folder for what `spec` means in this one; none where nothing is there, or it
+/// lies nowhere (`shapes`).
 pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
     let named = Named::parse(spec);
     let path = match (path_of(spec), named) {

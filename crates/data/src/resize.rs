@@ -1,10 +1,10 @@
 //! Any RGB picture to a square of one size, resized with antialiasing: its centre, the shorter side
 //! whole, or [otherwise](Squaring).
 //!
-//! The filter is bilinear and as wide as the step between two output pixels (Pillow's `BILINEAR`): along each axis an output
-//! pixel is the weighted mean of the input pixels under a triangle around its centre; or bicubic
-//! (`BICUBIC`). Weights are 16-bit integers with one binary point for an axis, sums 32-bit, rounded
-//! half up after each axis, the vertical one first.
+//! The filter is bilinear and as wide as the step between two output pixels (Pillow's `BILINEAR`):
+//! along each axis an output pixel is the weighted mean of the input pixels under a triangle around
+//! its centre; or bicubic (`BICUBIC`). Weights are 16-bit integers with one binary point for an
+//! axis, sums 32-bit, rounded half up after each axis, the vertical one first.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -27,7 +27,8 @@ impl From<usize> for Extent {
     }
 }
 
-/// Fills `out` (`size`×`size`×3) from the `width`×`height` picture `rgb`. The error says what the picture lacks.
+/// Fills `out` (`size`×`size`×3) from the `width`×`height` picture `rgb`. The error says what the
+/// picture lacks.
 pub(crate) fn to_square(
     rgb: &[u8],
     width: impl Into<Extent>,
@@ -38,7 +39,8 @@ pub(crate) fn to_square(
     to_rectangle(rgb, width.into(), height.into(), [size, size], out)
 }
 
-/// Fills `out` (`to[0]` rows, `to[1]` columns) from the largest part around the picture's centre that has this shape.
+/// Fills `out` (`to[0]` rows, `to[1]` columns) from the largest part around the picture's centre
+/// that has this shape.
 pub(crate) fn to_rectangle(
     rgb: &[u8],
     columns: Extent,
@@ -299,8 +301,8 @@ fn cubic(x: f64) -> f64 {
     }
 }
 
-/// One axis applied to rows of bytes, compiled for each level of vector instructions: output row `i` = Σ `weights[r]` · row
-/// `start + r`, where a row begins `stride` bytes after the one before.
+/// One axis applied to rows of bytes, compiled for each level of vector instructions: output row
+/// `i` = Σ `weights[r]` · row `start + r`, where a row begins `stride` bytes after the one before.
 struct SumRows<'a> {
     axis: &'a Axis,
     rows: &'a [u8],
@@ -422,7 +424,8 @@ mod tests {
         assert!(out.iter().all(|&v| (120..136).contains(&v)), "{out:?}");
     }
 
-    /// The definition, in f64, over all pixels: a triangle as wide as the step, around each output pixel's centre.
+    /// The definition, in f64, over all pixels: a triangle as wide as the step, around each output
+    /// pixel's centre.
     fn naive(rgb: &[u8], width: usize, height: usize, size: usize) -> Vec<f64> {
         let side = width.min(height);
         let scale = side as f64 / size as f64;

@@ -9,7 +9,8 @@ use crate::Pictures;
 /// A channel that never changes is divided by this instead of by zero.
 const LEAST_STD: f32 = 1.0 / 255.0;
 
-/// Mean and standard deviation of each channel over all pixels of all pictures; (0.5, 0.25) of no pictures.
+/// Mean and standard deviation of each channel over all pixels of all pictures; (0.5, 0.25) of no
+/// pictures.
 ///
 /// Sums are of whole numbers, hence exact and the same on any number of threads.
 pub fn measure(pictures: &Pictures) -> ([f32; 3], [f32; 3]) {

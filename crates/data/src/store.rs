@@ -1,4 +1,5 @@
-//! Where the bytes of pictures are: in memory, in a mapped file, still in picture files, or nowhere until they are made.
+//! Where the bytes of pictures are: in memory, in a mapped file, still in picture files, or nowhere
+//! until they are made.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -73,7 +74,8 @@ impl Store {
         }
     }
 
-    /// Fills a slot with what crops of picture `i` are cut from; only files have more than the picture.
+    /// Fills a slot with what crops of picture `i` are cut from; only files have more than the
+    /// picture.
     pub fn fill_slot(&self, i: usize, slot: &mut [u8]) {
         match self {
             Store::Files(files) => files.fill_slot(i, slot),

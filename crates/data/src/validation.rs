@@ -1,11 +1,13 @@
-//! Some of the training pictures in place of the test pictures: to choose settings by, so that the test pictures' labels choose none.
+//! Some of the training pictures in place of the test pictures: to choose settings by, so that the
+//! test pictures' labels choose none.
 
 use crate::files::choose::validation;
 use crate::{DataError, Dataset};
 
 impl Dataset {
-    /// Holds so many training pictures out of training, drawn by the seed, and tests on them alone. Nothing is copied: both
-    /// parts look into the same store. They must have labels, and at least two pictures must remain to train on.
+    /// Holds so many training pictures out of training, drawn by the seed, and tests on them alone.
+    /// Nothing is copied: both parts look into the same store. They must have labels, and at least
+    /// two pictures must remain to train on.
     pub fn validated_on(self, pictures: usize, seed: u64) -> Result<Dataset, DataError> {
         let there = self.train.pictures.len();
         if pictures == 0 || pictures.saturating_add(2) > there {

@@ -1,4 +1,5 @@
-//! Many threads that decode large pictures at once, in a process that has not memory enough for all of them.
+//! Many threads that decode large pictures at once, in a process that has not memory enough for all
+//! of them.
 
 #![cfg(target_os = "linux")]
 

@@ -1,10 +1,14 @@
-//! Neighbourhoods of very many pictures, looked for in a few clusters of the memory instead of all of it.
+//! Neighbourhoods of very many pictures, looked for in a few clusters of the memory instead of all
+//! of it.
 //!
-//! Rows are divided into about √n [`Lists`]. The pictures of a cluster look for their neighbours together, among the rows of the clusters whose
-//! centres are nearest to its own, and among a sample of all others. Entropy (Eq. 5) is over both, the sample weighted so that it stands for
-//! all that was not looked at: Σ e^s is then right in expectation. How many of the true neighbours are found is measured on some pictures.
+//! Rows are divided into about √n [`Lists`]. The pictures of a cluster look for their neighbours
+//! together, among the rows of the clusters whose centres are nearest to its own, and among a
+//! sample of all others. Entropy (Eq. 5) is over both, the sample weighted so that it stands for
+//! all that was not looked at: Σ e^s is then right in expectation. How many of the true neighbours
+//! are found is measured on some pictures.
 //!
-//! Several processes do it as they discover exactly: parts of the rows pass round, each with its lists, and every process looks for its own.
+//! Several processes do it as they discover exactly: parts of the rows pass round, each with its
+//! lists, and every process looks for its own.
 
 use anchorhood_engine::{Communicator, Device, Error, Result, Scan, merge_softmax};
 
@@ -180,7 +184,8 @@ impl Part {
         })
     }
 
-    /// The rows of some clusters, and how many the others have; and those of the sample that are in the others.
+    /// The rows of some clusters, and how many the others have; and those of the sample that are in
+    /// the others.
     fn split(&self, probed: &[u32]) -> ([Vec<u32>; 2], usize) {
         let near = probed
             .iter()

@@ -1,7 +1,9 @@
-//! Who is given what, so that all together are served best: the linear assignment problem, solved exactly by shortest augmenting
-//! paths (the Hungarian method as Jonker and Volgenant have it), in n³ steps.
+//! Who is given what, so that all together are served best: the linear assignment problem, solved
+//! exactly by shortest augmenting paths (the Hungarian method as Jonker and Volgenant have it), in
+//! n³ steps.
 
-/// For each row of an n × n matrix of costs the column it is given, each column once, so that the sum of the costs is least.
+/// For each row of an n × n matrix of costs the column it is given, each column once, so that the
+/// sum of the costs is least.
 pub fn assign(costs: &[f32], n: usize) -> Vec<usize> {
     // Rows and columns are counted from 1; column 0 is where the row that looks for one begins.
     let (mut of_row, mut of_column) = (vec![0.0; n + 1], vec![0.0; n + 1]);

@@ -24,15 +24,17 @@ impl Curriculum {
     }
 }
 
-/// Marks the ⌊N · share⌋ pictures of lowest entropy, of N that are shared out among processes; of equal ones those that come first. NaN
-/// counts as the highest. Each process has the entropies of its own pictures, and the marks of these: all are the same as one process's.
+/// Marks the ⌊N · share⌋ pictures of lowest entropy, of N that are shared out among processes; of
+/// equal ones those that come first. NaN counts as the highest. Each process has the entropies of
+/// its own pictures, and the marks of these: all are the same as one process's.
 pub fn lowest_entropy(
     together: &Communicator,
     entropy: &[f32],
     pictures: usize,
     share: f64,
 ) -> Result<Vec<bool>> {
-    // 100 · 0.29 is a hair less than 29: what division took away is given back before rounding down.
+    // 100 · 0.29 is a hair less than 29: what division took away is given back before rounding
+    // down.
     let count = (pictures as f64 * share.clamp(0.0, 1.0) * (1.0 + 1e-12)).floor() as usize;
     if count == 0 || count >= pictures {
         return Ok(vec![count >= pictures; entropy.len()]);
@@ -47,10 +49,11 @@ pub fn lowest_entropy(
     Ok(entropy.iter().map(mark).collect())
 }
 
-/// The greatest [`sortable`] entropy that is among the `count` lowest of all processes, and how many of this process's that have it are.
+/// The greatest [`sortable`] entropy that is among the `count` lowest of all processes, and how
+/// many of this process's that have it are.
 ///
-/// Found digit by digit, from the highest on: of the pictures that begin with the digits so far, all processes count together how many have
-/// which next one.
+/// Found digit by digit, from the highest on: of the pictures that begin with the digits so far,
+/// all processes count together how many have which next one.
 fn last_chosen(together: &Communicator, entropy: &[f32], count: usize) -> Result<(u32, usize)> {
     let (mut last, mut left) = (0_u32, count);
     for place in (0..4).rev().map(|byte| 8 * byte) {

@@ -1,5 +1,5 @@
-//! Dot products of many vectors with one, by whatever vector instructions the machine has; and vectors of unit length, whose dot
-//! products are cosines.
+//! Dot products of many vectors with one, by whatever vector instructions the machine has; and
+//! vectors of unit length, whose dot products are cosines.
 
 use std::iter::Sum;
 use std::ops::{AddAssign, Mul};
@@ -19,7 +19,8 @@ pub fn dot_products(rows: &[f32], dim: usize, query: &[f32], out: &mut [f32]) {
     });
 }
 
-/// The dot product of two vectors. Inlined into whatever instructions the caller was dispatched for.
+/// The dot product of two vectors. Inlined into whatever instructions the caller was dispatched
+/// for.
 #[inline(always)]
 pub fn dot<T: Copy + Default + Mul<Output = T> + AddAssign + Sum>(a: &[T], b: &[T]) -> T {
     let (a, rest_a) = a.as_chunks::<LANES>();
@@ -35,7 +36,8 @@ pub fn dot<T: Copy + Default + Mul<Output = T> + AddAssign + Sum>(a: &[T], b: &[
     sum
 }
 
-/// Scales each row of `dim` values to unit length, so that inner products are cosines; a row of zeros stays.
+/// Scales each row of `dim` values to unit length, so that inner products are cosines; a row of
+/// zeros stays.
 pub fn to_unit_length(rows: &mut [f32], dim: usize) {
     rows.par_chunks_exact_mut(dim).for_each(|row| {
         let square: f64 = row.iter().map(|v| f64::from(*v).powi(2)).sum();

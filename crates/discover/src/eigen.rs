@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of a symmetric matrix: Householder's reflections to a tridiagonal one, then the implicit QL
-//! method (Golub & Van Loan, *Matrix Computations*, 8.3).
+//! Eigenvalues and eigenvectors of a symmetric matrix: Householder's reflections to a tridiagonal
+//! one, then the implicit QL method (Golub & Van Loan, *Matrix Computations*, 8.3).
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -41,7 +41,8 @@ impl Eigen {
     }
 }
 
-/// A matrix H₀ … M … H₀ that has values beside its diagonal only; the reflections' vectors, of unit length or zero.
+/// A matrix H₀ … M … H₀ that has values beside its diagonal only; the reflections' vectors, of unit
+/// length or zero.
 fn to_tridiagonal(matrix: &mut [f64], n: usize) -> Vec<Vec<f64>> {
     let mut reflections = vec![];
     for k in 0..n.saturating_sub(2) {
@@ -88,7 +89,8 @@ fn reflect(row: &mut [f64], v: &[f64]) {
     row.iter_mut().zip(v).for_each(|(r, v)| *r -= twice * v);
 }
 
-/// Makes a tridiagonal matrix diagonal: `values` on it, `beside` it; rows of `vectors` are turned with it. Whether it ended.
+/// Makes a tridiagonal matrix diagonal: `values` on it, `beside` it; rows of `vectors` are turned
+/// with it. Whether it ended.
 fn implicit_ql(values: &mut [f64], beside: &mut [f64], vectors: &mut [f64]) -> bool {
     let n = values.len();
     for l in 0..n {

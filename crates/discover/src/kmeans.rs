@@ -1,11 +1,13 @@
 //! k-means on the sphere: clusters around centres, by cosine similarity.
 //!
-//! Each vector belongs to the most similar centre, each centre is the mean of its vectors at unit length, in turn until
-//! nothing moves. The first centres are drawn as k-means++ draws them: each with a probability that grows with its squared
-//! distance from those before, the best of a few draws. A cluster that runs empty is given the vector that its own centre represents worst.
+//! Each vector belongs to the most similar centre, each centre is the mean of its vectors at unit
+//! length, in turn until nothing moves. The first centres are drawn as k-means++ draws them: each
+//! with a probability that grows with its squared distance from those before, the best of a few
+//! draws. A cluster that runs empty is given the vector that its own centre represents worst.
 //!
-//! Where several processes work together each has some of the vectors, and learns of these alone: sums of clusters are put together in rank
-//! order, so all find the same centres, and those of one process but for rounding.
+//! Where several processes work together each has some of the vectors, and learns of these alone:
+//! sums of clusters are put together in rank order, so all find the same centres, and those of one
+//! process but for rounding.
 
 use anchorhood_engine::{Communicator, Device, Error, Scan};
 use anchorhood_random::{Draws, Stream};
@@ -67,7 +69,8 @@ impl Clusters {
     }
 }
 
-/// Divides vectors of unit length into `k` clusters; the seed decides where they begin. `progress` hears of each round.
+/// Divides vectors of unit length into `k` clusters; the seed decides where they begin. `progress`
+/// hears of each round.
 pub fn kmeans(
     device: &Device,
     vectors: &[f32],
@@ -157,7 +160,8 @@ fn first_centres(all: &SharedRows, dim: usize, k: usize, seed: u64) -> Result<Ve
             let total: f64 = then.iter().map(|a| f64::from(*a)).sum();
             (total, at, then)
         });
-        // Of a few, the one after which all vectors are nearest to some centre: a bad draw would not be undone later.
+        // Of a few, the one after which all vectors are nearest to some centre: a bad draw would
+        // not be undone later.
         let best = drawn.min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((_, at, then)) = best {
             centres.extend_from_slice(&rows[at * dim..][..dim]);
@@ -167,7 +171,8 @@ fn first_centres(all: &SharedRows, dim: usize, k: usize, seed: u64) -> Result<Ve
     Ok(centres)
 }
 
-/// How far each row is from the nearest centre, once row `at` is one too: half the squared distance.
+/// How far each row is from the nearest centre, once row `at` is one too: half the squared
+/// distance.
 fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     let centre = &rows[at * dim..][..dim];
     let blocks = apart.par_chunks_mut(1024).zip(rows.par_chunks(1024 * dim));
@@ -180,7 +185,8 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
     });
 }
 
-/// The sum of each cluster's vectors, and after it how many they are. Each is added up in the vectors' order, by whichever thread.
+/// The sum of each cluster's vectors, and after it how many they are. Each is added up in the
+/// vectors' order, by whichever thread.
 fn sums(vectors: &[f32], dim: usize, k: usize, of: &[u32]) -> Vec<f64> {
     let members = Members::of(of, k);
     let mut sums = vec![0.0; k * (dim + 1)];
@@ -228,8 +234,8 @@ impl Members {
     }
 }
 
-/// The mean of each cluster's vectors at unit length, from each process's [`sums`]; clusters without one, empty or cancelling out, are given
-/// the vectors that their centres represent worst.
+/// The mean of each cluster's vectors at unit length, from each process's [`sums`]; clusters
+/// without one, empty or cancelling out, are given the vectors that their centres represent worst.
 fn means(
     together: &Communicator,
     all: &SharedRows,
@@ -257,7 +263,8 @@ fn means(
     Ok(centres)
 }
 
-/// The numbers of the `count` vectors least similar to their centres, the worst first; those that are here have numbers from `first` on.
+/// The numbers of the `count` vectors least similar to their centres, the worst first; those that
+/// are here have numbers from `first` on.
 fn worst_represented(
     together: &Communicator,
     first: usize,
@@ -368,8 +375,9 @@ mod tests {
         );
     }
 
-    /// Cluster 0 has two vectors, clusters 1 and 3 none, and cluster 2 two that cancel out: those three are given the worst
-    /// represented vectors, the worst first, and no other cluster takes one away.
+    /// Cluster 0 has two vectors, clusters 1 and 3 none, and cluster 2 two that cancel out: those
+    /// three are given the worst represented vectors, the worst first, and no other cluster takes
+    /// one away.
     #[test]
     fn clusters_without_a_mean_are_given_the_worst_vectors() {
         let vectors = [1.0, 0.0, 0.8, 0.6, 0.0, 1.0, 0.0, -1.0];

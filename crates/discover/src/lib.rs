@@ -1,14 +1,17 @@
 //! The paper: memory bank, neighbourhoods, entropy, curriculum, the loss and its gradient.
 //!
-//! Huang, Dong, Gong, Zhu: *Unsupervised Deep Learning by Neighbourhood Discovery*, ICML 2019. A [`MemoryBank`] keeps what
-//! every picture looked like when it was last seen (Eq. 8). Before each round, [`Neighbourhoods::discover`] finds every
-//! picture's nearest others in it (Eq. 1) and makes anchors of those whose similarities are least spread out (Eq. 5), as
-//! many as the [`Curriculum`] says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood
-//! and every other picture towards itself.
+//! Huang, Dong, Gong, Zhu: *Unsupervised Deep Learning by Neighbourhood Discovery*, ICML 2019. A
+//! [`MemoryBank`] keeps what every picture looked like when it was last seen (Eq. 8). Before each
+//! round, [`Neighbourhoods::discover`] finds every picture's nearest others in it (Eq. 1) and makes
+//! anchors of those whose similarities are least spread out (Eq. 5), as many as the [`Curriculum`]
+//! says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood and
+//! every other picture towards itself.
 //!
-//! Of very many pictures [`Neighbourhoods::discover_approximately`] looks through a few [`Lists`] alone.
+//! Of very many pictures [`Neighbourhoods::discover_approximately`] looks through a few [`Lists`]
+//! alone.
 //!
-//! [`Whitening`] has all directions of features count alike. [`kmeans`] divides pictures into clusters instead, each picture in one.
+//! [`Whitening`] has all directions of features count alike. [`kmeans`] divides pictures into
+//! clusters instead, each picture in one.
 //!
 //! ```
 //! use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};

@@ -1,4 +1,5 @@
-//! Vectors by cluster (an inverted file, IVF, as faiss calls it): whoever looks for those near a vector looks at a few clusters.
+//! Vectors by cluster (an inverted file, IVF, as faiss calls it): whoever looks for those near a
+//! vector looks at a few clusters.
 
 use anchorhood_engine::{Device, Result, Scan};
 use anchorhood_random::{Draws, Stream};
@@ -112,7 +113,8 @@ impl Lists {
         (self.len() / 32).max(16).min(self.len())
     }
 
-    /// Whether the parts fit each other and `n` vectors of `dim` values: what a file may claim otherwise.
+    /// Whether the parts fit each other and `n` vectors of `dim` values: what a file may claim
+    /// otherwise.
     pub fn fits(&self, n: usize, dim: usize) -> bool {
         let count = self.starts.len().saturating_sub(1);
         count > 0

@@ -1,8 +1,9 @@
 //! What did each picture look like last time?
 //!
-//! One row a picture, on the device; on several processes that work together, a part of the rows on each. The bank begins as noise,
-//! uniform in ±1/√(dim/3) and not normalised, as the authors' code has it; a row has unit length from its first update on, and inner
-//! products of rows are then cosines.
+//! One row a picture, on the device; on several processes that work together, a part of the rows on
+//! each. The bank begins as noise, uniform in ±1/√(dim/3) and not normalised, as the authors' code
+//! has it; a row has unit length from its first update on, and inner products of rows are then
+//! cosines.
 
 use anchorhood_engine::{Buffer, Device, Error, Result, Stream};
 use anchorhood_random::{Draws, Stream as Purpose};
@@ -27,8 +28,8 @@ impl MemoryBank {
         MemoryBank::from_part(device, n, values, dim)
     }
 
-    /// A bank of given features, one after the other: a saved bank, or features computed anew. For discovery by cosine
-    /// they must have unit length.
+    /// A bank of given features, one after the other: a saved bank, or features computed anew. For
+    /// discovery by cosine they must have unit length.
     pub fn from_values(device: &Device, values: &[f32], dim: usize) -> Result<Self> {
         check_dim(dim)?;
         let len = values.len() / dim;
@@ -38,7 +39,8 @@ impl MemoryBank {
         MemoryBank::from_part(device, len, own, dim)
     }
 
-    /// The same of so many pictures, from the rows of this process's [part](anchorhood_engine::Communicator::part) of them.
+    /// The same of so many pictures, from the rows of this process's
+    /// [part](anchorhood_engine::Communicator::part) of them.
     pub fn from_part(device: &Device, len: usize, own: Vec<f32>, dim: usize) -> Result<Self> {
         check_dim(dim)?;
         let part = device.communicator().part(len);
@@ -74,7 +76,8 @@ impl MemoryBank {
         communicator.gather_to_first(&own, self.len, self.dim)
     }
 
-    /// Eq. 8, x̃ ← (1 − η)·x̃ + η·x, and back to unit length: row `indices[b]` takes in feature b of the batch.
+    /// Eq. 8, x̃ ← (1 − η)·x̃ + η·x, and back to unit length: row `indices[b]` takes in feature b
+    /// of the batch.
     pub fn update(
         &mut self,
         stream: &mut Stream,

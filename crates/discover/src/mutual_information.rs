@@ -4,11 +4,13 @@
 //! NMI(A, B) = I(A; B) / √(H(A) · H(B))
 //! ```
 //!
-//! 1 where each is the other under other names, 0 where one says nothing of the other, or is a single cluster.
+//! 1 where each is the other under other names, 0 where one says nothing of the other, or is a
+//! single cluster.
 
 use std::collections::BTreeMap;
 
-/// The normalised mutual information of two divisions: for each picture its cluster in one and in the other.
+/// The normalised mutual information of two divisions: for each picture its cluster in one and in
+/// the other.
 pub fn mutual_information(a: &[u32], b: &[u32]) -> f64 {
     let pairs = || a.iter().zip(b);
     let of_both = entropy(pairs());

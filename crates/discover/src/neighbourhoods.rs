@@ -7,8 +7,9 @@ use anchorhood_engine::{Device, Positives, Result, Scan};
 use crate::approximate::approximate;
 use crate::{MemoryBank, lowest_entropy};
 
-/// Every picture's neighbours and entropy, and which pictures are anchors; on several processes that work together, of this one's
-/// [part](anchorhood_engine::Communicator::part) of the pictures. Neighbours are numbers among all.
+/// Every picture's neighbours and entropy, and which pictures are anchors; on several processes
+/// that work together, of this one's [part](anchorhood_engine::Communicator::part) of the pictures.
+/// Neighbours are numbers among all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbourhoods {
     /// The number of the first picture that is here, and how many there are on all processes.
@@ -74,9 +75,10 @@ impl Neighbourhoods {
         }
     }
 
-    /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all others, if they are
-    /// fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included). The `share` of pictures with the lowest
-    /// entropy are anchors. `progress` is told how many pictures are done. Several processes discover together, each for its own pictures.
+    /// Finds each picture's k neighbours (Eq. 1, by inner product of the rows, itself left out; all
+    /// others, if they are fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included).
+    /// The `share` of pictures with the lowest entropy are anchors. `progress` is told how many
+    /// pictures are done. Several processes discover together, each for its own pictures.
     pub fn discover(
         device: &Device,
         bank: &MemoryBank,
@@ -104,8 +106,9 @@ impl Neighbourhoods {
         })
     }
 
-    /// The same for very many pictures: neighbours are looked for in a few clusters of the rows, and entropies estimated. What share of the
-    /// true neighbours is found is measured on some pictures ([`Neighbourhoods::recall`]).
+    /// The same for very many pictures: neighbours are looked for in a few clusters of the rows,
+    /// and entropies estimated. What share of the true neighbours is found is measured on some
+    /// pictures ([`Neighbourhoods::recall`]).
     pub fn discover_approximately(
         device: &Device,
         bank: &MemoryBank,
@@ -128,8 +131,8 @@ impl Neighbourhoods {
         })
     }
 
-    /// Neighbourhoods from what [`k`](Self::k), [`neighbours`](Self::neighbours), [`anchors`](Self::anchors) and
-    /// [`entropy`](Self::entropy) gave.
+    /// Neighbourhoods from what [`k`](Self::k), [`neighbours`](Self::neighbours),
+    /// [`anchors`](Self::anchors) and [`entropy`](Self::entropy) gave.
     pub fn from_parts(
         k: usize,
         neighbours: Vec<u32>,
@@ -214,7 +217,8 @@ impl Neighbourhoods {
         &self.neighbours
     }
 
-    /// The neighbours of a picture, by its place among those here, nearest first, whether it is an anchor or not.
+    /// The neighbours of a picture, by its place among those here, nearest first, whether it is an
+    /// anchor or not.
     pub fn neighbours_of(&self, place: usize) -> &[u32] {
         &self.neighbours[place * self.k..(place + 1) * self.k]
     }
@@ -229,7 +233,8 @@ impl Neighbourhoods {
         self.anchors.iter().filter(|a| **a).count()
     }
 
-    /// The share of true neighbours that an approximate discovery found, of some pictures; nothing of an exact one.
+    /// The share of true neighbours that an approximate discovery found, of some pictures; nothing
+    /// of an exact one.
     pub fn recall(&self) -> Option<f64> {
         self.recall
     }

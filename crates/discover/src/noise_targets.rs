@@ -1,7 +1,9 @@
-//! Points of the unit sphere, drawn at random and fixed, one for each picture: which picture is which point's?
+//! Points of the unit sphere, drawn at random and fixed, one for each picture: which picture is
+//! which point's?
 //!
-//! Pictures change points with each other in groups, so that features and their points are as near as can be: a group's is a linear
-//! [assignment](crate::assign), and over all pictures each point is always one picture's.
+//! Pictures change points with each other in groups, so that features and their points are as near
+//! as can be: a group's is a linear [assignment](crate::assign), and over all pictures each point
+//! is always one picture's.
 
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
@@ -21,7 +23,8 @@ pub struct NoiseTargets {
 /// What a change of points came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reassigned {
-    /// The share of pictures that were nearer to their own point than to any other of their group, before.
+    /// The share of pictures that were nearer to their own point than to any other of their group,
+    /// before.
     pub nearest: f64,
     /// The share of pictures that keep theirs.
     pub kept: f64,
@@ -80,7 +83,8 @@ impl NoiseTargets {
         &self.points[number as usize * self.dim..][..self.dim]
     }
 
-    /// Has pictures change points in groups of at most so many, drawn anew each time, by all pictures' features of unit length.
+    /// Has pictures change points in groups of at most so many, drawn anew each time, by all
+    /// pictures' features of unit length.
     pub fn reassign(&mut self, features: &[f32], group: usize, time: u64) -> Reassigned {
         let n = self.of.len();
         let order = Draws::new(self.seed, Stream::Targets, 1 + time, 0).permutation(n);
@@ -151,7 +155,8 @@ mod tests {
         assert_ne!(rows, NoiseTargets::new(500, 5, 4).rows());
     }
 
-    /// Features that are the points, in another order: whoever is in one group with the owner of its point gets it.
+    /// Features that are the points, in another order: whoever is in one group with the owner of
+    /// its point gets it.
     #[test]
     fn pictures_change_points_until_all_have_their_own() {
         let mut targets = NoiseTargets::new(60, 8, 0);

@@ -1,4 +1,5 @@
-//! Rows that lie in parts on several processes, in rank order: which are whose, and some of them brought to all.
+//! Rows that lie in parts on several processes, in rank order: which are whose, and some of them
+//! brought to all.
 
 use std::ops::Range;
 

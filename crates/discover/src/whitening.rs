@@ -1,15 +1,16 @@
 //! Features whose directions count alike.
 //!
-//! What a network makes of pictures differs much along a few directions and little along the others, and cosines hear the loud ones
-//! alone. With μ the mean and V diag(λ) Vᵀ the covariance of features, their scale along each direction is divided by a power of
-//! its deviation:
+//! What a network makes of pictures differs much along a few directions and little along the
+//! others, and cosines hear the loud ones alone. With μ the mean and V diag(λ) Vᵀ the covariance of
+//! features, their scale along each direction is divided by a power of its deviation:
 //!
 //! ```text
 //! y = diag((λ + ε)^(−p/2)) Vᵀ (x − μ)
 //! ```
 //!
-//! With p = 1 all directions count the same, and noise as much as what matters; with p = 0 nothing is changed but the mean. It is a
-//! linear map, so a network carries it as its last layer. Values come in the order of how much pictures differ in them.
+//! With p = 1 all directions count the same, and noise as much as what matters; with p = 0 nothing
+//! is changed but the mean. It is a linear map, so a network carries it as its last layer. Values
+//! come in the order of how much pictures differ in them.
 
 use anchorhood_engine::{Communicator, Result};
 use rayon::prelude::*;
@@ -35,17 +36,20 @@ pub struct Whitening {
 }
 
 impl Whitening {
-    /// Values of a feature, at most: the work grows as their cube, and beyond this takes longer than a judgement should.
+    /// Values of a feature, at most: the work grows as their cube, and beyond this takes longer
+    /// than a judgement should.
     pub const MOST: usize = 1024;
 
-    /// Which of `n` rows it is found from: all, or some of many, as far from each other as can be. More change it little.
+    /// Which of `n` rows it is found from: all, or some of many, as far from each other as can be.
+    /// More change it little.
     pub fn sample(n: usize) -> impl Iterator<Item = usize> {
         let count = n.min(ROWS);
         (0..count).map(move |i| i * n / count)
     }
 
-    /// What features, rows of `dim` values, ask for, to the power `power`. None where nothing can be said of them: fewer than two, more
-    /// values than [`Whitening::MOST`], all the same, or no numbers.
+    /// What features, rows of `dim` values, ask for, to the power `power`. None where nothing can
+    /// be said of them: fewer than two, more values than [`Whitening::MOST`], all the same, or no
+    /// numbers.
     pub fn of(features: &[f32], dim: usize, power: f64) -> Option<Whitening> {
         let n = features.len() / dim.max(1);
         if n < 2 || dim == 0 || dim > Whitening::MOST {
@@ -55,7 +59,8 @@ impl Whitening {
         Whitening::of_sample(rows.copied().collect(), dim, power)
     }
 
-    /// The same of features of which each process has its own: the same map for all, and the one that a process with all of them would find.
+    /// The same of features of which each process has its own: the same map for all, and the one
+    /// that a process with all of them would find.
     pub fn of_all(
         together: &Communicator,
         own: &[f32],

@@ -1,8 +1,9 @@
-//! Where batches come from: item numbers, and one or more views of each item, as the device's own values.
+//! Where batches come from: item numbers, and one or more views of each item, as the device's own
+//! values.
 //!
-//! A device that can make batches by itself holds the items (or has them brought a few batches ahead of their step) and
-//! runs a kernel that somebody else brings; any other takes what a data loader of the host has prepared. A step sees the
-//! same [`Batch`] either way.
+//! A device that can make batches by itself holds the items (or has them brought a few batches
+//! ahead of their step) and runs a kernel that somebody else brings; any other takes what a data
+//! loader of the host has prepared. A step sees the same [`Batch`] either way.
 
 use std::any::Any;
 use std::ops::Range;
@@ -12,11 +13,12 @@ use crate::network::Input;
 use crate::stream::StreamBackend;
 use crate::{Buffer, Error, Result};
 
-/// A kernel that makes views of items, in the language of the device (CUDA C++ is the only one so far).
+/// A kernel that makes views of items, in the language of the device (CUDA C++ is the only one so
+/// far).
 ///
-/// It is started with a block for each item of the batch and seven arguments: the words, the items' bytes, the batch's
-/// item numbers (u32), two u64 (the step in the epoch, the epoch), the number of the view (u32), where the view goes,
-/// and null. Block b makes item `indices[b]`.
+/// It is started with a block for each item of the batch and seven arguments: the words, the items'
+/// bytes, the batch's item numbers (u32), two u64 (the step in the epoch, the epoch), the number of
+/// the view (u32), where the view goes, and null. Block b makes item `indices[b]`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchKernel {
     /// The text; it includes nothing.
@@ -36,12 +38,13 @@ pub struct BatchForm {
     pub channels: usize,
     /// bf16, or else f32.
     pub bf16: bool,
-    /// 0 where all items are on the device. Else batches take turns in so many places: that of step s is place
-    /// s modulo this, with the items in the step's order.
+    /// 0 where all items are on the device. Else batches take turns in so many places: that of step
+    /// s is place s modulo this, with the items in the step's order.
     pub ring: usize,
 }
 
-/// Item numbers of a batch and its views, prepared by the host: view 0 of every item, then view 1, and so on.
+/// Item numbers of a batch and its views, prepared by the host: view 0 of every item, then view 1,
+/// and so on.
 #[derive(Clone, Debug, Default)]
 pub struct HostBatch {
     /// Which items.
@@ -70,7 +73,8 @@ pub trait BatchMaker: Send + Sync {
     /// How many items there are.
     fn items(&self) -> usize;
 
-    /// Steps of an epoch; fewer than batches fit into it where several processes each have a batch of a step.
+    /// Steps of an epoch; fewer than batches fit into it where several processes each have a batch
+    /// of a step.
     fn steps(&self) -> usize {
         self.items() / self.batch().max(1)
     }
@@ -111,8 +115,9 @@ pub trait BatchMaker: Send + Sync {
 pub struct Epoch<'a> {
     /// Its number, for the draws.
     pub epoch: u64,
-    /// The items of each step's batch in turn, as many as all steps need or more; of several processes, this one's. A source whose
-    /// batches a data loader prepares has its own order, and reads nothing here.
+    /// The items of each step's batch in turn, as many as all steps need or more; of several
+    /// processes, this one's. A source whose batches a data loader prepares has its own order, and
+    /// reads nothing here.
     pub order: &'a [u32],
     /// The step in the epoch to go on with.
     pub first: usize,
@@ -175,7 +180,8 @@ pub trait BatchBackend: Send + Sync {
     /// Goes on with an epoch.
     fn begin_epoch(&mut self, stream: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()>;
 
-    /// Sees to it that the next step's items are there when its turn comes. Nothing of this is recorded.
+    /// Sees to it that the next step's items are there when its turn comes. Nothing of this is
+    /// recorded.
     fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
 
     /// First call of a step: its batch is the current one.
@@ -219,7 +225,8 @@ impl<'a> Batch<'a> {
         self.range(view..view + 1)
     }
 
-    /// So many views of every item, from one of them on, view after view, for a network whose batch is as large.
+    /// So many views of every item, from one of them on, view after view, for a network whose batch
+    /// is as large.
     pub fn views_from(&self, first: usize, count: usize) -> Input<'a> {
         self.range(first..first + count)
     }

@@ -1,7 +1,8 @@
-//! Memory of a device: a vector of f32 (features, a memory bank, losses) or of u32 (item indices, class labels).
+//! Memory of a device: a vector of f32 (features, a memory bank, losses) or of u32 (item indices,
+//! class labels).
 //!
-//! What holds the values is the device's own; whoever passes a buffer on never looks inside, and a device that is handed
-//! another one's says so.
+//! What holds the values is the device's own; whoever passes a buffer on never looks inside, and a
+//! device that is handed another one's says so.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -60,7 +61,8 @@ pub struct Shard {
 }
 
 impl Buffer {
-    /// As this process's part of the rows of a matrix: operations that compare with its rows compare with those of all processes.
+    /// As this process's part of the rows of a matrix: operations that compare with its rows
+    /// compare with those of all processes.
     pub fn sharded(self, shard: Shard) -> Self {
         Buffer {
             shard: Some(shard),

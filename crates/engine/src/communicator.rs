@@ -1,7 +1,8 @@
 //! Which process of how many is this one, and what do they tell each other?
 //!
-//! A device carries it, and its streams: the operations of a stream, and scans of rows that are [sharded](crate::Shard) over processes, are
-//! the only ones who ask. A method that is written for one process is written for many. A process on its own asks nobody.
+//! A device carries it, and its streams: the operations of a stream, and scans of rows that are
+//! [sharded](crate::Shard) over processes, are the only ones who ask. A method that is written for
+//! one process is written for many. A process on its own asks nobody.
 
 use std::fmt;
 use std::ops::Range;
@@ -35,7 +36,8 @@ impl Communicator {
         }
     }
 
-    /// One of several, or a process on its own that goes the way of several: so that what this costs can be measured, and what it changes tested.
+    /// One of several, or a process on its own that goes the way of several: so that what this
+    /// costs can be measured, and what it changes tested.
     pub fn even_alone(collectives: Arc<dyn Collectives>) -> Self {
         Communicator {
             others: Some(collectives),
@@ -96,7 +98,8 @@ impl Communicator {
         self.each(|c| c.all_reduce_f64(values, Reduce::Max))
     }
 
-    /// `all` has a part of `own`'s length for each process, in rank order; `own` becomes the sum of all processes' parts for this one.
+    /// `all` has a part of `own`'s length for each process, in rank order; `own` becomes the sum of
+    /// all processes' parts for this one.
     pub fn sum_parts(&self, all: &[f32], own: &mut [f32]) -> Result<()> {
         match &self.others {
             None => own.copy_from_slice(all),
@@ -116,7 +119,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Parts of `n` things of `each` values, one from every process ([`Communicator::part`]), put together in rank order.
+    /// Parts of `n` things of `each` values, one from every process ([`Communicator::part`]), put
+    /// together in rank order.
     pub fn gather_parts<T: Pod>(&self, own: &[T], n: usize, each: usize) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(n * each);
         self.show_parts(own, n, each, &mut |_, piece| all.extend_from_slice(piece))?;
@@ -135,8 +139,9 @@ impl Communicator {
         Ok(all)
     }
 
-    /// Shows every process's part of `n` things of `each` values to every process, in rank order, piece after piece with the rank it comes
-    /// from: beside its own part a process needs memory for one piece.
+    /// Shows every process's part of `n` things of `each` values to every process, in rank order,
+    /// piece after piece with the rank it comes from: beside its own part a process needs memory
+    /// for one piece.
     pub fn show_parts<T: Pod>(
         &self,
         own: &[T],
@@ -162,7 +167,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Shows every process's bytes, of any length, to every process, in rank order; no process ever has more than two processes' at a time.
+    /// Shows every process's bytes, of any length, to every process, in rank order; no process ever
+    /// has more than two processes' at a time.
     pub fn show_bytes(
         &self,
         own: Vec<u8>,

@@ -1,8 +1,10 @@
-//! One type for every machine that runs networks: the CPU, a GPU, or what a test puts in their place.
+//! One type for every machine that runs networks: the CPU, a GPU, or what a test puts in their
+//! place.
 //!
-//! Code above the engine takes a [`Device`] and is compiled once. A device is a [`Backend`] behind it; buffers, networks,
-//! streams and batches are its own, and are passed on without leaving it. Work is done in the order it is asked for; a
-//! device that works asynchronously waits where values are read.
+//! Code above the engine takes a [`Device`] and is compiled once. A device is a [`Backend`] behind
+//! it; buffers, networks, streams and batches are its own, and are passed on without leaving it.
+//! Work is done in the order it is asked for; a device that works asynchronously waits where values
+//! are read.
 
 use std::sync::Arc;
 
@@ -87,8 +89,9 @@ impl Device {
         &self.communicator
     }
 
-    /// All processes are done with what they did together, and its streams are gone: the device lets go of the others' and waits until they
-    /// have. One that is dropped without it lets go at once, as one does that has failed.
+    /// All processes are done with what they did together, and its streams are gone: the device
+    /// lets go of the others' and waits until they have. One that is dropped without it lets go at
+    /// once, as one does that has failed.
     pub fn leave(&self) {
         self.backend.leave();
     }
@@ -113,8 +116,8 @@ impl Device {
         self.backend.is_host()
     }
 
-    /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of threads. A training
-    /// loop belongs in here; single calls find their way by themselves.
+    /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of
+    /// threads. A training loop belongs in here; single calls find their way by themselves.
     pub fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         let (mut work, mut result) = (Some(work), None);
         self.backend.within(&mut || {
@@ -130,12 +133,14 @@ impl Device {
         self.backend.upload(values)
     }
 
-    /// Moves values to the device: the same, and where the device's memory is the host's nothing is copied.
+    /// Moves values to the device: the same, and where the device's memory is the host's nothing is
+    /// copied.
     pub fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
         self.backend.hand_over(values)
     }
 
-    /// Moves this process's [part](Communicator::part) of the rows of a matrix to the device; of a process alone, all of them.
+    /// Moves this process's [part](Communicator::part) of the rows of a matrix to the device; of a
+    /// process alone, all of them.
     pub fn hand_over_part(&self, own: Vec<f32>, rows: usize) -> Result<Buffer> {
         let buffer = self.hand_over(own)?;
         Ok(match self.communicator.is_single() {
@@ -182,7 +187,8 @@ impl Device {
         self.backend.positives(positives, keys)
     }
 
-    /// The same where each process has the positives of its own [part](Communicator::part) of so many items; all are asked together.
+    /// The same where each process has the positives of its own [part](Communicator::part) of so
+    /// many items; all are asked together.
     pub fn positives_part(
         &self,
         own: &Positives,
@@ -228,9 +234,10 @@ impl Device {
         ))
     }
 
-    /// Compares every query with every key: the entropy of its softmax over all keys, its top-k keys, or both.
-    /// `progress` is told how many queries are done. Keys that are [sharded](crate::Shard) are those of all processes: each
-    /// process asks with queries of its own, or, where the keys are the queries, with its part of them.
+    /// Compares every query with every key: the entropy of its softmax over all keys, its top-k
+    /// keys, or both. `progress` is told how many queries are done. Keys that are
+    /// [sharded](crate::Shard) are those of all processes: each process asks with queries of its
+    /// own, or, where the keys are the queries, with its part of them.
     pub fn scan(
         &self,
         queries: &Buffer,

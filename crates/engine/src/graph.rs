@@ -1,4 +1,5 @@
-//! A graph of layers, built once, front to back; each layer's output shape is inferred as it is added.
+//! A graph of layers, built once, front to back; each layer's output shape is inferred as it is
+//! added.
 
 use std::fmt;
 
@@ -181,13 +182,14 @@ pub enum Op {
     Dropout(f32),
     /// Divides each picture's vector by its Euclidean norm.
     L2Normalise,
-    /// Channels moved: channel c is the input's channel c + `first` where there is one, else zero. Slices, and pads.
+    /// Channels moved: channel c is the input's channel c + `first` where there is one, else zero.
+    /// Slices, and pads.
     Channels {
         /// The input's channel that is the first; before it there are zeros where it is negative.
         first: isize,
     },
-    /// From normalised sRGB to CIE Lab, each about as large as one. Parameters: mean and std by which pictures were normalised,
-    /// as statistics.
+    /// From normalised sRGB to CIE Lab, each about as large as one. Parameters: mean and std by
+    /// which pictures were normalised, as statistics.
     Lab,
 }
 
@@ -251,7 +253,8 @@ impl Graph {
         self.any_conv(name, None, x, spec, false, None)
     }
 
-    /// Convolution, batch norm, residual add and ReLU as one layer; `conv` and `norm` name their parameters.
+    /// Convolution, batch norm, residual add and ReLU as one layer; `conv` and `norm` name their
+    /// parameters.
     pub fn conv_norm(
         &mut self,
         conv: &str,
@@ -415,7 +418,8 @@ impl Graph {
         self.push(name, Op::Channels { first }, vec![x], shape)
     }
 
-    /// The channels of two layers of as many places side by side: each one's moved to its place, and added.
+    /// The channels of two layers of as many places side by side: each one's moved to its place,
+    /// and added.
     pub fn concat(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
         let [own, other] = [a, b].map(|x| self.shape(x).channels);
         let left = self.channels(&format!("{name}.0"), a, 0, own + other)?;
@@ -423,7 +427,8 @@ impl Graph {
         self.add(name, left, right)
     }
 
-    /// The colours of pictures, normalised by a mean and a standard deviation that are statistics of the layer, in CIE Lab.
+    /// The colours of pictures, normalised by a mean and a standard deviation that are statistics
+    /// of the layer, in CIE Lab.
     pub fn lab(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
         let shape = self.shape(x);
         if shape.channels != 3 {
@@ -446,7 +451,8 @@ impl Graph {
         self.taps.push((name.into(), x));
     }
 
-    /// The graph that ends at a layer: what was added after it is left out, and the layer is the result.
+    /// The graph that ends at a layer: what was added after it is left out, and the layer is the
+    /// result.
     pub fn up_to(&self, last: NodeId) -> Graph {
         let nodes: Vec<Node> = self.nodes[..=last.0].to_vec();
         let used = nodes.iter().flat_map(|n| &n.parameters).max();
@@ -502,13 +508,14 @@ impl Graph {
         self.nodes[id.0].shape
     }
 
-    /// Multiplications and additions of a forward pass over one picture, in convolutions and linear layers.
+    /// Multiplications and additions of a forward pass over one picture, in convolutions and linear
+    /// layers.
     pub fn forward_flops(&self) -> u64 {
         self.nodes.iter().map(|n| self.flops_of(n)).sum()
     }
 
-    /// The same for a training step: the input's gradient and the weights' each cost a forward pass, but the first
-    /// layers need no gradient of the pictures.
+    /// The same for a training step: the input's gradient and the weights' each cost a forward
+    /// pass, but the first layers need no gradient of the pictures.
     pub fn training_flops(&self) -> u64 {
         let first = |n: &&Node| n.inputs.first() == Some(&NodeId(0));
         let stem = self.nodes.iter().filter(first);

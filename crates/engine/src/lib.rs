@@ -1,11 +1,13 @@
 //! How does a graph of layers run, forwards and backwards, on this device?
 //!
-//! A [`Graph`] is built once, its shapes inferred as it grows. A [`Plan`] then fixes, before the first batch, where every
-//! activation and gradient lives, which memory is reused, and in which order gradients are written or added. A
-//! [`Device`] turns both into a [`Network`] that runs without allocating, and a [`Stream`] takes the calls of a training
-//! step: done at once on a CPU, recorded as a CUDA graph on a GPU.
+//! A [`Graph`] is built once, its shapes inferred as it grows. A [`Plan`] then fixes, before the
+//! first batch, where every activation and gradient lives, which memory is reused, and in which
+//! order gradients are written or added. A [`Device`] turns both into a [`Network`] that runs
+//! without allocating, and a [`Stream`] takes the calls of a training step: done at once on a CPU,
+//! recorded as a CUDA graph on a GPU.
 //!
-//! Everything is NHWC and, but for the activations of a GPU that is asked for bf16, f32. The engine knows nothing of pictures, files or the method trained with it.
+//! Everything is NHWC and, but for the activations of a GPU that is asked for bf16, f32. The engine
+//! knows nothing of pictures, files or the method trained with it.
 //!
 //! ```
 //! use anchorhood_engine::{ConvSpec, Device, Graph, Input, NetworkOptions};

@@ -1,8 +1,9 @@
 //! A planned graph on a device, with its parameters, their gradients and the optimiser's state.
 //!
-//! A network holds one or more passes: activations and gradients of so many batches, over the same weights. The passes'
-//! weight gradients are added up by the optimiser, in the passes' order. Inputs, outputs and their gradients stay on the
-//! device, so that networks chain: one's output is the next one's input, and back goes the gradient.
+//! A network holds one or more passes: activations and gradients of so many batches, over the same
+//! weights. The passes' weight gradients are added up by the optimiser, in the passes' order.
+//! Inputs, outputs and their gradients stay on the device, so that networks chain: one's output is
+//! the next one's input, and back goes the gradient.
 
 use std::any::Any;
 use std::ops::Range;
@@ -23,7 +24,8 @@ pub struct NetworkOptions {
     pub keep: Vec<NodeId>,
     /// Whether the gradient of the input is computed too.
     pub input_gradient: bool,
-    /// Whether batch norm's statistics are those of all processes' rows, where several take a step together, rather than of each one's own.
+    /// Whether batch norm's statistics are those of all processes' rows, where several take a step
+    /// together, rather than of each one's own.
     pub sync_norm: bool,
     /// How weights move.
     pub optimiser: Optimiser,
@@ -63,8 +65,8 @@ impl NetworkOptions {
         }
     }
 
-    /// Bytes that a network of a graph will hold on a device of f32 numbers, but for its working memory; known before anything
-    /// is built.
+    /// Bytes that a network of a graph will hold on a device of f32 numbers, but for its working
+    /// memory; known before anything is built.
     pub fn memory_bytes(&self, graph: &Graph) -> Result<usize> {
         let training = Plan::training(graph, self)?.arena;
         let arena = training.max(Plan::inference(graph, self)?.arena);
@@ -80,7 +82,8 @@ impl NetworkOptions {
 pub enum Tensors {
     /// Weights and statistics.
     Values,
-    /// A slot of the optimiser's state, of as many as [`Optimiser::slots`]; statistics have none (an empty tensor).
+    /// A slot of the optimiser's state, of as many as [`Optimiser::slots`]; statistics have none
+    /// (an empty tensor).
     Slot(usize),
     /// Gradients of the last backward passes, added up; statistics have none (an empty tensor).
     Gradients,
@@ -158,7 +161,8 @@ impl Network {
         self.graph().shape(self.graph().output_node()).len()
     }
 
-    /// Trains parameters by other groups from the next update on: what is frozen in them keeps its bits, and its state.
+    /// Trains parameters by other groups from the next update on: what is frozen in them keeps its
+    /// bits, and its state.
     pub fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
         self.backend.regroup(groups)
     }
@@ -179,7 +183,8 @@ impl Network {
         Ok(())
     }
 
-    /// Tells layers that turn colours into others by which mean and deviation pictures are normalised.
+    /// Tells layers that turn colours into others by which mean and deviation pictures are
+    /// normalised.
     pub fn normalised_by(&mut self, mean: &[f32; 3], std: &[f32; 3]) -> Result<()> {
         let of_colours = |n: &&Node| matches!(n.op, Op::Lab);
         let layers: Vec<Node> = (self.graph().nodes().iter().filter(of_colours))
@@ -192,8 +197,8 @@ impl Network {
         Ok(())
     }
 
-    /// Runs a full batch forwards in training mode: batch statistics, running ones updated, dropout drawn for the
-    /// stream's step.
+    /// Runs a full batch forwards in training mode: batch statistics, running ones updated, dropout
+    /// drawn for the stream's step.
     pub fn forward(&mut self, stream: &mut Stream, pass: usize, input: Input) -> Result<()> {
         self.check_pass(pass)?;
         self.trained[pass] = false;
@@ -232,19 +237,22 @@ impl Network {
         }
     }
 
-    /// The gradients of the passes' inputs, one after the other, where the network was built to compute them.
+    /// The gradients of the passes' inputs, one after the other, where the network was built to
+    /// compute them.
     pub fn input_gradient(&self) -> Result<&Buffer> {
         self.backend.input_gradient()
     }
 
-    /// Moves the weights along the gradients of all passes, and of all processes that take the step, at the stream's learning rate, unless the
-    /// step's loss is not a finite number: then weights stay, and the running statistics become again what they were after the last update.
+    /// Moves the weights along the gradients of all passes, and of all processes that take the
+    /// step, at the stream's learning rate, unless the step's loss is not a finite number: then
+    /// weights stay, and the running statistics become again what they were after the last update.
     pub fn update(&mut self, stream: &mut Stream) -> Result<()> {
         self.backend.update(&mut *stream.backend)
     }
 
-    /// Moves weights and statistics towards another network's of the same graph (an exponential moving average):
-    /// own ← m · own + (1 − m) · other, with m a schedule's; unless the step's loss is not a finite number, as above.
+    /// Moves weights and statistics towards another network's of the same graph (an exponential
+    /// moving average): own ← m · own + (1 − m) · other, with m a schedule's; unless the step's
+    /// loss is not a finite number, as above.
     pub fn follow(&mut self, stream: &mut Stream, other: &Network, m: Scalar) -> Result<()> {
         let (own, others) = (self.graph().parameters(), other.graph().parameters());
         if own != others {
@@ -256,15 +264,16 @@ impl Network {
             .follow(&mut *stream.backend, &*other.backend, m)
     }
 
-    /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output` (count × features)
-    /// takes the result. It happens in the memory of pass 0, which must go forwards again before it
-    /// goes backwards.
+    /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output`
+    /// (count × features) takes the result. It happens in the memory of pass 0, which must go
+    /// forwards again before it goes backwards.
     pub fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         self.trained[0] = false;
         self.backend.infer(pixels, output)
     }
 
-    /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count` pictures.
+    /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count`
+    /// pictures.
     pub fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         self.backend.kept(node, count)
     }

@@ -1,4 +1,5 @@
-//! What must be known of every kind of layer, whatever the device: the list that a new kind is added to.
+//! What must be known of every kind of layer, whatever the device: the list that a new kind is
+//! added to.
 
 use crate::graph::{Graph, Node, Norm, Op, Shape, Window};
 
@@ -83,7 +84,8 @@ impl Node {
         bias.then(|| self.parameters[1])
     }
 
-    /// As a convolution: what it reads, and by which window. A linear layer is one of 1×1 over the flattened input.
+    /// As a convolution: what it reads, and by which window. A linear layer is one of 1×1 over the
+    /// flattened input.
     pub(crate) fn convolution(&self, graph: &Graph) -> Option<(Shape, Window)> {
         let input = || graph.shape(self.inputs[0]);
         match self.op {

@@ -1,6 +1,8 @@
-//! Optimisers, and groups of parameters that they treat alike: SGD, LARS and AdamW as PyTorch users know them.
+//! Optimisers, and groups of parameters that they treat alike: SGD, LARS and AdamW as PyTorch users
+//! know them.
 //!
-//! For each weight w with gradient g, learning rate `rate` (times the group's factor) and state slots that begin at zero:
+//! For each weight w with gradient g, learning rate `rate` (times the group's factor) and state
+//! slots that begin at zero:
 //!
 //! ```text
 //! SGD     g ← g + decay·w;  v ← momentum·v + g;  w ← w − rate·(g + momentum·v) with Nesterov, w − rate·v without
@@ -10,7 +12,8 @@
 //!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at w's first
 //! ```
 //!
-//! What a step reads and writes: gradients and norms are read; weights and slots are changed in place.
+//! What a step reads and writes: gradients and norms are read; weights and slots are changed in
+//! place.
 
 use std::ops::Range;
 
@@ -121,8 +124,8 @@ impl Optimiser {
     /// One step over a tensor, or a part of it: `number` steps of the run came before, `norms` are
     /// the whole tensor's. Nothing changes in a step in which the group is frozen.
     ///
-    /// Of the two slots SGD and LARS use the first; what is not used may be empty. Norms are read where
-    /// [`Optimiser::needs_norms`].
+    /// Of the two slots SGD and LARS use the first; what is not used may be empty. Norms are read
+    /// where [`Optimiser::needs_norms`].
     #[inline(always)]
     pub fn apply(
         &self,
@@ -182,7 +185,8 @@ impl Optimiser {
 }
 
 impl Norms {
-    /// LARS's factor of a tensor's gradient, and its weight decay: where either norm is 0, the gradient stays as it is.
+    /// LARS's factor of a tensor's gradient, and its weight decay: where either norm is 0, the
+    /// gradient stays as it is.
     pub(crate) fn local_rate(&self, trust: f32, decay: f32, epsilon: f32) -> (f32, f32) {
         if self.weights == 0.0 || self.gradient == 0.0 {
             return (1.0, 0.0);
@@ -328,7 +332,8 @@ impl ParameterGroup {
         }
     }
 
-    /// The usual rule: biases and the weights of norms, which are vectors, have no weight decay and are not adapted.
+    /// The usual rule: biases and the weights of norms, which are vectors, have no weight decay and
+    /// are not adapted.
     pub fn biases_and_norms_apart(parameter: &Parameter) -> Self {
         match parameter.shape.len() {
             0 | 1 => ParameterGroup {

@@ -16,8 +16,8 @@ pub enum Initial {
 }
 
 impl Initial {
-    /// PyTorch's default for convolutions, linear layers and their biases: Kaiming uniform with a = √5, which is
-    /// uniform in ±1/√fan_in.
+    /// PyTorch's default for convolutions, linear layers and their biases: Kaiming uniform with a =
+    /// √5, which is uniform in ±1/√fan_in.
     pub fn torch_default(fan_in: usize) -> Self {
         Initial::Uniform(1.0 / (fan_in.max(1) as f32).sqrt())
     }
@@ -70,7 +70,8 @@ impl Parameter {
     }
 }
 
-/// Where a device keeps a parameter: in the vector of its role, a matrix laid out in a way of the device's own.
+/// Where a device keeps a parameter: in the vector of its role, a matrix laid out in a way of the
+/// device's own.
 pub(crate) struct ParameterPlace<M> {
     pub(crate) range: Range<usize>,
     pub(crate) role: Role,

@@ -1,7 +1,8 @@
 //! Where everything lives and in which order gradients are written, fixed before the first batch.
 //!
-//! Time runs forwards over the layers and then backwards over them. Each activation, saved value and gradient is alive
-//! for an interval of that time; buffers whose intervals do not meet share memory.
+//! Time runs forwards over the layers and then backwards over them. Each activation, saved value
+//! and gradient is alive for an interval of that time; buffers whose intervals do not meet share
+//! memory.
 
 use std::ops::Range;
 
@@ -48,7 +49,8 @@ pub struct Plan {
     pub batch: usize,
     /// Each layer's output.
     pub value: Vec<Slot>,
-    /// What each layer saves for its backward pass (a convolution's output before batch norm); empty if nothing.
+    /// What each layer saves for its backward pass (a convolution's output before batch norm);
+    /// empty if nothing.
     pub saved: Vec<Slot>,
     /// The gradient of each layer's output; empty in inference.
     pub gradient: Vec<Slot>,
@@ -73,8 +75,8 @@ impl Plan {
         Plan::new(graph, options, Some(0))
     }
 
-    /// The same for a device on which the backward pass of a layer may still read its input and its output's gradient
-    /// while those of `lag` layers before it run.
+    /// The same for a device on which the backward pass of a layer may still read its input and its
+    /// output's gradient while those of `lag` layers before it run.
     pub fn training_with_lag(graph: &Graph, options: &NetworkOptions, lag: usize) -> Result<Plan> {
         Plan::new(graph, options, Some(lag))
     }
@@ -185,8 +187,8 @@ fn lead_to_output(graph: &Graph) -> Vec<bool> {
     leads
 }
 
-/// Layers through which a gradient must flow: those behind which there is something to train, and before which there is the
-/// result. Any other has no gradient, and must not pass one on.
+/// Layers through which a gradient must flow: those behind which there is something to train, and
+/// before which there is the result. Any other has no gradient, and must not pass one on.
 fn needs_gradient(graph: &Graph, leads: &[bool], input: bool) -> Vec<bool> {
     let mut needs: Vec<bool> = Vec::with_capacity(graph.nodes().len());
     for (i, node) in graph.nodes().iter().enumerate() {
@@ -197,8 +199,8 @@ fn needs_gradient(graph: &Graph, leads: &[bool], input: bool) -> Vec<bool> {
     needs
 }
 
-/// Backwards over the layers, and over a layer's inputs from last to first, the first writer of a gradient assigns and
-/// later ones accumulate.
+/// Backwards over the layers, and over a layer's inputs from last to first, the first writer of a
+/// gradient assigns and later ones accumulate.
 fn gradient_writes(
     graph: &Graph,
     leads: &[bool],
@@ -271,8 +273,8 @@ mod tests {
         g
     }
 
-    /// Replays both passes, marking who owns each value of the arena, and checks that nothing is overwritten before
-    /// its last reader.
+    /// Replays both passes, marking who owns each value of the arena, and checks that nothing is
+    /// overwritten before its last reader.
     #[test]
     fn nothing_is_overwritten_while_alive() {
         let g = residual_graph();

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What numbers a GPU computes with. Parameters, statistics, the loss and the memory bank are f32 in all of them.
+/// What numbers a GPU computes with. Parameters, statistics, the loss and the memory bank are f32
+/// in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Activations and their gradients in bf16, sums in f32.

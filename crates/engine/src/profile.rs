@@ -9,7 +9,8 @@ pub struct PartTime {
     pub milliseconds: f64,
     /// Multiplications and additions.
     pub flops: f64,
-    /// Bytes it must read and write at least, if every kernel went to memory for its arguments once.
+    /// Bytes it must read and write at least, if every kernel went to memory for its arguments
+    /// once.
     pub bytes: f64,
 }
 

@@ -1,8 +1,10 @@
 //! A scan of keys that lie in parts on several processes.
 //!
-//! The parts come round, one process's after the other's, and each process compares its own queries with them: no process ever has more than
-//! two parts. What a query learns of each part is put together in rank order. With L the logarithm of a part's Σ e^s and H its entropy, the
-//! mean of s under the part's softmax is L − H, so of all parts, with weights w = e^(L − ln Σ e^L): H = ln Σ e^L − Σ w·(L − H).
+//! The parts come round, one process's after the other's, and each process compares its own queries
+//! with them: no process ever has more than two parts. What a query learns of each part is put
+//! together in rank order. With L the logarithm of a part's Σ e^s and H its entropy, the mean of s
+//! under the part's softmax is L − H, so of all parts, with weights w = e^(L − ln Σ e^L): H = ln Σ
+//! e^L − Σ w·(L − H).
 
 use std::cmp::Ordering;
 
@@ -50,7 +52,8 @@ pub(crate) fn scan_shards(
     merged.result(shard.rows)
 }
 
-/// What is checked of a whole matrix, and that queries which are the keys are this process's part of them.
+/// What is checked of a whole matrix, and that queries which are the keys are this process's part
+/// of them.
 fn check(scan: &Scan, [queries, keys]: [&Buffer; 2], shard: Shard) -> Result<()> {
     let other = Scan {
         same: false,
@@ -127,7 +130,8 @@ impl Merged {
     }
 }
 
-/// ln Σ e^s and entropy over two parts of what a softmax is over, from those of each; a part with nothing in it has −∞ and 0.
+/// ln Σ e^s and entropy over two parts of what a softmax is over, from those of each; a part with
+/// nothing in it has −∞ and 0.
 pub fn merge_softmax(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
     let max = a.0.max(b.0);
     let log_sum = max + ((a.0 - max).exp() + (b.0 - max).exp()).ln();

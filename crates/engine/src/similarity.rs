@@ -34,8 +34,8 @@ impl Positives {
         }
     }
 
-    /// Every one of a query's positives counts as much: the loss is the mean of −log p over them. Otherwise they count
-    /// together, −log Σ p, and the likeliest counts most.
+    /// Every one of a query's positives counts as much: the loss is the mean of −log p over them.
+    /// Otherwise they count together, −log Σ p, and the likeliest counts most.
     pub fn counting_each(self) -> Self {
         Positives { each: true, ..self }
     }
@@ -84,7 +84,8 @@ impl Positives {
         &self.members[self.starts[query] as usize..self.starts[query + 1] as usize]
     }
 
-    /// Where each query's positives start among the members (and the last's end), and the members: for a device to read.
+    /// Where each query's positives start among the members (and the last's end), and the members:
+    /// for a device to read.
     pub(crate) fn parts(&self) -> (&[u32], &[u32]) {
         (&self.starts, &self.members)
     }
@@ -108,7 +109,8 @@ impl Positives {
     }
 }
 
-/// So many rows that stand for all in a loss; other ones in each step, and the same whatever the number of processes.
+/// So many rows that stand for all in a loss; other ones in each step, and the same whatever the
+/// number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowSample {
     /// How many are drawn; those that are positives of the batch count with these.
@@ -127,7 +129,8 @@ impl RowSample {
     }
 }
 
-/// Positives on a device: a row of keys for each item, or for each query; on several processes, of this one's part of them.
+/// Positives on a device: a row of keys for each item, or for each query; on several processes, of
+/// this one's part of them.
 pub struct DevicePositives {
     shard: Shard,
     here: usize,
@@ -266,7 +269,8 @@ impl Neighbours {
 pub struct ScanResult {
     /// −Σ p ln p of each query's softmax; empty when not asked for.
     pub entropy: Vec<f32>,
-    /// ln Σ e^(similarity / temperature) of each query, beside the entropy; empty where a device does not tell it.
+    /// ln Σ e^(similarity / temperature) of each query, beside the entropy; empty where a device
+    /// does not tell it.
     pub log_sum: Vec<f64>,
     /// The top-k.
     pub neighbours: Neighbours,

@@ -1,11 +1,13 @@
 //! Work for a device, in order; and a training step, written once.
 //!
-//! What changes from step to step (item numbers of the batch, counters, learning rate, losses) lives on the device. So the
-//! calls of a step are the same every time, and a device may do them at once, as the CPU does, or record them as a CUDA
-//! graph and launch them as a whole from then on. Whoever writes a step never learns which happened.
+//! What changes from step to step (item numbers of the batch, counters, learning rate, losses)
+//! lives on the device. So the calls of a step are the same every time, and a device may do them at
+//! once, as the CPU does, or record them as a CUDA graph and launch them as a whole from then on.
+//! Whoever writes a step never learns which happened.
 //!
-//! A step's loss that is not a finite number raises a flag on the device: until the losses are read, weights, optimiser,
-//! moving averages, running statistics and memory rows are left as they were.
+//! A step's loss that is not a finite number raises a flag on the device: until the losses are
+//! read, weights, optimiser, moving averages, running statistics and memory rows are left as they
+//! were.
 
 mod step_ops;
 
@@ -51,9 +53,9 @@ impl Stream {
         source.backend.begin_epoch(&mut *self.backend, epoch)
     }
 
-    /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may be called twice for a
-    /// step, or its calls may be known already and be launched as a whole, so what it does beside giving work to the
-    /// device belongs into [`Stream::host_call`].
+    /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may
+    /// be called twice for a step, or its calls may be known already and be launched as a whole, so
+    /// what it does beside giving work to the device belongs into [`Stream::host_call`].
     pub fn step(
         &mut self,
         source: &mut BatchSource,
@@ -72,8 +74,8 @@ impl Stream {
         source.backend.taken(&mut *self.backend)
     }
 
-    /// Where the time of a step goes, on a device that can tell, found by running its parts alone. Weights, memory and
-    /// counters are not what they were afterwards.
+    /// Where the time of a step goes, on a device that can tell, found by running its parts alone.
+    /// Weights, memory and counters are not what they were afterwards.
     pub fn profile(
         &mut self,
         source: &mut BatchSource,
@@ -88,13 +90,14 @@ impl Stream {
         self.backend.profile()
     }
 
-    /// Work for the host in the midst of a step: what the step asked for before is done when it runs, and what it asks
-    /// for afterwards begins when it has ended.
+    /// Work for the host in the midst of a step: what the step asked for before is done when it
+    /// runs, and what it asks for afterwards begins when it has ended.
     pub fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.backend.host_call(work)
     }
 
-    /// Waits for all steps asked for and appends the loss of each since the last time; lowers the flag.
+    /// Waits for all steps asked for and appends the loss of each since the last time; lowers the
+    /// flag.
     pub fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
         self.backend.losses(into)
     }
@@ -123,8 +126,9 @@ pub enum Stepped {
 #[allow(missing_docs)]
 pub trait StreamBackend: StepOps + Send {
     fn as_any(&mut self) -> &mut dyn Any;
-    /// Takes its steps with other processes from now on. A loss then comes with this process's share of its weight, the step's loss is the
-    /// sum of all processes' shares, networks add up their gradients over all processes, and rows that are sharded are everybody's.
+    /// Takes its steps with other processes from now on. A loss then comes with this process's
+    /// share of its weight, the step's loss is the sum of all processes' shares, networks add up
+    /// their gradients over all processes, and rows that are sharded are everybody's.
     fn join(&mut self, _: &Communicator) -> Result<()> {
         let why = "this device cannot train with other processes yet";
         Err(Error::Device(why.into()))

@@ -1,4 +1,5 @@
-//! What the unit tests of this crate share: numbers to compute with, every kind of CPU, and how errors are measured.
+//! What the unit tests of this crate share: numbers to compute with, every kind of CPU, and how
+//! errors are measured.
 
 use std::ops::Range;
 
@@ -15,7 +16,8 @@ pub(crate) fn uniform(seed: u64, len: usize) -> Vec<f32> {
     values
 }
 
-/// What `work` gives at each level of vector instructions, having checked that 1, 2 and 4 threads give the same bits.
+/// What `work` gives at each level of vector instructions, having checked that 1, 2 and 4 threads
+/// give the same bits.
 pub(crate) fn on_every_cpu<const N: usize>(
     work: impl Fn(Arch) -> [Vec<f32>; N] + Sync,
 ) -> Vec<[Vec<f32>; N]> {
@@ -41,7 +43,8 @@ pub(crate) fn on_every_cpu<const N: usize>(
     SimdLevel::available().into_iter().map(at).collect()
 }
 
-/// Asserts that the largest difference, relative to the largest value expected, is at most `tolerance`.
+/// Asserts that the largest difference, relative to the largest value expected, is at most
+/// `tolerance`.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths differ");
@@ -100,7 +103,8 @@ pub(crate) fn all_groups() -> [ParameterGroup; 5] {
     [plain, apart, slow, frozen(1..3), frozen(0..1)]
 }
 
-/// Weights and state after so many steps of the naive optimiser at a rate of 0.1, given the gradients of each.
+/// Weights and state after so many steps of the naive optimiser at a rate of 0.1, given the
+/// gradients of each.
 pub(crate) fn naive_steps(
     optimiser: Optimiser,
     tensors: &[(Range<usize>, ParameterGroup)],

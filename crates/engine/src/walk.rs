@@ -1,8 +1,8 @@
-//! The walk over a graph's layers that every device takes: forwards, backwards, and forwards in inference. The one place
-//! where devices tell one kind of layer from another.
+//! The walk over a graph's layers that every device takes: forwards, backwards, and forwards in
+//! inference. The one place where devices tell one kind of layer from another.
 //!
-//! A device implements [`Layers`]: a method for each kind, each in a file of its own, which does whichever pass it is asked
-//! for. A kind that a device has forgotten does not compile.
+//! A device implements [`Layers`]: a method for each kind, each in a file of its own, which does
+//! whichever pass it is asked for. A kind that a device has forgotten does not compile.
 
 use crate::graph::{Activation, Graph, Node, NodeId, Norm, Op, Shape, Window};
 use crate::{GradientWrite, Plan, Result};
@@ -50,8 +50,9 @@ impl Layer<'_> {
     }
 }
 
-/// What a device does for each kind of layer, in each pass. Going backwards, a layer comes by only if its output has a
-/// gradient; whether its inputs' are wanted is its own to ask ([`Layer::write`]).
+/// What a device does for each kind of layer, in each pass. Going backwards, a layer comes by only
+/// if its output has a gradient; whether its inputs' are wanted is its own to ask
+/// ([`Layer::write`]).
 pub(crate) trait Layers {
     /// Whether a layer's output has a gradient.
     fn has_gradient(&self, i: usize) -> bool;

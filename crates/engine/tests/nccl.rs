@@ -1,5 +1,6 @@
-//! GPUs that work together by NCCL. One process among itself has the bits of one alone; two processes on one GPU, which NCCL allows from 2.30 on
-//! (NCCL_MULTI_RANK_GPU_ENABLE=1), take the first step of one.
+//! GPUs that work together by NCCL. One process among itself has the bits of one alone; two
+//! processes on one GPU, which NCCL allows from 2.30 on (NCCL_MULTI_RANK_GPU_ENABLE=1), take the
+//! first step of one.
 
 mod common;
 
@@ -48,7 +49,8 @@ fn one_rank_has_the_bits_of_one_process() {
     }
 }
 
-/// Statistics that are put together, of one process alone, are those that were taken apart, but for rounding.
+/// Statistics that are put together, of one process alone, are those that were taken apart, but for
+/// rounding.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn one_rank_that_synchronises_norms_takes_the_same_step() {

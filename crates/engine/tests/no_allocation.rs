@@ -1,4 +1,5 @@
-//! A training step allocates nothing. Alone in its binary, since it counts every allocation of the process.
+//! A training step allocates nothing. Alone in its binary, since it counts every allocation of the
+//! process.
 
 mod common;
 
@@ -14,7 +15,8 @@ struct Counting;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory it manages.
+// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory it
+// manages.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::SeqCst);
@@ -53,8 +55,8 @@ fn a_training_step_allocates_nothing() {
         for steps in [steps_with_a_memory, steps_of_two_views] {
             let per_step = cpu.within(|| steps(&cpu));
             assert_eq!(per_step.len(), STEPS);
-            // A thread that first finds work late, on a busy machine, sets up its queue then, once: of three hundred
-            // steps in a row some hundred must be clean.
+            // A thread that first finds work late, on a busy machine, sets up its queue then, once:
+            // of three hundred steps in a row some hundred must be clean.
             let clean = per_step
                 .chunks(100)
                 .any(|hundred| hundred.iter().all(|n| *n == 0));
@@ -91,8 +93,8 @@ fn steps_of_two_views(device: &Device) -> Vec<usize> {
     allocations_per_step(device, views.on(device), &mut |s, b| training.step(s, b))
 }
 
-/// Counts in a training loop as one is meant to be: inside the device. (From outside, every call hands rayon a task
-/// through a queue that allocates a block for some sixty of them.)
+/// Counts in a training loop as one is meant to be: inside the device. (From outside, every call
+/// hands rayon a task through a queue that allocates a block for some sixty of them.)
 fn allocations_per_step(
     device: &Device,
     mut source: BatchSource,

@@ -1,4 +1,5 @@
-//! How long does the vote take? 10,000 test features against 50,000 training features of length 128, k = 200.
+//! How long does the vote take? 10,000 test features against 50,000 training features of length
+//! 128, k = 200.
 //!
 //! usage: cargo run --release -p anchorhood-evaluate --example knn_speed [THREADS]
 

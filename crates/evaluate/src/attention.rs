@@ -1,15 +1,16 @@
 //! Where does the network look? Grad-CAM (Selvaraju et al., 2017) for an embedding.
 //!
-//! Grad-CAM asks which places of a convolution's maps A raise the score of a class. An embedding has no classes; what
-//! training raises is the probability of a picture's neighbourhood, so the score is
+//! Grad-CAM asks which places of a convolution's maps A raise the score of a class. An embedding
+//! has no classes; what training raises is the probability of a picture's neighbourhood, so the
+//! score is
 //!
 //! ```text
 //! y = log Σ_{j ∈ N(i)} p_ij,   p_i = softmax(x_i · m / τ) over all rows m of the memory
 //! α_c = mean over places of ∂y/∂A_c,   map = ReLU(Σ_c α_c · A_c)
 //! ```
 //!
-//! with x_i and A as inference has them: the network runs forwards once, and the layers after A run backwards as a network of
-//! their own (see `head.rs`), on any device.
+//! with x_i and A as inference has them: the network runs forwards once, and the layers after A run
+//! backwards as a network of their own (see `head.rs`), on any device.
 
 use anchorhood_engine::{
     Buffer, Device, Error, Input, Loss, Network, NodeId, Positives, Result, Shape, SoftmaxLoss,
@@ -29,7 +30,8 @@ pub struct HeatMap {
     pub values: Vec<f32>,
 }
 
-/// A layer's values and the gradient of each picture's score with respect to them, picture after picture.
+/// A layer's values and the gradient of each picture's score with respect to them, picture after
+/// picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerGradient {
     /// What the layer gives for a picture.
@@ -50,8 +52,8 @@ pub struct Memory<'a> {
     pub temperature: f32,
 }
 
-/// A network that can be asked where it looks. The layers after the one looked at are built once, for so many pictures at a
-/// time; asking builds nothing.
+/// A network that can be asked where it looks. The layers after the one looked at are built once,
+/// for so many pictures at a time; asking builds nothing.
 pub struct Attention {
     device: Device,
     stream: Stream,
@@ -88,8 +90,8 @@ impl Attention {
         Ok(head.write_to(&mut self.head)?)
     }
 
-    /// The gradient at the node for pictures as the network sees them, each with the rows of the memory that are its
-    /// neighbourhood.
+    /// The gradient at the node for pictures as the network sees them, each with the rows of the
+    /// memory that are its neighbourhood.
     pub fn layer_gradient(
         &mut self,
         pixels: &[f32],
@@ -340,7 +342,8 @@ mod tests {
         assert!(error.to_string().contains("no picture"), "{error}");
     }
 
-    /// Two places, two channels: α = (1, −2), so the first place gives 3 − 2 and the second 0 − 8, cut to 0.
+    /// Two places, two channels: α = (1, −2), so the first place gives 3 − 2 and the second 0 − 8,
+    /// cut to 0.
     #[test]
     fn maps_are_weighted_and_cut() {
         let shape = Shape::new(1, 2, 2);

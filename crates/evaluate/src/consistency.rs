@@ -23,7 +23,8 @@ impl Consistency {
     }
 }
 
-/// Compares the label of every anchor that is here with its neighbours'. Panics unless there is a label for each picture.
+/// Compares the label of every anchor that is here with its neighbours'. Panics unless there is a
+/// label for each picture.
 pub fn consistency(found: &Neighbourhoods, labels: &Labels) -> Consistency {
     assert_eq!(found.pictures(), labels.len(), "a label for each picture");
     let mut c = Consistency::default();

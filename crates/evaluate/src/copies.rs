@@ -1,8 +1,9 @@
-//! Pictures and two changed copies of each, by which features are judged without labels ([`LabelFree`]).
+//! Pictures and two changed copies of each, by which features are judged without labels
+//! ([`LabelFree`]).
 //!
-//! The pictures are a draw from those at hand, and a copy is the same every time and for everybody: cut out, recoloured,
-//! mirrored by settings and draws of its own, which depend on no run. So any two networks, methods, and moments of a run are
-//! asked the same.
+//! The pictures are a draw from those at hand, and a copy is the same every time and for everybody:
+//! cut out, recoloured, mirrored by settings and draws of its own, which depend on no run. So any
+//! two networks, methods, and moments of a run are asked the same.
 
 use anchorhood_data::{Augmentation, Pictures, augment, normalise};
 use anchorhood_engine::{Network, Result, Shape};
@@ -24,7 +25,8 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Pictures that are judged on, at most: enough that a hundredth shows, few enough to cost little.
+    /// Pictures that are judged on, at most: enough that a hundredth shows, few enough to cost
+    /// little.
     pub const MOST: usize = 512;
 
     /// A draw from these pictures, of all if there are few.

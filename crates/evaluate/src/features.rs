@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::{Rows, average, pooled};
 
-/// What the network makes of every picture, not augmented, in inference mode: a row for each. `progress` is told how many
-/// are done.
+/// What the network makes of every picture, not augmented, in inference mode: a row for each.
+/// `progress` is told how many are done.
 pub fn extract(
     network: &mut Network,
     pictures: &Pictures,
@@ -65,15 +65,15 @@ pub(crate) fn see(
         });
 }
 
-/// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel, and scaled to unit
-/// length, so that similarity is a cosine. Without the mean all pictures would look alike, being all rather bright or all
-/// rather dark. A picture that is all mean stays zero.
+/// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel,
+/// and scaled to unit length, so that similarity is a cosine. Without the mean all pictures would
+/// look alike, being all rather bright or all rather dark. A picture that is all mean stays zero.
 pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
     raw_pixels_within(pictures, mean, usize::MAX).values
 }
 
-/// The same with at most so many values of a picture: larger ones are averaged to a grid that has no more. All pixels of a
-/// million pictures of 224×224 would take 770 GB.
+/// The same with at most so many values of a picture: larger ones are averaged to a grid that has
+/// no more. All pixels of a million pictures of 224×224 would take 770 GB.
 pub fn raw_pixels_within(pictures: &Pictures, mean: [f32; 3], most: usize) -> Rows {
     let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
         normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], pixels);

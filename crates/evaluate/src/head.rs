@@ -1,9 +1,11 @@
-//! The layers after one layer, as a network of their own that computes what they compute in inference.
+//! The layers after one layer, as a network of their own that computes what they compute in
+//! inference.
 //!
-//! A training pass would give gradients too, but of another function: its batch norms look at the whole batch. Here each batch
-//! norm's running statistics are folded into the convolution before it (w ← w·s, b ← β + (b − μ)·s with s = γ/√(σ² + ε)) and
-//! dropout is left out. What remains treats every picture by itself, in training passes and in inference alike, so any device
-//! can be asked for the gradient of the head's input: that is the gradient of the layer's output.
+//! A training pass would give gradients too, but of another function: its batch norms look at the
+//! whole batch. Here each batch norm's running statistics are folded into the convolution before it
+//! (w ← w·s, b ← β + (b − μ)·s with s = γ/√(σ² + ε)) and dropout is left out. What remains treats
+//! every picture by itself, in training passes and in inference alike, so any device can be asked
+//! for the gradient of the head's input: that is the gradient of the layer's output.
 
 use anchorhood_engine::{
     ConvSpec, Device, Error, Graph, Network, NetworkOptions, Node, NodeId, Norm, Op, Result,

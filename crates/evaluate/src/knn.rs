@@ -1,5 +1,6 @@
-//! Weighted k-nearest-neighbour classification, as in Wu et al. (CVPR 2018) and the paper: each of a test picture's k most
-//! similar training pictures votes for its class with weight exp(similarity / temperature).
+//! Weighted k-nearest-neighbour classification, as in Wu et al. (CVPR 2018) and the paper: each of
+//! a test picture's k most similar training pictures votes for its class with weight exp(similarity
+//! / temperature).
 
 use anchorhood_data::Labels;
 use anchorhood_engine::{Buffer, Device, Error, Neighbours, Result, Scan};
@@ -28,7 +29,8 @@ impl Default for KnnOptions {
 pub struct KnnResult {
     /// Share of test pictures whose class came first.
     pub top1: f64,
-    /// Share whose class was among the first five; nothing where there are no more than five classes.
+    /// Share whose class was among the first five; nothing where there are no more than five
+    /// classes.
     pub top5: Option<f64>,
     /// Test pictures.
     pub n: usize,
@@ -38,9 +40,10 @@ pub struct KnnResult {
     pub temperature: f32,
 }
 
-/// Classifies every test feature by the training features in `bank`, both rows of length `dim`. Rows of unit length make
-/// the similarity a cosine. A class nobody voted for comes nowhere; of equal classes the lower number comes first. On several processes,
-/// each has its part of the rows of both, and all of the labels.
+/// Classifies every test feature by the training features in `bank`, both rows of length `dim`.
+/// Rows of unit length make the similarity a cosine. A class nobody voted for comes nowhere; of
+/// equal classes the lower number comes first. On several processes, each has its part of the rows
+/// of both, and all of the labels.
 pub fn weighted_knn(
     device: &Device,
     options: &KnnOptions,

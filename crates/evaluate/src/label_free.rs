@@ -1,5 +1,6 @@
-//! How good are features, where nobody knows what is on the pictures? Four figures of pictures and two changed copies of each:
-//! whether copies agree on what is near them, whether they find their original, and how the pictures fill the space.
+//! How good are features, where nobody knows what is on the pictures? Four figures of pictures and
+//! two changed copies of each: whether copies agree on what is near them, whether they find their
+//! original, and how the pictures fill the space.
 
 use anchorhood_discover::dot_products;
 use rayon::prelude::*;
@@ -11,16 +12,18 @@ use crate::Rows;
 pub struct LabelFree {
     /// Pictures that were compared, each with two copies.
     pub pictures: usize,
-    /// Share of the pictures nearest to one copy that are also nearest to the other, of [`LabelFree::NEIGHBOURS`], their own
-    /// original left out. Chance is the share that so many neighbours are of all pictures.
+    /// Share of the pictures nearest to one copy that are also nearest to the other, of
+    /// [`LabelFree::NEIGHBOURS`], their own original left out. Chance is the share that so many
+    /// neighbours are of all pictures.
     pub agreement: f64,
-    /// Share of copies that have their own original among the [`LabelFree::NEIGHBOURS`] nearest of all originals.
+    /// Share of copies that have their own original among the [`LabelFree::NEIGHBOURS`] nearest of
+    /// all originals.
     pub found: f64,
-    /// Directions in which pictures differ: (Σλ)² / Σλ² of the covariance's eigenvalues λ, its participation ratio. 1 where all
-    /// pictures lie on a line, and where they are all the same.
+    /// Directions in which pictures differ: (Σλ)² / Σλ² of the covariance's eigenvalues λ, its
+    /// participation ratio. 1 where all pictures lie on a line, and where they are all the same.
     pub effective_rank: f64,
-    /// log mean exp(−2‖x − y‖²) over pairs of pictures (Wang & Isola 2020): 0 where all are the same, −4 where they are at
-    /// right angles.
+    /// log mean exp(−2‖x − y‖²) over pairs of pictures (Wang & Isola 2020): 0 where all are the
+    /// same, −4 where they are at right angles.
     pub uniformity: f64,
 }
 
@@ -28,8 +31,9 @@ impl LabelFree {
     /// Neighbours that are looked at; fewer where there are not so many pictures.
     pub const NEIGHBOURS: usize = 10;
 
-    /// One number to compare by, from 0 to 1: the geometric mean of `found` and `agreement`. Features that only tell pictures
-    /// apart find originals and share no neighbours; those that only sort them coarsely, the other way round.
+    /// One number to compare by, from 0 to 1: the geometric mean of `found` and `agreement`.
+    /// Features that only tell pictures apart find originals and share no neighbours; those that
+    /// only sort them coarsely, the other way round.
     pub fn score(&self) -> f64 {
         (self.found * self.agreement).sqrt()
     }
@@ -85,8 +89,9 @@ fn agreement([one, other]: &[Vec<f32>; 2], n: usize) -> f64 {
     both.sum::<usize>() as f64 / (n * k).max(1) as f64
 }
 
-/// The numbers of the `k` greatest similarities but its own. Where the next is as near as some of them, those are not known to
-/// be nearest, and left out: among features that are all the same nobody is near.
+/// The numbers of the `k` greatest similarities but its own. Where the next is as near as some of
+/// them, those are not known to be nearest, and left out: among features that are all the same
+/// nobody is near.
 fn nearest_others(similarities: &[f32], own: usize, k: usize) -> Vec<usize> {
     let mut others: Vec<usize> = (0..similarities.len()).filter(|j| *j != own).collect();
     if k < others.len() {
@@ -99,8 +104,8 @@ fn nearest_others(similarities: &[f32], own: usize, k: usize) -> Vec<usize> {
     others
 }
 
-/// The covariance's eigenvalues are those of the pictures' centred inner products: their sum is the trace, and the sum of their
-/// squares that of all entries squared.
+/// The covariance's eigenvalues are those of the pictures' centred inner products: their sum is the
+/// trace, and the sum of their squares that of all entries squared.
 fn effective_rank(alike: &[f32], n: usize) -> f64 {
     let means: Vec<f64> = alike.par_chunks_exact(n.max(1)).map(mean).collect();
     let whole = means.iter().sum::<f64>() / n.max(1) as f64;

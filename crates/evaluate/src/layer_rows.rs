@@ -1,5 +1,5 @@
-//! From labelled pictures and a network's layer to a protocol: rows of both splits, extracted once, that vote (kNN) or train a
-//! linear probe.
+//! From labelled pictures and a network's layer to a protocol: rows of both splits, extracted once,
+//! that vote (kNN) or train a linear probe.
 
 use anchorhood_data::{Dataset, Labels, Pictures};
 use anchorhood_engine::{Buffer, Device, Network, NodeId, Result};
@@ -24,7 +24,8 @@ pub struct LabelledPictures<'a> {
 }
 
 impl<'a> LabelledPictures<'a> {
-    /// Those of a data set, normalised by its own mean and deviation; none where either split has no labels.
+    /// Those of a data set, normalised by its own mean and deviation; none where either split has
+    /// no labels.
     pub fn of(data: &'a Dataset) -> Option<Self> {
         let test = data.test.as_ref().filter(|t| !t.pictures.is_empty())?;
         Some(LabelledPictures {
@@ -42,8 +43,8 @@ impl<'a> LabelledPictures<'a> {
         LabelledPictures { mean, std, ..self }
     }
 
-    /// Weighted kNN: `train`, a row of the test rows' length for each training picture, votes on them. Rows of unit length
-    /// are compared by cosines.
+    /// Weighted kNN: `train`, a row of the test rows' length for each training picture, votes on
+    /// them. Rows of unit length are compared by cosines.
     pub fn vote(
         &self,
         device: &Device,
@@ -73,8 +74,8 @@ pub struct LayerRows {
 }
 
 impl LayerRows {
-    /// Rows of layer `node`, which is named in the network's keep; maps averaged to at most `most` values. `progress` is told
-    /// how many of all pictures are done.
+    /// Rows of layer `node`, which is named in the network's keep; maps averaged to at most `most`
+    /// values. `progress` is told how many of all pictures are done.
     pub fn extract(
         device: &Device,
         network: &mut Network,

@@ -1,9 +1,10 @@
 //! How good are the features?
 //!
-//! Labels are read here and nowhere in training: [`weighted_knn`] classifies test pictures by their nearest training
-//! pictures, a [`LinearSet`] trains linear classifiers on any layer's values, [`consistency`] asks how often a discovered
-//! neighbourhood is of one class, and [`raw_pixels`] gives the floor that any feature should beat. Every protocol takes a
-//! network as it is: trained, imported, or fresh from its seed. [`Attention`] shows where a network looks.
+//! Labels are read here and nowhere in training: [`weighted_knn`] classifies test pictures by their
+//! nearest training pictures, a [`LinearSet`] trains linear classifiers on any layer's values,
+//! [`consistency`] asks how often a discovered neighbourhood is of one class, and [`raw_pixels`]
+//! gives the floor that any feature should beat. Every protocol takes a network as it is: trained,
+//! imported, or fresh from its seed. [`Attention`] shows where a network looks.
 
 #![forbid(unsafe_code)]
 

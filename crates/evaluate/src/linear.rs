@@ -1,11 +1,12 @@
-//! The linear probe (linear classifier) on a layer: one fully connected layer over the layer's values, trained by cross-entropy, the network
-//! itself left as it is.
+//! The linear probe (linear classifier) on a layer: one fully connected layer over the layer's
+//! values, trained by cross-entropy, the network itself left as it is.
 //!
-//! Rows are extracted once ([`extract_layer`](crate::extract_layer)) and the classifier is a graph of one linear layer on the
-//! same engine, so it runs wherever a network does, over rows that lie on the device. Before training, each channel is shifted and scaled to mean 0 and standard
-//! deviation 1 over the training rows, and all values divided by √dim, so that a row's mean squared length is 1. A linear layer
-//! could undo this, so what it can express stays the same, but one learning rate now suits every layer of every network.
-//! Everything random derives from the seed.
+//! Rows are extracted once ([`extract_layer`](crate::extract_layer)) and the classifier is a graph
+//! of one linear layer on the same engine, so it runs wherever a network does, over rows that lie
+//! on the device. Before training, each channel is shifted and scaled to mean 0 and standard
+//! deviation 1 over the training rows, and all values divided by √dim, so that a row's mean squared
+//! length is 1. A linear layer could undo this, so what it can express stays the same, but one
+//! learning rate now suits every layer of every network. Everything random derives from the seed.
 
 use std::sync::Arc;
 
@@ -42,8 +43,8 @@ impl Default for LinearOptions {
         LinearOptions {
             epochs: 100,
             batch: 256,
-            // The loss curves by at most half the rows' mean squared length, which is 1; steps with this momentum are then
-            // stable up to a rate of 2 · 1.9 / 0.5 = 7.6, whatever the rows.
+            // The loss curves by at most half the rows' mean squared length, which is 1; steps with
+            // this momentum are then stable up to a rate of 2 · 1.9 / 0.5 = 7.6, whatever the rows.
             rate: 5.0,
             momentum: 0.9,
             decay: 0.0,
@@ -81,7 +82,8 @@ impl LinearOptions {
 pub struct LinearResult {
     /// Share of test rows whose class came first.
     pub top1: f64,
-    /// Share whose class was among the first five; nothing where there are no more than five classes.
+    /// Share whose class was among the first five; nothing where there are no more than five
+    /// classes.
     pub top5: Option<f64>,
     /// Test rows.
     pub n: usize,
@@ -138,7 +140,8 @@ impl LinearSet {
         })
     }
 
-    /// Trains a classifier and tests it. `progress` is told the epochs done and the last one's mean loss.
+    /// Trains a classifier and tests it. `progress` is told the epochs done and the last one's mean
+    /// loss.
     pub fn classify(
         &self,
         options: &LinearOptions,
@@ -261,7 +264,8 @@ fn hand_over(device: &Device, values: Vec<f32>) -> Result<Buffer> {
     })
 }
 
-/// How many classes come before one; of equal ones the lower number comes first, and all come before what is not a number.
+/// How many classes come before one; of equal ones the lower number comes first, and all come
+/// before what is not a number.
 fn rank(logits: &[f32], class: usize) -> usize {
     let own = logits[class];
     if own.is_nan() {
@@ -271,10 +275,12 @@ fn rank(logits: &[f32], class: usize) -> usize {
     logits.iter().enumerate().filter(|v| before(*v)).count()
 }
 
-/// Mean of each channel over all rows and places, and 1 / (standard deviation · √dim); 0 for a channel that never changes.
+/// Mean of each channel over all rows and places, and 1 / (standard deviation · √dim); 0 for a
+/// channel that never changes.
 fn statistics(rows: &Rows) -> (Vec<f32>, Vec<f32>) {
     let c = rows.channels;
-    // In blocks of a fixed length, so that the sums do not depend on the number of threads. Sums, then sums of squares.
+    // In blocks of a fixed length, so that the sums do not depend on the number of threads. Sums,
+    // then sums of squares.
     let blocks: Vec<Vec<f64>> = (rows.values.par_chunks(256 * rows.dim))
         .map(|block| {
             let mut sums = vec![0.0; 2 * c];

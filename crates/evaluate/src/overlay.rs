@@ -6,7 +6,8 @@ use image::{Rgb, RgbImage};
 
 use crate::HeatMap;
 
-/// The shorter side of a tile is at least this many pixels: small pictures are enlarged by whole numbers.
+/// The shorter side of a tile is at least this many pixels: small pictures are enlarged by whole
+/// numbers.
 const LEAST_TILE: u32 = 128;
 /// Around and between tiles.
 const GAP: u32 = 6;
@@ -62,8 +63,8 @@ pub fn picture(pixels: &[u8], height: usize, width: usize) -> RgbImage {
     image.expect("three bytes for each pixel")
 }
 
-/// Lays heat over a picture: half the picture, half the colour of the map's value there, from blue (nothing) over green and
-/// yellow to red (the map's largest value). A map of nothing is all blue.
+/// Lays heat over a picture: half the picture, half the colour of the map's value there, from blue
+/// (nothing) over green and yellow to red (the map's largest value). A map of nothing is all blue.
 pub fn overlay(picture: &RgbImage, map: &HeatMap) -> RgbImage {
     let largest = map.values.iter().fold(0.0_f32, |m, v| m.max(*v));
     let scale = if largest > 0.0 { 1.0 / largest } else { 0.0 };
@@ -114,8 +115,8 @@ fn heat_colour(v: f32) -> [u8; 3] {
     [mixed(0), mixed(1), mixed(2)].map(|c| c.round() as u8)
 }
 
-/// Columns side by side, framed, on white: a row of what is shown, and below it, where any column has one, a row of
-/// neighbours. All tiles have the size of the first. Panics without a column.
+/// Columns side by side, framed, on white: a row of what is shown, and below it, where any column
+/// has one, a row of neighbours. All tiles have the size of the first. Panics without a column.
 pub fn strip(columns: &[Column]) -> RgbImage {
     let first = &columns[0].shown.picture;
     let side = first.width().min(first.height()).max(1);

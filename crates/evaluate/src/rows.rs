@@ -1,9 +1,10 @@
 //! What a layer makes of every picture, a row for each, small enough to keep.
 //!
-//! A convolution's map is averaged over a grid of places so that a row has at most 10,000 values. This is the convention of
-//! Zhang et al. (*Colorful image colorization*, 2016), by which linear classifiers on AlexNet's layers are compared: rows of
-//! 9,600, 9,216, 9,600, 9,600 and 9,216 values for its 96, 256, 384, 384 and 256 channels, which are the largest g×g grids
-//! (10, 6, 5, 5, 6) with at most 10,000 values. A map that is small enough as it is stays as it is.
+//! A convolution's map is averaged over a grid of places so that a row has at most 10,000 values.
+//! This is the convention of Zhang et al. (*Colorful image colorization*, 2016), by which linear
+//! classifiers on AlexNet's layers are compared: rows of 9,600, 9,216, 9,600, 9,600 and 9,216
+//! values for its 96, 256, 384, 384 and 256 channels, which are the largest g×g grids (10, 6, 5, 5,
+//! 6) with at most 10,000 values. A map that is small enough as it is stays as it is.
 
 use std::ops::Range;
 
@@ -50,9 +51,10 @@ impl Rows {
     }
 }
 
-/// What layer `node` (named in the network's [`NetworkOptions::keep`](anchorhood_engine::NetworkOptions::keep), or its result)
-/// makes of every picture, not augmented, in inference mode; maps averaged to at most `most` values. `progress` is told how
-/// many pictures are done.
+/// What layer `node` (named in the network's
+/// [`NetworkOptions::keep`](anchorhood_engine::NetworkOptions::keep), or its result) makes of every
+/// picture, not augmented, in inference mode; maps averaged to at most `most` values. `progress` is
+/// told how many pictures are done.
 pub fn extract_layer(
     network: &mut Network,
     node: NodeId,
@@ -98,8 +100,8 @@ fn reserve(n: usize, dim: usize) -> Result<Vec<f32>> {
     }
 }
 
-/// The shape a map is averaged to: itself if it has at most `most` values, else the largest grid that has, and at least one
-/// place.
+/// The shape a map is averaged to: itself if it has at most `most` values, else the largest grid
+/// that has, and at least one place.
 pub fn pooled(map: Shape, most: usize) -> Shape {
     if map.len() <= most {
         return map;
@@ -108,8 +110,9 @@ pub fn pooled(map: Shape, most: usize) -> Shape {
     Shape::new(side.min(map.height), side.min(map.width), map.channels)
 }
 
-/// Averages a map to a smaller grid. As PyTorch's adaptive average pooling: cell i of g covers rows ⌊i·H/g⌋ to ⌈(i+1)·H/g⌉,
-/// so that cells may share a row where H is no multiple of g. Writes `out` (`=`).
+/// Averages a map to a smaller grid. As PyTorch's adaptive average pooling: cell i of g covers rows
+/// ⌊i·H/g⌋ to ⌈(i+1)·H/g⌉, so that cells may share a row where H is no multiple of g. Writes `out`
+/// (`=`).
 pub fn average(map: &[f32], from: Shape, to: Shape, out: &mut [f32]) {
     if from == to {
         out.copy_from_slice(map);

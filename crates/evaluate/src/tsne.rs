@@ -1,7 +1,8 @@
 //! Vectors on a sheet of paper: near each other there when they are alike.
 //!
-//! The two directions of greatest variance give a first arrangement; t-SNE then pulls neighbours together. The same vectors
-//! give the same sheet every time. Very many vectors are sampled, evenly over their order.
+//! The two directions of greatest variance give a first arrangement; t-SNE then pulls neighbours
+//! together. The same vectors give the same sheet every time. Very many vectors are sampled, evenly
+//! over their order.
 
 use anchorhood_engine::{Device, Error, Scan};
 use bhtsne::Neighbor;
@@ -102,13 +103,15 @@ fn direction(rows: &[Vec<f32>], dim: usize, other: Option<&[f32]>) -> Vec<f32> {
 }
 
 fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
-    // t-SNE's sums depend on how threads share the work, and its sheets on the last bit of a sum: one thread does it all.
+    // t-SNE's sums depend on how threads share the work, and its sheets on the last bit of a sum:
+    // one thread does it all.
     let device = Device::cpu(1);
     let perplexity = PERPLEXITY.min(rows.len() as f32 / 4.0);
     let Ok(nearest) = nearest(&device, rows, (3.0 * perplexity) as usize) else {
         return start.to_vec(); // a sheet, if not the best
     };
-    // It wants to begin in a small heap, and cannot part what lies in one place, as copies of a picture do.
+    // It wants to begin in a small heap, and cannot part what lies in one place, as copies of a
+    // picture do.
     let scale = 1e-2 / spread(start);
     let values = start.iter().flatten().enumerate();
     let start: Vec<f32> = values
@@ -127,7 +130,8 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
     places.chunks_exact(2).map(|p| [p[0], p[1]]).collect()
 }
 
-/// The rows most like each, nearest first. (t-SNE's own search begins anywhere, and no sheet would be like the last.)
+/// The rows most like each, nearest first. (t-SNE's own search begins anywhere, and no sheet would
+/// be like the last.)
 fn nearest(device: &Device, rows: &[Vec<f32>], k: usize) -> Result<Vec<Vec<Neighbor<f32>>>, Error> {
     let scan = Scan {
         dim: rows[0].len(),
@@ -161,8 +165,8 @@ fn fitted(mut places: Vec<[f32; 2]>) -> Vec<[f32; 2]> {
     places
 }
 
-/// Where values lie along one side of the square: all but the farthest hundredth as they are, unless these are far, lest they
-/// squeeze the rest. Those are then drawn in, and keep their order.
+/// Where values lie along one side of the square: all but the farthest hundredth as they are,
+/// unless these are far, lest they squeeze the rest. Those are then drawn in, and keep their order.
 struct Line {
     low: f32,
     range: f32,
@@ -221,7 +225,8 @@ impl Line {
 }
 
 impl Margin {
-    /// How far something lies into the margin that lies `far` beyond it: as far, where there is room.
+    /// How far something lies into the margin that lies `far` beyond it: as far, where there is
+    /// room.
     fn drawn_in(self, far: f32) -> f32 {
         match self.reach <= self.share {
             true => far,

@@ -1,4 +1,5 @@
-//! A model as other programs get it: its tensors by name, what is done to a picture first, and what is good to know.
+//! A model as other programs get it: its tensors by name, what is done to a picture first, and what
+//! is good to know.
 
 use anchorhood_search::Model;
 use anchorhood_train::{NetworkConfig, Tensor, VERSION};
@@ -17,7 +18,8 @@ pub struct Exported<'a> {
     pub preprocessing: Preprocessing,
     /// Values of the result.
     pub features: usize,
-    /// Whether the result comes from the last layer, which libraries call fc, or from the one below it.
+    /// Whether the result comes from the last layer, which libraries call fc, or from the one below
+    /// it.
     pub has_fc: bool,
     notes: Vec<(&'static str, String)>,
 }

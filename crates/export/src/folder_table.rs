@@ -1,4 +1,5 @@
-//! The vectors of a folder of pictures as a table, whole or not at all. What was computed stays in the journal until it is.
+//! The vectors of a folder of pictures as a table, whole or not at all. What was computed stays in
+//! the journal until it is.
 
 use std::path::{Path, PathBuf};
 

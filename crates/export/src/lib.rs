@@ -1,7 +1,8 @@
 //! Which other programs can go on with it?
 //!
-//! [`Exported`] is a model for them; [`onnx_model`] writes a network as ONNX, for any runtime; [`torchvision_weights`] writes its weights as PyTorch loads them,
-//! [`timm_config`] what timm wants to know beside them. [`TableWriter`] writes vectors of pictures as Parquet, NumPy, CSV or
+//! [`Exported`] is a model for them; [`onnx_model`] writes a network as ONNX, for any runtime;
+//! [`torchvision_weights`] writes its weights as PyTorch loads them, [`timm_config`] what timm
+//! wants to know beside them. [`TableWriter`] writes vectors of pictures as Parquet, NumPy, CSV or
 //! JSON lines, [`save_folder_table`] those of a whole folder.
 
 #![forbid(unsafe_code)]

@@ -1,7 +1,9 @@
-//! A network as ONNX: pictures N×3×H×W in floats, any N; out comes a vector of unit length for each.
+//! A network as ONNX: pictures N×3×H×W in floats, any N; out comes a vector of unit length for
+//! each.
 //!
-//! Every layer becomes the operators it is made of, under torchvision's names for its weights; batch norms stay what they
-//! are, for runtimes fold them themselves. What must be done to a picture first stands in the file's metadata.
+//! Every layer becomes the operators it is made of, under torchvision's names for its weights;
+//! batch norms stay what they are, for runtimes fold them themselves. What must be done to a
+//! picture first stands in the file's metadata.
 
 mod colour;
 mod messages;
@@ -24,7 +26,8 @@ const OUTPUT: &str = "embedding";
 /// The least length a vector is divided by, as in the engine.
 const LEAST_NORM: f32 = 1e-12;
 
-/// The bytes of an ONNX file. `tensors` are the graph's parameters, in its order; `notes` go into its metadata.
+/// The bytes of an ONNX file. `tensors` are the graph's parameters, in its order; `notes` go into
+/// its metadata.
 pub fn onnx_model(
     graph: &Graph,
     tensors: &[NamedTensor],
@@ -264,7 +267,8 @@ impl Writer<'_> {
         self.node("Pad", name, &[there, part("zeros")], vec![])
     }
 
-    /// Each place four times. Unless told otherwise, the nearest place is meant, and of it all (an empty region).
+    /// Each place four times. Unless told otherwise, the nearest place is meant, and of it all (an
+    /// empty region).
     fn upsample(&mut self, name: &str, x: String) -> String {
         let [region, factors] = ["region", "factors"].map(|part| format!("{name}/{part}"));
         let twice = [1.0, 1.0, 2.0, 2.0];
@@ -365,7 +369,8 @@ mod tests {
         Ok(ModelProto::decode(&bytes).unwrap())
     }
 
-    /// What onnxruntime makes of it is tested with the program; here, that the graph hangs together.
+    /// What onnxruntime makes of it is tested with the program; here, that the graph hangs
+    /// together.
     #[test]
     fn every_input_was_made_before() {
         let model = model(&graph()).unwrap();

@@ -7,7 +7,8 @@
 //! | CSV | `path,label,v0,v1,…` |
 //! | JSON lines | `{"path": …, "label": …, "vector": […]}`, a line for each |
 //!
-//! Rows are written as they come; only a Parquet file keeps some thousands of them, for its row groups.
+//! Rows are written as they come; only a Parquet file keeps some thousands of them, for its row
+//! groups.
 
 mod csv_table;
 mod jsonl;

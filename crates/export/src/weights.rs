@@ -1,4 +1,5 @@
-//! Weights as PyTorch loads them: a safetensors file with torchvision's names, and what timm wants to know beside it.
+//! Weights as PyTorch loads them: a safetensors file with torchvision's names, and what timm wants
+//! to know beside it.
 
 use std::collections::HashMap;
 
@@ -52,8 +53,9 @@ impl Preprocessing {
     }
 }
 
-/// The bytes of a safetensors file that `model.load_state_dict(safetensors.torch.load_file(…))` takes, strictly: with the
-/// counters of batches that PyTorch's norms have. `notes` go into its metadata.
+/// The bytes of a safetensors file that `model.load_state_dict(safetensors.torch.load_file(…))`
+/// takes, strictly: with the counters of batches that PyTorch's norms have. `notes` go into its
+/// metadata.
 pub fn torchvision_weights(
     tensors: &[NamedTensor],
     preprocessing: &Preprocessing,
@@ -91,8 +93,9 @@ pub fn torchvision_weights(
     encoded.map_err(|e| ExportError::NotThere(format!("the weights cannot be encoded: {e}")))
 }
 
-/// The `config.json` beside a `model.safetensors` that `timm.create_model("local-dir:FOLDER")` reads. Networks that timm has
-/// by the same names, at their published width, can be loaded; `conv1` of the form for small pictures has to be put in first.
+/// The `config.json` beside a `model.safetensors` that `timm.create_model("local-dir:FOLDER")`
+/// reads. Networks that timm has by the same names, at their published width, can be loaded;
+/// `conv1` of the form for small pictures has to be put in first.
 pub fn timm_config(
     architecture: &str,
     tensors: &[NamedTensor],
@@ -102,7 +105,8 @@ pub fn timm_config(
     let (Some(conv1), Some(last)) = (shape("conv1.weight"), tensors.last()) else {
         return Err(no_timm(architecture));
     };
-    // Without a last layer the features are the last norm's channels, and timm's `num_classes` is 0.
+    // Without a last layer the features are the last norm's channels, and timm's `num_classes` is
+    // 0.
     let (classes, features) = match shape("fc.weight") {
         Some(fc) => (fc[0], fc[1]),
         None => (0, last.shape[0]),

@@ -1,6 +1,8 @@
-//! What checking costs: `cargo run --release -p anchorhood-files --example container_speed -- [MIB]`.
+//! What checking costs: `cargo run --release -p anchorhood-files --example container_speed --
+//! [MIB]`.
 //!
-//! Checksums over memory, then a container of one tensor: written, opened, checked, and read again after that.
+//! Checksums over memory, then a container of one tensor: written, opened, checked, and read again
+//! after that.
 
 use std::time::Instant;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::{Bytes, FileSystem, WriteFile, folder_of};
 
-/// A file that grows. What is added comes by one write each, and survives a power cut once it is [synced](AppendFile::sync);
-/// before that, it, a piece of it or nothing does.
+/// A file that grows. What is added comes by one write each, and survives a power cut once it is
+/// [synced](AppendFile::sync); before that, it, a piece of it or nothing does.
 #[derive(Debug)]
 pub struct AppendFile {
     disk: Arc<dyn FileSystem>,
@@ -52,7 +52,8 @@ impl AppendFile {
         self.disk.map(&self.path)
     }
 
-    /// Adds bytes by one write. After an error none of them is there, unless the disk does not let itself be cut either.
+    /// Adds bytes by one write. After an error none of them is there, unless the disk does not let
+    /// itself be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(bytes);
         match written {
@@ -76,7 +77,8 @@ impl AppendFile {
         self.file.sync()
     }
 
-    /// Keeps others from holding it; false where somebody does already. Whoever held it before may have added to it.
+    /// Keeps others from holding it; false where somebody does already. Whoever held it before may
+    /// have added to it.
     pub fn hold(&mut self) -> io::Result<bool> {
         let held = self.file.hold();
         self.length = self.disk.length(&self.path)?;

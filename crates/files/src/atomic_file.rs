@@ -8,8 +8,9 @@ use crate::{Disk, FileSystem, Kind, WriteFile, folder_of, leftovers};
 /// Names tried before somebody is thought to be in the way on purpose.
 const TRIES: usize = 100;
 
-/// A file being written aside. It takes its place by [`finish`](AtomicFile::finish); dropped before that, or failed,
-/// nothing is left of it, and what was in its place still is. Two writers of one name do not meet: the last to finish wins.
+/// A file being written aside. It takes its place by [`finish`](AtomicFile::finish); dropped before
+/// that, or failed, nothing is left of it, and what was in its place still is. Two writers of one
+/// name do not meet: the last to finish wins.
 pub struct AtomicFile<'a> {
     disk: &'a dyn FileSystem,
     place: PathBuf,
@@ -50,8 +51,9 @@ impl<'a> AtomicFile<'a> {
         file.finish()
     }
 
-    /// Syncs it and puts it in its place. After an error what was there before still is, unless the very last step, the
-    /// folder's sync, is what failed: then the new file is there, whole, and a power cut may bring the old one back.
+    /// Syncs it and puts it in its place. After an error what was there before still is, unless the
+    /// very last step, the folder's sync, is what failed: then the new file is there, whole, and a
+    /// power cut may bring the old one back.
     pub fn finish(mut self) -> io::Result<()> {
         let file = self.open()?;
         file.flush()?;

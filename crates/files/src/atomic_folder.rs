@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{FileSystem, Hold, Kind, folder_of, leftovers};
 
-/// A folder being filled aside. It takes its place by [`finish`](AtomicFolder::finish); dropped before that, nothing is left
-/// of it. Whoever writes into it syncs what he writes.
+/// A folder being filled aside. It takes its place by [`finish`](AtomicFolder::finish); dropped
+/// before that, nothing is left of it. Whoever writes into it syncs what he writes.
 #[derive(Debug)]
 pub struct AtomicFolder<'a> {
     disk: &'a dyn FileSystem,

@@ -1,5 +1,5 @@
-//! Everything that can happen to a program's files, once each: every operation fails in every way, and the power is cut after
-//! every one.
+//! Everything that can happen to a program's files, once each: every operation fails in every way,
+//! and the power is cut after every one.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ const CUTS: [Survives; 5] = [
     Survives::Mix(2),
 ];
 
-/// Lets `work` run on a copy of `start` once for every operation and every way in which it can go wrong, and has `check` look
-/// at what is left each time, together with what the work had promised by then. Says how many faults there were.
+/// Lets `work` run on a copy of `start` once for every operation and every way in which it can go
+/// wrong, and has `check` look at what is left each time, together with what the work had promised
+/// by then. Says how many faults there were.
 pub fn attack<P>(
     start: &Forgetful,
     work: impl Fn(Arc<dyn FileSystem>) -> P,

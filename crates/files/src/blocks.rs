@@ -1,8 +1,8 @@
 //! Checksums over data in blocks of 1 MiB, each block compared once, when it is first touched.
 //!
-//! XXH3-128: a damaged block passes one time in 2¹²⁸. A CRC-32 costs the same (`examples/container_speed`: 7.8 against 8.2
-//! GB/s on one core), and of damage wider than its 32 bits it lets one in 4·10⁹ pass, which many blocks of many files under
-//! attack do reach.
+//! XXH3-128: a damaged block passes one time in 2¹²⁸. A CRC-32 costs the same
+//! (`examples/container_speed`: 7.8 against 8.2 GB/s on one core), and of damage wider than its 32
+//! bits it lets one in 4·10⁹ pass, which many blocks of many files under attack do reach.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,7 +91,8 @@ pub struct BlockSums {
 }
 
 impl BlockSums {
-    /// From checksums that were kept, of `length` bytes of data; none where there are too many or too few.
+    /// From checksums that were kept, of `length` bytes of data; none where there are too many or
+    /// too few.
     pub fn new(sums: Vec<Checksum>, length: usize) -> Option<Self> {
         let words = sums.len().div_ceil(64);
         let fits = sums.len() == length.div_ceil(BLOCK);
@@ -117,8 +118,8 @@ impl BlockSums {
         words.map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Compares the blocks that a range of `data` lies in, but for those that were found right before. `data` is always
-    /// all of it. The error is the first block that is wrong.
+    /// Compares the blocks that a range of `data` lies in, but for those that were found right
+    /// before. `data` is always all of it. The error is the first block that is wrong.
     pub fn check(&self, data: &[u8], range: Range<usize>) -> Result<(), usize> {
         if range.is_empty() {
             return Ok(());

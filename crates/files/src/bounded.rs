@@ -1,5 +1,5 @@
-//! Reading a file that somebody named: a regular one, and never more of it than is sensible. A device may have no end, and a
-//! pipe waits for somebody who writes.
+//! Reading a file that somebody named: a regular one, and never more of it than is sensible. A
+//! device may have no end, and a pipe waits for somebody who writes.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
@@ -27,7 +27,8 @@ pub fn read_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<
     }
 }
 
-/// All bytes of what has no length to ask for, such as a file of an archive, where they are at most `most`.
+/// All bytes of what has no length to ask for, such as a file of an archive, where they are at most
+/// `most`.
 pub fn take_at_most(from: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![];
     from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;

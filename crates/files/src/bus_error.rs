@@ -1,12 +1,13 @@
-//! A mapped file that another program shortens under this one, or a disk that fails under it, cannot be met by any check: there is
-//! always a moment between it and the read. The system says so by SIGBUS, which would end the process without a word.
+//! A mapped file that another program shortens under this one, or a disk that fails under it,
+//! cannot be met by any check: there is always a moment between it and the read. The system says so
+//! by SIGBUS, which would end the process without a word.
 //!
-//! To read everything by `pread` instead would copy every vector and picture that is now read where it lies, in each place that
-//! reads one. So the signal is answered: a sentence that names the file, and exit code 1. What was saved is whole, since files
-//! are written aside.
+//! To read everything by `pread` instead would copy every vector and picture that is now read where
+//! it lies, in each place that reads one. So the signal is answered: a sentence that names the
+//! file, and exit code 1. What was saved is whole, since files are written aside.
 
-/// From now on a mapped file that is cut ends the process with a sentence and exit code 1. For programs: a library leaves signals
-/// to whoever uses it.
+/// From now on a mapped file that is cut ends the process with a sentence and exit code 1. For
+/// programs: a library leaves signals to whoever uses it.
 pub fn explain_bus_errors() {
     #[cfg(target_os = "linux")]
     linux::install();
@@ -17,8 +18,9 @@ mod linux {
     use std::ffi::{c_int, c_void};
 
     pub(super) fn install() {
-        // SAFETY: the structure is plain numbers, for which zeros are valid; the handler has the form that SA_SIGINFO asks for and
-        // does nothing but system calls that are allowed in a handler, on the faulting thread's own stack.
+        // SAFETY: the structure is plain numbers, for which zeros are valid; the handler has the
+        // form that SA_SIGINFO asks for and does nothing but system calls that are allowed in a
+        // handler, on the faulting thread's own stack.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = explain as *const () as usize;
@@ -75,7 +77,8 @@ mod linux {
         None
     }
 
-    /// Where the path begins in a line such as `7f00-7f10 r--s 0 08:01 17   /a/b.pack`, if the address lies within.
+    /// Where the path begins in a line such as `7f00-7f10 r--s 0 08:01 17 /a/b.pack`, if the
+    /// address lies within.
     pub(super) fn name_in(line: &[u8], at: usize) -> Option<usize> {
         let hex = |digits: &[u8]| {
             let digit = |b: u8| (b as char).to_digit(16).map(|d| d as usize);

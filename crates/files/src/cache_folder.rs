@@ -1,15 +1,18 @@
-//! Where a program keeps files of its own: what it could make again (compiled kernels, measured choices, indices of folders) in
-//! the user's cache, what it could not (decisions, keys) among the user's data.
+//! Where a program keeps files of its own: what it could make again (compiled kernels, measured
+//! choices, indices of folders) in the user's cache, what it could not (decisions, keys) among the
+//! user's data.
 
 use std::path::{Path, PathBuf};
 
-/// ANCHORHOOD_CACHE, else `anchorhood` under XDG_CACHE_HOME, else under `~/.cache`; none where there is no home. It need not be there.
+/// ANCHORHOOD_CACHE, else `anchorhood` under XDG_CACHE_HOME, else under `~/.cache`; none where
+/// there is no home. It need not be there.
 pub fn cache_folder() -> Option<PathBuf> {
     let own = set("ANCHORHOOD_CACHE").map(PathBuf::from);
     own.or_else(|| of_user("XDG_CACHE_HOME", ".cache"))
 }
 
-/// `anchorhood` under XDG_DATA_HOME, else under `~/.local/share`; none where there is no home. It need not be there.
+/// `anchorhood` under XDG_DATA_HOME, else under `~/.local/share`; none where there is no home. It
+/// need not be there.
 pub fn data_folder() -> Option<PathBuf> {
     of_user("XDG_DATA_HOME", ".local/share")
 }

@@ -1,8 +1,10 @@
-//! A safetensors file with checksums: other tools read it as they read any, and this program notices every changed bit.
+//! A safetensors file with checksums: other tools read it as they read any, and this program
+//! notices every changed bit.
 //!
-//! Tensors lie sorted by the size of their elements, largest first, then by name, so that all are aligned; the header is
-//! that of `header.rs`. Equal containers make equal files. Nothing is copied to be written: memory is the caller's own, and what is somebody
-//! else's is [asked for](write_with) piece by piece.
+//! Tensors lie sorted by the size of their elements, largest first, then by name, so that all are
+//! aligned; the header is that of `header.rs`. Equal containers make equal files. Nothing is copied
+//! to be written: memory is the caller's own, and what is somebody else's is [asked
+//! for](write_with) piece by piece.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +62,8 @@ impl<'a> NamedTensor<'a> {
 pub struct Container<'a> {
     /// The program's own fields; `clock`, `checksum`, `blocks` and `version` are the container's.
     pub metadata: BTreeMap<String, String>,
-    /// The one field that may differ between identical runs: at most 192 printable ASCII characters, neither `"` nor `\`.
+    /// The one field that may differ between identical runs: at most 192 printable ASCII
+    /// characters, neither `"` nor `\`.
     pub clock: String,
     /// The tensors, in any order.
     pub tensors: Vec<NamedTensor<'a>>,
@@ -74,8 +77,8 @@ pub fn write(container: &Container, path: &Path, disk: &dyn FileSystem) -> Resul
     write_with(container, path, disk, &mut |_, _| Ok(()))
 }
 
-/// The same of tensors of which some have fewer bytes than elements: the rest is asked for by name, twice, since checksums come before the
-/// data, each time in the order of [`Container::order`].
+/// The same of tensors of which some have fewer bytes than elements: the rest is asked for by name,
+/// twice, since checksums come before the data, each time in the order of [`Container::order`].
 pub fn write_with(
     container: &Container,
     path: &Path,

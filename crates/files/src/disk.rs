@@ -33,7 +33,8 @@ impl WriteFile for File {
 
 impl Hold for File {}
 
-/// Where a folder itself cannot be held, as on Windows and some network file systems, a file in it is.
+/// Where a folder itself cannot be held, as on Windows and some network file systems, a file in it
+/// is.
 const LOCK: &str = ".lock";
 
 #[cfg(unix)]
@@ -121,9 +122,9 @@ impl FileSystem for Disk {
         if file.metadata()?.len() == 0 {
             return Ok(Bytes::from(Vec::new())); // an empty map is an error on some systems
         }
-        // SAFETY: the map is only read. Another program that shortens or rewrites the file meanwhile could end this one or
-        // change what is read, as with any mapped file; files of this program are written aside and renamed, never changed
-        // in place.
+        // SAFETY: the map is only read. Another program that shortens or rewrites the file
+        // meanwhile could end this one or change what is read, as with any mapped file; files of
+        // this program are written aside and renamed, never changed in place.
         let map = unsafe { Mmap::map(&file) }?;
         Ok(Bytes::from(map))
     }

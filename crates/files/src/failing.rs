@@ -32,7 +32,8 @@ pub enum Fault {
     Killed,
     /// Half of a write is done, and nothing after it.
     Torn,
-    /// There is no room from here on: half of each write is done, nothing is made; what needs no room goes on.
+    /// There is no room from here on: half of each write is done, nothing is made; what needs no
+    /// room goes on.
     Full,
     /// It cannot be read this time.
     Unreadable,

@@ -1,5 +1,5 @@
-//! What is asked of a disk. Small, so that a test can put another in its place: one that fails, or one that forgets what
-//! was not synced.
+//! What is asked of a disk. Small, so that a test can put another in its place: one that fails, or
+//! one that forgets what was not synced.
 
 use std::fmt;
 use std::io::{self, Seek, Write};
@@ -12,8 +12,8 @@ use crate::Bytes;
 pub trait WriteFile: Write + Seek + Send + fmt::Debug {
     /// Comes back when everything written would survive a power cut.
     fn sync(&mut self) -> io::Result<()>;
-    /// Keeps everybody else from holding the file until this one is closed; false where somebody holds it already. A file
-    /// system without locks keeps nobody out, and is no reason to refuse.
+    /// Keeps everybody else from holding the file until this one is closed; false where somebody
+    /// holds it already. A file system without locks keeps nobody out, and is no reason to refuse.
     fn hold(&mut self) -> bool;
 }
 
@@ -33,8 +33,8 @@ pub enum Kind {
     Other,
 }
 
-/// Identifies a file or folder, whatever it is named: equal for hard links, and for what a symbolic link
-/// leads to.
+/// Identifies a file or folder, whatever it is named: equal for hard links, and for what a symbolic
+/// link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
     /// The file system that it lies on.
@@ -43,7 +43,8 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A file's identity and state: equal at two moments where the file was neither replaced nor changed.
+/// A file's identity and state: equal at two moments where the file was neither replaced nor
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     /// Which file.
@@ -54,11 +55,12 @@ pub struct FileStamp {
     pub modified: Option<SystemTime>,
 }
 
-/// The operations by which files come, change and go. What a rename or a removal did survives a power cut only after
-/// [`sync_folder`](FileSystem::sync_folder), what was written only after [`WriteFile::sync`].
+/// The operations by which files come, change and go. What a rename or a removal did survives a
+/// power cut only after [`sync_folder`](FileSystem::sync_folder), what was written only after
+/// [`WriteFile::sync`].
 pub trait FileSystem: fmt::Debug + Send + Sync {
-    /// A new, empty file, held by its maker until it is closed; [`io::ErrorKind::AlreadyExists`] where there is one of the
-    /// name.
+    /// A new, empty file, held by its maker until it is closed; [`io::ErrorKind::AlreadyExists`]
+    /// where there is one of the name.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// A file to add to, made where there is none; every write goes to its end.
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
@@ -66,19 +68,21 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
     /// Gives a file or a folder another name in one step; a file that had that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file another name in one step; [`io::ErrorKind::AlreadyExists`] where there is something
-    /// of that name, also a link. Some disks cannot: [`io::ErrorKind::Unsupported`].
+    /// Gives a file another name in one step; [`io::ErrorKind::AlreadyExists`] where there is
+    /// something of that name, also a link. Some disks cannot: [`io::ErrorKind::Unsupported`].
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes renames and removals within a folder survive a power cut, where the system can.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// A new, empty folder in one that is there; [`io::ErrorKind::AlreadyExists`] where there is something of the name.
+    /// A new, empty folder in one that is there; [`io::ErrorKind::AlreadyExists`] where there is
+    /// something of the name.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// Removes a folder with all that is in it.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
-    /// Keeps every other process from holding a folder as long as what comes back lives; none where another holds it. The
-    /// folder itself is held, so that whatever is removed from it, nobody else gets in.
+    /// Keeps every other process from holding a folder as long as what comes back lives; none where
+    /// another holds it. The folder itself is held, so that whatever is removed from it, nobody
+    /// else gets in.
     fn hold_folder(&self, folder: &Path) -> io::Result<Option<Box<dyn Hold>>>;
     /// All bytes of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
@@ -88,7 +92,8 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     }
     /// What lies at a path.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
-    /// Where a symbolic link leads, as it is written in it; none where there is no link, or nothing.
+    /// Where a symbolic link leads, as it is written in it; none where there is no link, or
+    /// nothing.
     fn read_link(&self, path: &Path) -> io::Result<Option<PathBuf>>;
     /// Which file a path names, links followed, and in which state it is.
     fn stamp(&self, path: &Path) -> io::Result<FileStamp>;
@@ -106,7 +111,8 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
         self.kind(path).is_ok_and(|kind| kind != Kind::Nothing)
     }
 
-    /// Makes a folder and those that it is to lie in, where there are none; all of them survive a power cut.
+    /// Makes a folder and those that it is to lie in, where there are none; all of them survive a
+    /// power cut.
     fn create_folders(&self, path: &Path) -> io::Result<()> {
         if self.kind(path)? == Kind::Folder {
             return Ok(());

@@ -1,9 +1,10 @@
 //! A disk in memory that forgets what was not synced when its power is cut.
 //!
-//! Of each file it knows what was written and what of that was synced, of each folder the same of its names. What a real disk
-//! keeps beyond what was synced is its own choice, so a test tries several ([`Survives`]). A file renamed from one folder into
-//! another keeps one of both names, and a sync of either folder makes the rename durable in both: disks with a journal write
-//! it as one transaction.
+//! Of each file it knows what was written and what of that was synced, of each folder the same of
+//! its names. What a real disk keeps beyond what was synced is its own choice, so a test tries
+//! several ([`Survives`]). A file renamed from one folder into another keeps one of both names, and
+//! a sync of either folder makes the rename durable in both: disks with a journal write it as one
+//! transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -23,7 +24,8 @@ pub enum Survives {
     Names,
     /// Bytes; of what was made, renamed and removed nothing.
     Bytes,
-    /// Of each name and each file one thing or the other, as a seed draws it; of a file also a piece, or zeros.
+    /// Of each name and each file one thing or the other, as a seed draws it; of a file also a
+    /// piece, or zeros.
     Mix(u64),
 }
 

@@ -11,7 +11,8 @@
 //! 8+N   the data
 //! ```
 //!
-//! So every byte is under one of three checksums, and two identical runs differ in bytes 34–257 alone.
+//! So every byte is under one of three checksums, and two identical runs differ in bytes 34–257
+//! alone.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Names for files and folders that are not whole yet, and what killed processes left under such names.
+//! Names for files and folders that are not whole yet, and what killed processes left under such
+//! names.
 //!
-//! `model.safetensors` is written as `.model.safetensors.4711-0.partial`: the process and a count, so that no two writers
-//! ever share one. A writer holds its file or folder as long as it lives.
+//! `model.safetensors` is written as `.model.safetensors.4711-0.partial`: the process and a count,
+//! so that no two writers ever share one. A writer holds its file or folder as long as it lives.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,8 @@ use crate::{FileSystem, Kind, folder_of};
 
 /// Between making a file and locking it a writer has no lock yet.
 const A_WHILE: Duration = Duration::from_secs(60);
-/// Where there are no locks: a process that lives no more on this machine may live on another that shares the folder.
+/// Where there are no locks: a process that lives no more on this machine may live on another that
+/// shares the folder.
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// So that a name near the longest still has room for process and count.
 const LONGEST: usize = 50;
@@ -31,7 +33,8 @@ fn begin(path: &Path) -> String {
     format!(".{short}.")
 }
 
-/// Removes what nobody will ever finish of `path`. What cannot be looked at or removed is left: it harms nothing.
+/// Removes what nobody will ever finish of `path`. What cannot be looked at or removed is left: it
+/// harms nothing.
 pub(crate) fn remove(path: &Path, disk: &dyn FileSystem) {
     let begin = begin(path);
     for left in disk.list(folder_of(path)).unwrap_or_default() {

@@ -1,10 +1,12 @@
 //! How does a file get onto a disk whole, and how is damage to it noticed?
 //!
-//! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in programs, [`Failing`] or
-//! [`Forgetful`] in tests, with which [`attack`] tries all that can happen to a file. [`AtomicFile`] is a file that is whole
-//! or not there, [`AtomicFolder`] a folder, [`AppendFile`] a file that grows. A [`Container`] is a safetensors file with
-//! checksums over every one of its bytes, in [blocks](BlockSums) that are checked when they are first touched.
-//! `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other programs' files are made of.
+//! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in
+//! programs, [`Failing`] or [`Forgetful`] in tests, with which [`attack`] tries all that can happen
+//! to a file. [`AtomicFile`] is a file that is whole or not there, [`AtomicFolder`] a folder,
+//! [`AppendFile`] a file that grows. A [`Container`] is a safetensors file with checksums over
+//! every one of its bytes, in [blocks](BlockSums) that are checked when they are first touched.
+//! `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other programs'
+//! files are made of.
 
 mod append;
 mod atomic_file;

@@ -1,16 +1,19 @@
-//! A file to another place, never over another file, and at every moment under its old name or its new one.
+//! A file to another place, never over another file, and at every moment under its old name or its
+//! new one.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::{FileSystem, folder_of};
 
-/// Moves the file `from` to `to`, whose folder is there; [`ErrorKind::AlreadyExists`] where there is something of that name,
-/// [`ErrorKind::CrossesDevices`] where that lies on another disk. Nothing is ever removed: a file that another program puts in
-/// the place of `from` meanwhile is moved, or stays.
+/// Moves the file `from` to `to`, whose folder is there; [`ErrorKind::AlreadyExists`] where there
+/// is something of that name, [`ErrorKind::CrossesDevices`] where that lies on another disk.
+/// Nothing is ever removed: a file that another program puts in the place of `from` meanwhile is
+/// moved, or stays.
 ///
-/// It is one rename that replaces nothing. On a disk without such a rename, an empty file takes the new name, which no
-/// other program's file can then have, and is replaced; an interruption may leave it.
+/// It is one rename that replaces nothing. On a disk without such a rename, an empty file takes the
+/// new name, which no other program's file can then have, and is replaced; an interruption may
+/// leave it.
 pub fn move_file(disk: &dyn FileSystem, from: &Path, to: &Path) -> io::Result<()> {
     match disk.rename_new(from, to) {
         Err(e) if e.kind() == ErrorKind::Unsupported => rename_over_placeholder(disk, from, to)?,
@@ -82,7 +85,8 @@ mod tests {
         }
     }
 
-    /// Another program puts new files in the source's place by exchanging names, so that it loses none itself.
+    /// Another program puts new files in the source's place by exchanging names, so that it loses
+    /// none itself.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_takes_the_place_of_the_source_is_never_removed() {

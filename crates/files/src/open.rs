@@ -1,4 +1,5 @@
-//! A container that stays on disk: opened at once, read where it lies, each block checked when it is first touched.
+//! A container that stays on disk: opened at once, read where it lies, each block checked when it
+//! is first touched.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,8 +1,9 @@
 //! Python's pickles, read as data.
 //!
-//! A pickle is a program for a stack machine that may call anything. Here nothing is ever called: a call is a value that says what
-//! was to be called with what, and only calls that the reader knows are accepted at all. Whatever the bytes, the answer is
-//! a value or a reason; memory stays in proportion to the file.
+//! A pickle is a program for a stack machine that may call anything. Here nothing is ever called: a
+//! call is a value that says what was to be called with what, and only calls that the reader knows
+//! are accepted at all. Whatever the bytes, the answer is a value or a reason; memory stays in
+//! proportion to the file.
 
 mod machine;
 
@@ -11,7 +12,8 @@ use std::ops::Range;
 
 use machine::Machine;
 
-/// A value's place among those read so far. Values refer to each other by it, so nothing nests and nothing recurses.
+/// A value's place among those read so far. Values refer to each other by it, so nothing nests and
+/// nothing recurses.
 pub type Id = usize;
 
 /// What a pickle is made of.

@@ -8,8 +8,8 @@ use crate::{Disk, FileSystem, folder_of, leftovers, move_file, read_at_most};
 
 const MOST_BYTES: u64 = 1 << 16;
 
-/// The bytes of the file at `path`. Where there is none, `make` gives them, and only the owner may read the file (mode 0600). Of
-/// several processes that make it, all get the bytes of the first.
+/// The bytes of the file at `path`. Where there is none, `make` gives them, and only the owner may
+/// read the file (mode 0600). Of several processes that make it, all get the bytes of the first.
 pub fn private_file(path: &Path, make: &dyn Fn() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     match read_at_most(path, MOST_BYTES) {
         Err(e) if e.kind() == ErrorKind::NotFound => {}

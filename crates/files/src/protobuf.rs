@@ -1,8 +1,8 @@
-//! Messages of Protocol Buffers (<https://protobuf.dev/programming-guides/encoding>): what ONNX and TensorBoard's files are
-//! made of.
+//! Messages of Protocol Buffers (<https://protobuf.dev/programming-guides/encoding>): what ONNX and
+//! TensorBoard's files are made of.
 //!
-//! The macro [`protobuf!`](crate::protobuf!) declares them, a field a line: its name, its type, its number. The type says how
-//! it is written:
+//! The macro [`protobuf!`](crate::protobuf!) declares them, a field a line: its name, its type, its
+//! number. The type says how it is written:
 //!
 //! | type | in a `.proto` file |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! | `Option<T>` | `optional`: written where it is there, whatever it is |
 //! | `Vec<T>` | `repeated`, not packed |
 //!
-//! Reading is strict: what is cut off or of another type is refused; fields that are not declared are passed over.
+//! Reading is strict: what is cut off or of another type is refused; fields that are not declared
+//! are passed over.
 
 use crate::varint::{read_varint, write_varint};
 
@@ -78,8 +79,8 @@ pub trait Message: Default {
     }
 }
 
-/// The fields of a message as they lie in a file, a number and a value each, without a copy; nothing, and then the end, where the
-/// bytes are no message.
+/// The fields of a message as they lie in a file, a number and a value each, without a copy;
+/// nothing, and then the end, where the bytes are no message.
 pub fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Wire<'_>)>> {
     std::iter::from_fn(move || {
         let left = !bytes.is_empty();
@@ -185,7 +186,8 @@ impl<T: Value> Field for Vec<T> {
     }
 }
 
-/// Types whose value on one kind of wire is an expression each way, and which are not written where they are the default.
+/// Types whose value on one kind of wire is an expression each way, and which are not written where
+/// they are the default.
 macro_rules! plain {
     ($($type:ty, $wire:ident, $kind:ident, |$value:ident, $to:ident| $write:expr, |$found:ident| $read:expr;)*) => {$(
         impl Value for $type {

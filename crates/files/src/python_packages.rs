@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folders of packages, `<prefix>/lib/python3.*/site-packages`, for the prefix of an active virtual environment, of every
-/// Python on the PATH and of the user; on Windows `<prefix>/Lib/site-packages`.
+/// The folders of packages, `<prefix>/lib/python3.*/site-packages`, for the prefix of an active
+/// virtual environment, of every Python on the PATH and of the user; on Windows
+/// `<prefix>/Lib/site-packages`.
 pub fn python_packages() -> Vec<PathBuf> {
     let environment = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
     let user = std::env::var_os("HOME").map(|h| Path::new(&h).join(".local"));

@@ -1,4 +1,5 @@
-//! Which file a name means once links are followed: whether two names are one file, and whether a name stays inside a folder.
+//! Which file a name means once links are followed: whether two names are one file, and whether a
+//! name stays inside a folder.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,14 +11,15 @@ use crate::{Disk, FileSystem};
 /// Links followed before they are thought to lead in a circle, as Linux counts them.
 const MOST_LINKS: usize = 40;
 
-/// Whether two names are one file or folder: the same device and inode after links. Hard links are one file. An error where
-/// one of them is not there.
+/// Whether two names are one file or folder: the same device and inode after links. Hard links are
+/// one file. An error where one of them is not there.
 pub fn same_file(a: &Path, b: &Path) -> io::Result<bool> {
     Ok(Disk.stamp(a)?.id == Disk.stamp(b)?.id)
 }
 
-/// The absolute path without links, `.` and `..` that a path means. Unlike [`Path::canonicalize`] it need not be there: links
-/// are followed as far as there are any, also a link to nothing. Links in a circle are [`ErrorKind::InvalidInput`].
+/// The absolute path without links, `.` and `..` that a path means. Unlike [`Path::canonicalize`]
+/// it need not be there: links are followed as far as there are any, also a link to nothing. Links
+/// in a circle are [`ErrorKind::InvalidInput`].
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     resolve_on(&Disk, path)
 }
@@ -72,9 +74,10 @@ fn parts(path: &Path) -> VecDeque<Part> {
     path.components().filter_map(part).collect()
 }
 
-/// The [resolved](resolve) path of a name in a folder. [`ErrorKind::InvalidInput`] where it leads out of the folder, by `..`, by
-/// being absolute, or by a link; the folder itself is not inside. Neither need be there. A link that is swapped in
-/// afterwards is not noticed: open the path that comes back, not the name.
+/// The [resolved](resolve) path of a name in a folder. [`ErrorKind::InvalidInput`] where it leads
+/// out of the folder, by `..`, by being absolute, or by a link; the folder itself is not inside.
+/// Neither need be there. A link that is swapped in afterwards is not noticed: open the path that
+/// comes back, not the name.
 pub fn resolve_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     resolve_inside_on(&Disk, folder, name)
 }

@@ -1,5 +1,5 @@
-//! Whole numbers in as few bytes as they need (LEB128): seven bits a byte, the lowest first, and a bit that says whether more
-//! follow. Protocol Buffers, Thrift and Parquet all count in them.
+//! Whole numbers in as few bytes as they need (LEB128): seven bits a byte, the lowest first, and a
+//! bit that says whether more follow. Protocol Buffers, Thrift and Parquet all count in them.
 
 /// Adds a number.
 pub fn write_varint(mut value: u64, to: &mut Vec<u8>) {

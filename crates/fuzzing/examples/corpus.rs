@@ -1,4 +1,5 @@
-//! Writes the seeds as files, a folder for each target, for cargo-fuzz: `cargo run -p anchorhood-fuzzing --example corpus -- fuzz/corpus`.
+//! Writes the seeds as files, a folder for each target, for cargo-fuzz: `cargo run -p
+//! anchorhood-fuzzing --example corpus -- fuzz/corpus`.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,13 @@
 //! What does a reader do with a file that somebody wrote to harm it?
 //!
-//! Every reader of the workspace has a [`Target`]: a body that gives it bytes and then does with the result what the program
-//! does, and seeds, small whole files. A body may do anything but panic, hang, or take memory without bound; where what was
-//! read can be written, it checks that it is read back the same. Checksums are [repaired](repair) before a second reading, so
-//! that mutations reach what lies behind them.
+//! Every reader of the workspace has a [`Target`]: a body that gives it bytes and then does with
+//! the result what the program does, and seeds, small whole files. A body may do anything but
+//! panic, hang, or take memory without bound; where what was read can be written, it checks that it
+//! is read back the same. Checksums are [repaired](repair) before a second reading, so that
+//! mutations reach what lies behind them.
 //!
-//! The bodies are here once. `tests/mutations.rs` runs each over its seeds and [mutations](mutate) of them; the folder `fuzz/`
-//! runs the same under libFuzzer, where there is a nightly toolchain.
+//! The bodies are here once. `tests/mutations.rs` runs each over its seeds and [mutations](mutate)
+//! of them; the folder `fuzz/` runs the same under libFuzzer, where there is a nightly toolchain.
 
 #![forbid(unsafe_code)]
 

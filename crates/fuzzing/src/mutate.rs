@@ -1,8 +1,9 @@
 //! Seeded mutations: the same number makes the same bytes, on any machine.
 //!
-//! A mutation is a seed with one to eight changes: bits, bytes and numbers set to what is at the edge of a range, pieces cut
-//! out, doubled or taken from another seed, numerals of texts replaced. Places are drawn from the whole file, or from its first
-//! or last 256 bytes, where headers and indices lie.
+//! A mutation is a seed with one to eight changes: bits, bytes and numbers set to what is at the
+//! edge of a range, pieces cut out, doubled or taken from another seed, numerals of texts replaced.
+//! Places are drawn from the whole file, or from its first or last 256 bytes, where headers and
+//! indices lie.
 
 use anchorhood_random::{Draws, Stream};
 

@@ -1,7 +1,8 @@
-//! Right checksums and lengths for bytes that were mutated: what an attacker who knows the format would write.
+//! Right checksums and lengths for bytes that were mutated: what an attacker who knows the format
+//! would write.
 //!
-//! Each gives nothing where the bytes are so far from the format that there is nothing to repair. `docs/formats.md` has the
-//! layouts.
+//! Each gives nothing where the bytes are so far from the format that there is nothing to repair.
+//! `docs/formats.md` has the layouts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;

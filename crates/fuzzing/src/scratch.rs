@@ -9,8 +9,8 @@ thread_local! {
     static FOLDER: TempDir = tempfile::tempdir().expect("a folder for temporary files");
 }
 
-/// Calls `read` with the path of a file that has these bytes. It is a new one each time: some systems wait for the disk when one
-/// is written over.
+/// Calls `read` with the path of a file that has these bytes. It is a new one each time: some
+/// systems wait for the disk when one is written over.
 pub fn with_file<T>(name: &str, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     FOLDER.with(|folder| {
         let path = folder.path().join(name);

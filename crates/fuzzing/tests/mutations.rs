@@ -1,8 +1,8 @@
-//! Every reader over its seeds and 10,000 mutations of them: none panics, takes more than 20 seconds for an input, or brings
-//! the process over 2 GB.
+//! Every reader over its seeds and 10,000 mutations of them: none panics, takes more than 20
+//! seconds for an input, or brings the process over 2 GB.
 //!
-//! `ANCHORHOOD_FUZZ` is the number of mutations of each, for longer runs; `ANCHORHOOD_FUZZ_TARGET` names one reader. A failure
-//! names the reader and the mutation, and keeps its bytes in a file.
+//! `ANCHORHOOD_FUZZ` is the number of mutations of each, for longer runs; `ANCHORHOOD_FUZZ_TARGET`
+//! names one reader. A failure names the reader and the mutation, and keeps its bytes in a file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
@@ -29,7 +29,8 @@ struct Bounded;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator with the arguments it came with; counting allocates nothing.
+// SAFETY: every call goes to the system's allocator with the arguments it came with; counting
+// allocates nothing.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match take(layout.size()) {
@@ -94,7 +95,8 @@ thread_local! {
 /// The name of the workers' threads; a panic there is caught and told.
 const WORKER: &str = "worker";
 
-/// Panics of our own code on threads of a server's or a pool's own are kept; decoders are others' code, and theirs are caught.
+/// Panics of our own code on threads of a server's or a pool's own are kept; decoders are others'
+/// code, and theirs are caught.
 fn keep_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let ours = |at: &Location| at.file().starts_with("crates/");

@@ -1,7 +1,7 @@
 //! How do words get onto a picture?
 //!
-//! The letters are brought along (DejaVu Sans, Latin and Greek): a machine without a screen may have none, and every machine would
-//! draw others. A letter that the font lacks is a box.
+//! The letters are brought along (DejaVu Sans, Latin and Greek): a machine without a screen may
+//! have none, and every machine would draw others. A letter that the font lacks is a box.
 //!
 //! ```
 //! use image::{Rgb, RgbImage};
@@ -51,7 +51,8 @@ pub fn width(text: &str, em: f32) -> f32 {
     lay_out(&font(em), text).1
 }
 
-/// Tells every pixel that a line of text covers, and how much of it, from 0 to 1; the line begins at `start`, its baseline there.
+/// Tells every pixel that a line of text covers, and how much of it, from 0 to 1; the line begins
+/// at `start`, its baseline there.
 pub fn ink(text: &str, em: f32, start: [f32; 2], tell: &mut dyn FnMut(i32, i32, f32)) {
     let font = font(em);
     let [left, baseline] = start;
@@ -84,7 +85,8 @@ pub fn draw(picture: &mut RgbImage, text: &str, em: f32, start: [u32; 2], colour
     });
 }
 
-/// As much of the end of a text as fits into so many pixels, since names of files differ at their ends.
+/// As much of the end of a text as fits into so many pixels, since names of files differ at their
+/// ends.
 pub fn shortened(text: &str, em: f32, room: f32) -> String {
     if width(text, em) <= room {
         return text.into();

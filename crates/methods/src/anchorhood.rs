@@ -1,21 +1,24 @@
-//! Anchorhood: AND's exact memory, entropy and curriculum, with several views of a picture and a projector.
+//! Anchorhood: AND's exact memory, entropy and curriculum, with several views of a picture and a
+//! projector.
 //!
-//! Views of one picture are to be alike and unlike all other pictures' of the batch, as in SimCLR; and every view is drawn, among
-//! all pictures remembered, towards its own picture and, once neighbourhoods are discovered, towards the neighbours of an
-//! anchor, as in AND. With z the projector's output of unit length of each of V views, x̃ the memory of such rows, ω the weight of
-//! the memory, P(i) the positives:
+//! Views of one picture are to be alike and unlike all other pictures' of the batch, as in SimCLR;
+//! and every view is drawn, among all pictures remembered, towards its own picture and, once
+//! neighbourhoods are discovered, towards the neighbours of an anchor, as in AND. With z the
+//! projector's output of unit length of each of V views, x̃ the memory of such rows, ω the weight
+//! of the memory, P(i) the positives:
 //!
 //! ```text
 //! ℓ_v = (1 − ω) · NT-Xent(z_v; τ_views) − ω · ln [ Σ_{p in P(i)} exp(z_v·x̃_p / τ) / Σ_{j ≤ N} exp(z_v·x̃_j / τ) ]
 //! x̃_i ← normalise((1 − η) · x̃_i + η · z_0)
 //! ```
 //!
-//! With momentum rows, what is remembered comes from a second network instead, which follows the first one slowly (an
-//! exponential moving average) and sees one view more; it is written before the loss, so that a view's own row is of now.
+//! With momentum rows, what is remembered comes from a second network instead, which follows the
+//! first one slowly (an exponential moving average) and sees one view more; it is written before
+//! the loss, so that a view's own row is of now.
 //!
-//! Before every round from some share of the rounds on, neighbourhoods are discovered from the encoder's features, which are judged and
-//! better than the projector's, whitened as those are: sure anchors then have purer neighbourhoods. One cosine spans all
-//! rounds.
+//! Before every round from some share of the rounds on, neighbourhoods are discovered from the
+//! encoder's features, which are judged and better than the projector's, whitened as those are:
+//! sure anchors then have purer neighbourhoods. One cosine spans all rounds.
 
 use anchorhood_discover::{Neighbourhoods, Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};

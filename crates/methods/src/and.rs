@@ -1,16 +1,18 @@
 //! AND: *Unsupervised Deep Learning by Neighbourhood Discovery* (Huang et al., ICML 2019).
 //!
-//! A step draws the features of a batch towards their positives among all pictures remembered (Eq. 7), and blends them into
-//! the memory (Eq. 8). In round 0 a picture's only positive is itself; before each later round its neighbourhood is
-//! discovered (Eq. 1), and counts if its entropy (Eq. 5) is among the share that the curriculum trusts (Eq. 6). With v of unit
-//! length, x̃ the memory, N pictures, positives P(i):
+//! A step draws the features of a batch towards their positives among all pictures remembered (Eq.
+//! 7), and blends them into the memory (Eq. 8). In round 0 a picture's only positive is itself;
+//! before each later round its neighbourhood is discovered (Eq. 1), and counts if its entropy (Eq.
+//! 5) is among the share that the curriculum trusts (Eq. 6). With v of unit length, x̃ the memory,
+//! N pictures, positives P(i):
 //!
 //! ```text
 //! ℓ_i = − ln [ Σ_{p in P(i)} exp(v_i·x̃_p / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ],   x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
 //! ```
 //!
-//! The recipe is the paper's (four rounds of 200 epochs after round 0, SGD at 0.03 with milestones, τ = 0.1, η = 0.5, k = 1); nothing
-//! is adapted at 32×32. The feature that is compared is also the one that is judged.
+//! The recipe is the paper's (four rounds of 200 epochs after round 0, SGD at 0.03 with milestones,
+//! τ = 0.1, η = 0.5, k = 1); nothing is adapted at 32×32. The feature that is compared is also the
+//! one that is judged.
 
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Stream};

@@ -1,26 +1,32 @@
 //! BiGAN: *Adversarial Feature Learning* (Donahue, Krähenbühl & Darrell, ICLR 2017).
 //!
-//! A generator G makes pictures of random latents z, an encoder E says of pictures which latents they might have been made of, and a
-//! discriminator D is to tell pairs of a real picture and its guessed latents from pairs of a made picture and its own. Where D can no longer
-//! tell them, E is the inverse of G, and had to see what there is in pictures. With D's probability that a pair is real, z uniform in ±1:
+//! A generator G makes pictures of random latents z, an encoder E says of pictures which latents
+//! they might have been made of, and a discriminator D is to tell pairs of a real picture and its
+//! guessed latents from pairs of a made picture and its own. Where D can no longer tell them, E is
+//! the inverse of G, and had to see what there is in pictures. With D's probability that a pair is
+//! real, z uniform in ±1:
 //!
 //! ```text
 //! D      ℓ = − ½ [ ln D(x, E(x)) + ln(1 − D(G(z), z)) ]
 //! E, G   ℓ = − ½ [ ln(1 − D(x, E(x))) + ln D(G(z), z) ]      the same with labels changed, whose gradient does not vanish where D is right
 //! ```
 //!
-//! D's probability is the sigmoid of the difference of two logits, that is, their softmax: the loss is a cross-entropy of two classes, finite where D is sure.
+//! D's probability is the sigmoid of the difference of two logits, that is, their softmax: the loss
+//! is a cross-entropy of two classes, finite where D is sure.
 //!
-//! All three move at the end of a step (the paper: at once, rather than in turns). What E's network has below the linear layer that says z
-//! (`latent`) is judged.
+//! All three move at the end of a step (the paper: at once, rather than in turns). What E's network
+//! has below the linear layer that says z (`latent`) is judged.
 //!
-//! Recipe: Adam at 2e-4 with betas 0.5 and 0.999, decay 2.5e-5, batch 128 (the paper); leaky ReLU of 0.2 and strides in D, batch norm in both but at
-//! their ends (DCGAN, Radford et al. 2016).
+//! Recipe: Adam at 2e-4 with betas 0.5 and 0.999, decay 2.5e-5, batch 128 (the paper); leaky ReLU
+//! of 0.2 and strides in D, batch norm in both but at their ends (DCGAN, Radford et al. 2016).
 //!
-//! Adapted for 32×32: G begins at 4×4 and doubles, each time by nearest neighbours and a 3×3 convolution, which leaves no chequers as
-//! transposed ones do (Odena et al. 2016). D leaves out half of its hidden values (as ALI does on CIFAR-10, Dumoulin et al. 2017), and normalises pictures and
-//! latents, real ones and made ones by themselves: without that it told them by their means and deviations alone, and nobody learnt from it.
-//! 128 latents (`--projector-features`) in place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1, mirrored.
+//! Adapted for 32×32: G begins at 4×4 and doubles, each time by nearest neighbours and a 3×3
+//! convolution, which leaves no chequers as transposed ones do (Odena et al. 2016). D leaves out
+//! half of its hidden values (as ALI does on CIFAR-10, Dumoulin et al. 2017), and normalises
+//! pictures and latents, real ones and made ones by themselves: without that it told them by their
+//! means and deviations alone, and nobody learnt from it. 128 latents (`--projector-features`) in
+//! place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1,
+//! mirrored.
 
 use anchorhood_engine::{
     Activation, Batch, Buffer, ConvSpec, Device, Error, Graph, Input, Network, NetworkOptions,
@@ -40,8 +46,9 @@ const MOST_FIRST_SIDE: usize = 16;
 const DROPPED: f32 = 0.5;
 const LEAKY: Activation = Activation::LeakyRelu(0.2);
 
-/// The three networks, of which the discriminator is three again: what it makes of pictures and of latents, which are added up (as by a
-/// linear layer over both side by side), and how real a pair then looks.
+/// The three networks, of which the discriminator is three again: what it makes of pictures and of
+/// latents, which are added up (as by a linear layer over both side by side), and how real a pair
+/// then looks.
 pub struct BiGan {
     seed: u64,
     encoder: Network,
@@ -88,8 +95,8 @@ impl BiGan {
         Ok(all.iter().sum())
     }
 
-    /// At the beginning of a run, with so many latents, and so many values of the discriminator's hidden layers; maps of 4×4 have a quarter as
-    /// many channels, larger ones fewer.
+    /// At the beginning of a run, with so many latents, and so many values of the discriminator's
+    /// hidden layers; maps of 4×4 have a quarter as many channels, larger ones fewer.
     pub fn new(setup: Setup, latents: usize, hidden: usize) -> Result<Self> {
         let (device, batch) = (setup.device, setup.batch);
         let encoder = setup.encoder(&setup.options(batch))?;
@@ -159,7 +166,8 @@ impl BiGan {
         self.hand_back(stream)
     }
 
-    /// How far it is from being right, and what that says to itself. Its way back is paved with what it saw, and taken once: it looks again.
+    /// How far it is from being right, and what that says to itself. Its way back is paved with
+    /// what it saw, and taken once: it looks again.
     fn discriminate(&mut self, stream: &mut Stream, pictures: Input) -> Result<()> {
         self.look(stream, pictures)?;
         self.pairs.learn(stream, Input::rows(&self.sums))?;
@@ -261,7 +269,8 @@ impl Sizes {
         let (side, times) = self.doublings()?;
         let mut g = Graph::new();
         let x = g.input(1, 1, self.latents);
-        // A kernel that reaches over one place from all sides: each of the maps' places sees it by weights of its own.
+        // A kernel that reaches over one place from all sides: each of the maps' places sees it by
+        // weights of its own.
         let spread = ConvSpec::square(self.channels(0), side, 1, side - 1);
         let mut x = g.conv_norm("spread", "spread_norm", x, spread, true, None)?;
         for n in 1..=times {

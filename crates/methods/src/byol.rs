@@ -1,8 +1,9 @@
 //! BYOL: *Bootstrap Your Own Latent* (Grill et al., NeurIPS 2020).
 //!
-//! Like SimSiam, a predictor is to say from one view what becomes of the others; but what it is to say comes from a second
-//! network, the target, which is never trained: it follows the first one slowly (an exponential moving average, EMA). With p the
-//! online predictor's output, z′ the target projector's, and V views:
+//! Like SimSiam, a predictor is to say from one view what becomes of the others; but what it is to
+//! say comes from a second network, the target, which is never trained: it follows the first one
+//! slowly (an exponential moving average, EMA). With p the online predictor's output, z′ the target
+//! projector's, and V views:
 //!
 //! ```text
 //! ℓ_v = − cos(p_v, mean of z′_w / |z′_w| over the views w ≠ v)          the paper's 2 − 2 cos, but for scale and constant
@@ -11,10 +12,12 @@
 //!
 //! The online encoder's output before the projector is judged.
 //!
-//! Recipe for 32×32: m₀ = 0.99, projector 512 → 4096 → 256 and predictor 256 → 4096 → 256 with batch norm in between, SGD at 0.06 and
-//! batch 128 with weight decay 5e-4 (lightly's benchmark) or LARS, cosine, crops of 0.2 to 1, mirrored, jitter with 0.8, grey with 0.2.
+//! Recipe for 32×32: m₀ = 0.99, projector 512 → 4096 → 256 and predictor 256 → 4096 → 256 with
+//! batch norm in between, SGD at 0.06 and batch 128 with weight decay 5e-4 (lightly's benchmark) or
+//! LARS, cosine, crops of 0.2 to 1, mirrored, jitter with 0.8, grey with 0.2.
 //!
-//! Adapted: a batch norm at the end of the projectors, as SimSiam has it; any number of views; the paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
+//! Adapted: a batch norm at the end of the projectors, as SimSiam has it; any number of views; the
+//! paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
@@ -28,7 +31,8 @@ use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
 pub struct ByolSettings {
     /// The views.
     pub passes: ViewPasses,
-    /// Whether views differ as the paper's do: every second one seldom blurred, and solarised at times.
+    /// Whether views differ as the paper's do: every second one seldom blurred, and solarised at
+    /// times.
     pub views_differ: bool,
     /// m₀: the share of the target that a step keeps, at the beginning.
     pub momentum: f64,

@@ -1,5 +1,6 @@
-//! Networks in a row: the encoder, whose output is judged, and its heads. Each one's output is the next one's input, and back
-//! goes the gradient. Every view of a batch passes through all of them, and outputs are stacked view after view.
+//! Networks in a row: the encoder, whose output is judged, and its heads. Each one's output is the
+//! next one's input, and back goes the gradient. Every view of a batch passes through all of them,
+//! and outputs are stacked view after view.
 
 use std::f64::consts::PI;
 
@@ -161,8 +162,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Moves every network towards the one in its place of another chain, which may be longer (an exponential moving
-    /// average).
+    /// Moves every network towards the one in its place of another chain, which may be longer (an
+    /// exponential moving average).
     pub fn follow(&mut self, stream: &mut Stream, other: &Chain, keep: Scalar) -> Result<()> {
         let pairs = self.networks.iter_mut().zip(&other.networks);
         for ((_, own), (_, other)) in pairs {
@@ -178,8 +179,8 @@ impl Chain {
     }
 }
 
-/// The share of an exponential moving average that a step keeps: it begins at m₀ and rises to 1 as a cosine, over a run of which the
-/// share `done` is done.
+/// The share of an exponential moving average that a step keeps: it begins at m₀ and rises to 1 as
+/// a cosine, over a run of which the share `done` is done.
 pub(crate) fn momentum_at(first: f64, done: f64) -> f32 {
     (1.0 - (1.0 - first) * ((PI * done).cos() + 1.0) / 2.0) as f32
 }

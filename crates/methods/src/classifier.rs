@@ -1,5 +1,6 @@
-//! A head that tells classes apart, for methods whose pretext task is to guess something of the picture: which class each row is of is
-//! written down on the device, step by step, and how often the guess is right is counted there and told once an epoch.
+//! A head that tells classes apart, for methods whose pretext task is to guess something of the
+//! picture: which class each row is of is written down on the device, step by step, and how often
+//! the guess is right is counted there and told once an epoch.
 
 use anchorhood_engine::{
     Buffer, Device, Graph, Input, Loss, Network, NetworkOptions, Result, Stream,
@@ -14,7 +15,8 @@ pub(crate) struct Classifier {
     name: &'static str,
     network: Network,
     classes: usize,
-    /// The class of each guess of a batch, and each guess's own number, by which it finds its class.
+    /// The class of each guess of a batch, and each guess's own number, by which it finds its
+    /// class.
     labels: Buffer<u32>,
     items: Buffer<u32>,
     losses: Buffer,
@@ -33,7 +35,8 @@ impl Classifier {
         options(setup).memory_bytes(graph)
     }
 
-    /// A head for so many rows, each of which it makes one or more guesses of, as many as its result has rows of `classes` values.
+    /// A head for so many rows, each of which it makes one or more guesses of, as many as its
+    /// result has rows of `classes` values.
     pub fn new(
         setup: &Setup,
         (name, number): (&'static str, u64),
@@ -62,7 +65,8 @@ impl Classifier {
         &mut self.labels
     }
 
-    /// Guesses by what an encoder gave, and learns from how wrong that is, up to its input's gradient.
+    /// Guesses by what an encoder gave, and learns from how wrong that is, up to its input's
+    /// gradient.
     pub fn learn(&mut self, stream: &mut Stream, input: Input) -> Result<()> {
         self.network.forward(stream, 0, input)?;
         let logits = self.network.output();
@@ -111,7 +115,8 @@ impl Classifier {
         &mut self.network
     }
 
-    /// How often it was right since it was last asked, beside how often the commonest class would have been.
+    /// How often it was right since it was last asked, beside how often the commonest class would
+    /// have been.
     pub fn figure(&mut self, device: &Device) -> Result<PretextFigure> {
         let counts = self.counts(device)?;
         self.told = counted(device, &self.tally)?;

@@ -1,13 +1,15 @@
 //! Colour: *Colorful Image Colorization* (Zhang et al., ECCV 2016).
 //!
-//! The network is given a picture's lightness and guesses its colour: the half of [split-brain](SplitBrain) that a whole network does. The
-//! formula is the same.
+//! The network is given a picture's lightness and guesses its colour: the half of
+//! [split-brain](SplitBrain) that a whole network does. The formula is the same.
 //!
-//! Recipe for 32×32: AdamW at 0.001 (the paper: Adam at 3.16e-5, for ImageNet and 40 pictures a batch), batch 128, weight decay 0.01 (1e-3
-//! of Adam's other kind), cosine; crops of 0.2 to 1, mirrored.
+//! Recipe for 32×32: AdamW at 0.001 (the paper: Adam at 3.16e-5, for ImageNet and 40 pictures a
+//! batch), batch 128, weight decay 0.01 (1e-3 of Adam's other kind), cosine; crops of 0.2 to 1,
+//! mirrored.
 //!
-//! Adapted: as split-brain is. A colour's class is the nearest one alone, and all classes count alike; the paper spreads a colour over the
-//! five nearest and gives rare ones more weight, for livelier pictures.
+//! Adapted: as split-brain is. A colour's class is the nearest one alone, and all classes count
+//! alike; the paper spreads a colour over the five nearest and gives rare ones more weight, for
+//! livelier pictures.
 
 use anchorhood_engine::Result;
 

@@ -1,7 +1,9 @@
-//! Colours as classes: a picture's L or ab (CIE Lab) at some of its places, each told by the nearest of fixed values.
+//! Colours as classes: a picture's L or ab (CIE Lab) at some of its places, each told by the
+//! nearest of fixed values.
 //!
-//! Places stand eight on a side, where pictures have so many pixels; each has the colour of one pixel, as Zhang et al. subsample theirs.
-//! ab has a square grid of 11 by 11 values, 20 apart (theirs are 10 apart; those no colour of sRGB is near to are never met), L 50 values, 2 apart
+//! Places stand eight on a side, where pictures have so many pixels; each has the colour of one
+//! pixel, as Zhang et al. subsample theirs. ab has a square grid of 11 by 11 values, 20 apart
+//! (theirs are 10 apart; those no colour of sRGB is near to are never met), L 50 values, 2 apart
 //! (theirs 100).
 
 use anchorhood_engine::{Batch, Buffer, Graph, Network, Result, Stream, Window};

@@ -1,11 +1,15 @@
-//! Context: *Unsupervised Visual Representation Learning by Context Prediction* (Doersch et al., ICCV 2015).
+//! Context: *Unsupervised Visual Representation Learning by Context Prediction* (Doersch et al.,
+//! ICCV 2015).
 //!
-//! Two tiles of a picture: the one in the middle and one of the eight around it. Which of the eight places is it from? A [jigsaw](Jigsaw) of two
-//! tiles and eight arrangements; the formula is the same.
+//! Two tiles of a picture: the one in the middle and one of the eight around it. Which of the eight
+//! places is it from? A [jigsaw](Jigsaw) of two tiles and eight arrangements; the formula is the
+//! same.
 //!
-//! Recipe for 32×32: as jigsaw's, whose cells, gaps and places within the cells are this paper's idea.
+//! Recipe for 32×32: as jigsaw's, whose cells, gaps and places within the cells are this paper's
+//! idea.
 //!
-//! Adapted: as jigsaw is. In place of dropping colour channels, by which the paper hides the lens's errors at the edges, 30% of pictures are grey.
+//! Adapted: as jigsaw is. In place of dropping colour channels, by which the paper hides the lens's
+//! errors at the edges, 30% of pictures are grey.
 
 use anchorhood_engine::Result;
 

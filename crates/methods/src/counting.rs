@@ -1,8 +1,10 @@
-//! Counting: *Representation Learning by Learning to Count* (Noroozi, Pirsiavash & Favaro, ICCV 2017).
+//! Counting: *Representation Learning by Learning to Count* (Noroozi, Pirsiavash & Favaro, ICCV
+//! 2017).
 //!
-//! What is seen in the four quarters of a picture is, together, what is seen in the whole: features are to be such that the quarters' add
-//! up to those of the whole picture, shrunk to the size of a quarter, and not to those of another. With φ = max(0, the network's
-//! result), D the shrunk picture, T_q its quarters, y another picture of the batch, M = 10:
+//! What is seen in the four quarters of a picture is, together, what is seen in the whole: features
+//! are to be such that the quarters' add up to those of the whole picture, shrunk to the size of a
+//! quarter, and not to those of another. With φ = max(0, the network's result), D the shrunk
+//! picture, T_q its quarters, y another picture of the batch, M = 10:
 //!
 //! ```text
 //! ℓ_x = |φ(D x) − Σ_q φ(T_q x)|² + max(0, M − |φ(D y) − Σ_q φ(T_q x)|²)
@@ -10,13 +12,15 @@
 //!
 //! Without the second term φ = 0 would do. The network's last layer, before the ReLU, is judged.
 //!
-//! Recipe: M = 10, a learning rate of 0.0001, and grey pictures two times in three, so that colours at lenses' edges do not tell parts apart
-//! (the paper). At ten times the rate AlexNet's first steps make all features negative, φ = 0, and no gradient leads back; `quick`'s
-//! narrow networks bear it.
+//! Recipe: M = 10, a learning rate of 0.0001, and grey pictures two times in three, so that colours
+//! at lenses' edges do not tell parts apart (the paper). At ten times the rate AlexNet's first
+//! steps make all features negative, φ = 0, and no gradient leads back; `quick`'s narrow networks
+//! bear it.
 //!
-//! Adapted for 32×32: quarters and the shrunk picture, of 16×16 pixels, are enlarged to 32×32, so that one network is for them and for
-//! pictures; 128 features (`--features`) in place of 1000; AdamW with weight decay 0.01, batch 128, cosine, since batch norm makes
-//! another network of AlexNet.
+//! Adapted for 32×32: quarters and the shrunk picture, of 16×16 pixels, are enlarged to 32×32, so
+//! that one network is for them and for pictures; 128 features (`--features`) in place of 1000;
+//! AdamW with weight decay 0.01, batch 128, cosine, since batch norm makes another network of
+//! AlexNet.
 
 use anchorhood_engine::{
     Batch, Buffer, Counting as PartsAndWholes, Device, Graph, Input, Loss, Network, Result, Shape,

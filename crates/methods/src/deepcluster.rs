@@ -1,23 +1,27 @@
-//! DeepCluster: *Deep Clustering for Unsupervised Learning of Visual Features* (Caron et al., ECCV 2018).
+//! DeepCluster: *Deep Clustering for Unsupervised Learning of Visual Features* (Caron et al., ECCV
+//! 2018).
 //!
-//! Before every epoch the features x of all pictures are divided into K clusters by k-means; in the epoch a classifier on top of them,
-//! drawn anew, is to say in which cluster a picture is. With c the cluster of picture i, n_c its pictures, N all of them, K′ the
-//! clusters that are in use, l = W · max(0, norm(x)) + b the classifier's logits:
+//! Before every epoch the features x of all pictures are divided into K clusters by k-means; in the
+//! epoch a classifier on top of them, drawn anew, is to say in which cluster a picture is. With c
+//! the cluster of picture i, n_c its pictures, N all of them, K′ the clusters that are in use, l =
+//! W · max(0, norm(x)) + b the classifier's logits:
 //!
 //! ```text
 //! ℓ_i = w_c · − ln [ exp(l_c) / Σ_k exp(l_k) ],   w_c = min(10, N / (K′ · n_c))
 //! ```
 //!
-//! The weight w does what sampling clusters uniformly does (the paper's §3.3): large clusters do not win. Features are whitened and
-//! brought to unit length before they are divided, and seen without the ReLU, as the authors' code has it. k-means gives a cluster that
-//! runs empty the picture it represents worst. The network's last layer, which is what is divided, is judged.
+//! The weight w does what sampling clusters uniformly does (the paper's §3.3): large clusters do
+//! not win. Features are whitened and brought to unit length before they are divided, and seen
+//! without the ReLU, as the authors' code has it. k-means gives a cluster that runs empty the
+//! picture it represents worst. The network's last layer, which is what is divided, is judged.
 //!
-//! Recipe (facebookresearch/deepcluster): SGD at 0.05 throughout, momentum 0.9, weight decay 1e-5, batch 256, crops, mirrored; 20 rounds of k-means.
-//! Adapted for 32×32: K = 100, since many more clusters of CIFAR-10 collapse (the authors of AND); colours that vary in
-//! place of Sobel filters, both so that colour alone is no cluster; the last layer's 128 values in place of 256 principal components of
-//! 4096; k-means by cosine, in fewer rounds where little moves; a batch
-//! norm before the classifier's ReLU, so that a fresh classifier finds features of one scale; weights of at most 10, so that a cluster of one
-//! picture does not decide a step.
+//! Recipe (facebookresearch/deepcluster): SGD at 0.05 throughout, momentum 0.9, weight decay 1e-5,
+//! batch 256, crops, mirrored; 20 rounds of k-means. Adapted for 32×32: K = 100, since many more
+//! clusters of CIFAR-10 collapse (the authors of AND); colours that vary in place of Sobel filters,
+//! both so that colour alone is no cluster; the last layer's 128 values in place of 256 principal
+//! components of 4096; k-means by cosine, in fewer rounds where little moves; a batch norm before
+//! the classifier's ReLU, so that a fresh classifier finds features of one scale; weights of at
+//! most 10, so that a cluster of one picture does not decide a step.
 
 use anchorhood_discover::{Whitening, kmeans_within, mutual_information, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Error, Graph, Loss, Network, Result, Stream};
@@ -62,7 +66,8 @@ impl DeepCluster {
         Ok(encoder + options.with_input_gradient().memory_bytes(&head)?)
     }
 
-    /// At the beginning of a run, where all pictures are one cluster. There are no more clusters than pictures.
+    /// At the beginning of a run, where all pictures are one cluster. There are no more clusters
+    /// than pictures.
     pub fn new(setup: Setup, clusters: usize) -> Result<Self> {
         let options = setup.options(setup.batch);
         let encoder = setup.encoder(&options)?;
@@ -227,7 +232,8 @@ impl Method for DeepCluster {
 mod tests {
     use super::*;
 
-    /// Clusters of one size count alike; small ones more, but not without end; empty ones harm nobody.
+    /// Clusters of one size count alike; small ones more, but not without end; empty ones harm
+    /// nobody.
     #[test]
     fn clusters_count_by_their_size() {
         assert_eq!(weights(&[0, 1, 0, 1], 2), [1.0, 1.0]);

@@ -1,7 +1,9 @@
-//! Jigsaw: *Unsupervised Learning of Visual Representations by Solving Jigsaw Puzzles* (Noroozi & Favaro, ECCV 2016).
+//! Jigsaw: *Unsupervised Learning of Visual Representations by Solving Jigsaw Puzzles* (Noroozi &
+//! Favaro, ECCV 2016).
 //!
-//! A picture is cut into 3×3 tiles, which are put in one of some orders. One network looks at each tile (a siamese network), and a head
-//! that has all nine results side by side guesses which order it was. With the logits l of the orders and the true one c:
+//! A picture is cut into 3×3 tiles, which are put in one of some orders. One network looks at each
+//! tile (a siamese network), and a head that has all nine results side by side guesses which order
+//! it was. With the logits l of the orders and the true one c:
 //!
 //! ```text
 //! ℓ = − ln [ exp(l_c) / Σ_k exp(l_k) ]
@@ -9,12 +11,15 @@
 //!
 //! What the network makes of a whole picture is judged.
 //!
-//! Recipe for 32×32: SGD at 0.01 with weight decay 5e-4 in the paper, here AdamW at 0.001 with 0.01, as its neighbours have; batch 128, cosine;
-//! crops of 0.6 to 1, no mirrors, 30% of pictures grey. Cells of 10×10 pixels hold tiles of 8×8, each at a place of its own in its cell, so that
-//! edges do not tell the order, and each normalised by its own mean and deviation, so that brightness does not.
+//! Recipe for 32×32: SGD at 0.01 with weight decay 5e-4 in the paper, here AdamW at 0.001 with
+//! 0.01, as its neighbours have; batch 128, cosine; crops of 0.6 to 1, no mirrors, 30% of pictures
+//! grey. Cells of 10×10 pixels hold tiles of 8×8, each at a place of its own in its cell, so that
+//! edges do not tell the order, and each normalised by its own mean and deviation, so that
+//! brightness does not.
 //!
-//! Adapted: tiles are enlarged to the size of a picture, so that one network is for tiles and for pictures; 100 orders in place of 1,000, each
-//! the one farthest (by Hamming distance) from those before it, of 10,000 drawn; the head is a perceptron with batch norm.
+//! Adapted: tiles are enlarged to the size of a picture, so that one network is for tiles and for
+//! pictures; 100 orders in place of 1,000, each the one farthest (by Hamming distance) from those
+//! before it, of 10,000 drawn; the head is a perceptron with batch norm.
 
 use anchorhood_engine::{Batch, Buffer, Device, Graph, Network, Result, Stream, Tiles};
 use anchorhood_random::{Draws, Stream as Purpose};
@@ -114,7 +119,8 @@ impl Jigsaw {
         Jigsaw::arranging("jigsaw", setup, &orders, hidden)
     }
 
-    /// A method by this name that guesses which of some arrangements, each a list of cells, tiles are in.
+    /// A method by this name that guesses which of some arrangements, each a list of cells, tiles
+    /// are in.
     pub(crate) fn arranging(
         name: &'static str,
         setup: Setup,
@@ -145,8 +151,8 @@ impl Jigsaw {
     }
 }
 
-/// Orders of the cells, each the farthest from those before it by how many cells are elsewhere, of some that a seed draws; the first
-/// of equally far ones.
+/// Orders of the cells, each the farthest from those before it by how many cells are elsewhere, of
+/// some that a seed draws; the first of equally far ones.
 fn far_apart(seed: u64) -> Vec<[u8; CELLS * CELLS]> {
     let drawn = |item| {
         let order = Draws::new(seed, Purpose::Puzzle, 0, item).permutation(CELLS * CELLS);

@@ -1,16 +1,19 @@
 //! What does a training step do?
 //!
-//! A [`Method`] is one file: its networks, its one step, what happens before a round and an epoch, what it keeps beside its
-//! networks. It knows nothing of data loaders, checkpoints, schedules or devices: the step is written once, and the
-//! [`Stream`](anchorhood_engine::Stream) it is given runs it at once or as a recorded CUDA graph.
+//! A [`Method`] is one file: its networks, its one step, what happens before a round and an epoch,
+//! what it keeps beside its networks. It knows nothing of data loaders, checkpoints, schedules or
+//! devices: the step is written once, and the [`Stream`](anchorhood_engine::Stream) it is given
+//! runs it at once or as a recorded CUDA graph.
 //!
-//! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same without discovery.
+//! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same
+//!   without discovery.
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
-//! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that compare views, by heads on top of
-//!   the encoder ([`MlpSettings`], [`ViewPasses`]).
-//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`], [`BiGan`]: the paper's rivals, each with its
-//!   pretext task ([`PretextFigure`]).
-//! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured against.
+//! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that
+//!   compare views, by heads on top of the encoder ([`MlpSettings`], [`ViewPasses`]).
+//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`],
+//!   [`BiGan`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
+//! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured
+//!   against.
 
 #![forbid(unsafe_code)]
 

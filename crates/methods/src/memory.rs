@@ -19,15 +19,19 @@ pub struct MemorySettings {
     pub neighbours: usize,
     /// How the share of anchors grows over the rounds.
     pub curriculum: Curriculum,
-    /// Share of the rounds, round 0 among them, that pass before neighbours count; round 0 always does.
+    /// Share of the rounds, round 0 among them, that pass before neighbours count; round 0 always
+    /// does.
     pub begin: f64,
-    /// Whether neighbourhoods are discovered from features computed anew, rather than from the memory.
+    /// Whether neighbourhoods are discovered from features computed anew, rather than from the
+    /// memory.
     pub recompute: bool,
     /// Whether every positive counts as much, rather than the likeliest most.
     pub each: bool,
-    /// Whether the memory begins with what the untrained network makes of the pictures, rather than with noise.
+    /// Whether the memory begins with what the untrained network makes of the pictures, rather than
+    /// with noise.
     pub fill: bool,
-    /// How many rows of the memory stand for all in a step's loss; all of them, and the exact loss, where nothing is said.
+    /// How many rows of the memory stand for all in a step's loss; all of them, and the exact loss,
+    /// where nothing is said.
     pub loss_rows: Option<usize>,
     /// How neighbourhoods are looked for.
     pub by: DiscoverBy,
@@ -83,13 +87,15 @@ impl Memory {
         })
     }
 
-    /// Features of unit length, a row for each of this process's pictures, in place of what it remembers.
+    /// Features of unit length, a row for each of this process's pictures, in place of what it
+    /// remembers.
     pub fn fill(&mut self, device: &Device, rows: Vec<f32>) -> Result<()> {
         self.bank = self.bank_of(device, rows, self.bank.dim())?;
         Ok(())
     }
 
-    /// A bank of the same pictures from other features: a row of `dim` values for each of this process's.
+    /// A bank of the same pictures from other features: a row of `dim` values for each of this
+    /// process's.
     pub fn bank_of(&self, device: &Device, rows: Vec<f32>, dim: usize) -> Result<MemoryBank> {
         MemoryBank::from_part(device, self.bank.len(), rows, dim)
     }

@@ -10,18 +10,20 @@ pub trait Method: Send {
     /// What the user types.
     fn name(&self) -> &'static str;
 
-    /// The views of each picture that a step sees, and how each differs from the run's augmentation.
+    /// The views of each picture that a step sees, and how each differs from the run's
+    /// augmentation.
     fn views(&self) -> Vec<ViewSettings> {
         vec![ViewSettings::default()]
     }
 
-    /// Its own schedules beside the learning rate, [`Scalar(1)`](anchorhood_engine::Scalar) and so on: their values in a step
-    /// before which this share of the run is done.
+    /// Its own schedules beside the learning rate, [`Scalar(1)`](anchorhood_engine::Scalar) and so
+    /// on: their values in a step before which this share of the run is done.
     fn scalars(&self, _done: f64) -> Vec<f32> {
         vec![]
     }
 
-    /// Before the first step of a round, and never again in it: a run that goes on within a round has what it kept.
+    /// Before the first step of a round, and never again in it: a run that goes on within a round
+    /// has what it kept.
     fn before_round(&mut self, _round: &mut Round) -> Result<()> {
         Ok(())
     }
@@ -31,19 +33,22 @@ pub trait Method: Send {
         Ok(())
     }
 
-    /// How well it did in an epoch, which ended, what it is taught by (its pretext task), where that says more than its loss.
+    /// How well it did in an epoch, which ended, what it is taught by (its pretext task), where
+    /// that says more than its loss.
     fn pretext(&mut self, _device: &Device) -> Result<Vec<PretextFigure>> {
         Ok(vec![])
     }
 
-    /// One step: the same calls every time. Losses are told to the stream; weights move at the stream's learning rate.
+    /// One step: the same calls every time. Losses are told to the stream; weights move at the
+    /// stream's learning rate.
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()>;
 
-    /// Its networks with their namespaces. The first, whose namespace is empty, embeds: its output is the feature that is
-    /// judged, searched and exported.
+    /// Its networks with their namespaces. The first, whose namespace is empty, embeds: its output
+    /// is the feature that is judged, searched and exported.
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)>;
 
-    /// The network that embeds, and the features of all pictures as they were last seen, where it remembers them.
+    /// The network that embeds, and the features of all pictures as they were last seen, where it
+    /// remembers them.
     fn encoder(&mut self) -> (&mut Network, Option<&MemoryBank>) {
         let (_, network) = self.networks().swap_remove(0);
         (network, None)
@@ -88,8 +93,8 @@ pub struct Round<'a> {
     pub rounds: usize,
     /// Is told how many pictures are done, where something takes long.
     pub progress: &'a (dyn Fn(usize) + Sync),
-    /// What a network makes of all training pictures now, not augmented: a row for each; on several processes, for each of this one's
-    /// [part](anchorhood_engine::Communicator::part).
+    /// What a network makes of all training pictures now, not augmented: a row for each; on several
+    /// processes, for each of this one's [part](anchorhood_engine::Communicator::part).
     pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
 }
 

@@ -1,5 +1,5 @@
-//! Projectors and predictors: multi-layer perceptrons with batch norm, whose layers are numbered as PyTorch's `Sequential` has
-//! them.
+//! Projectors and predictors: multi-layer perceptrons with batch norm, whose layers are numbered as
+//! PyTorch's `Sequential` has them.
 //!
 //! ```text
 //! hidden layers   linear (no bias where a norm follows) → batch norm, if asked → ReLU

@@ -1,22 +1,26 @@
-//! NAT, noise as targets: *Unsupervised Learning by Predicting Noise* (Bojanowski & Joulin, ICML 2017).
+//! NAT, noise as targets: *Unsupervised Learning by Predicting Noise* (Bojanowski & Joulin, ICML
+//! 2017).
 //!
-//! Each picture is given a point of the unit sphere, drawn at random and never moved, and its feature is to go there. Which
-//! picture is given which point is not fixed: every third epoch pictures change points so that features and points are as near as
-//! can be. With x the feature of unit length, t the points, P all permutations:
+//! Each picture is given a point of the unit sphere, drawn at random and never moved, and its
+//! feature is to go there. Which picture is given which point is not fixed: every third epoch
+//! pictures change points so that features and points are as near as can be. With x the feature of
+//! unit length, t the points, P all permutations:
 //!
 //! ```text
 //! ℓ_i = − x_i · t_P(i)                  the paper's ½ |x − t|², but for a constant
 //! P ← argmax_P Σ_i x_i · t_P(i)         within groups of 256 pictures (Hungarian method)
 //! ```
 //!
-//! Points are spread evenly, so features cannot collapse; alike pictures get points that are near each other. The network's last layer
-//! is judged.
+//! Points are spread evenly, so features cannot collapse; alike pictures get points that are near
+//! each other. The network's last layer is judged.
 //!
-//! Recipe: SGD, batch 256, reassigned every 3 epochs, crops, mirrored; at 0.01 (the paper's, for AlexNet), falling at milestones.
+//! Recipe: SGD, batch 256, reassigned every 3 epochs, crops, mirrored; at 0.01 (the paper's, for
+//! AlexNet), falling at milestones.
 //!
-//! Adapted for 32×32: points are changed between epochs, by features of the pictures as they are, in groups drawn at random, rather than
-//! in the step and by its views, so that a step stays on the device; points of `features` values (128); colours that vary in place
-//! of the gradients of grey pictures.
+//! Adapted for 32×32: points are changed between epochs, by features of the pictures as they are,
+//! in groups drawn at random, rather than in the step and by its views, so that a step stays on the
+//! device; points of `features` values (128); colours that vary in place of the gradients of grey
+//! pictures.
 
 use anchorhood_discover::NoiseTargets;
 use anchorhood_engine::{Batch, Buffer, Device, Error, Loss, Network, Result, Stream};
@@ -34,7 +38,8 @@ const FOUND: &str = "found";
 pub struct Nat {
     network: Network,
     targets: NoiseTargets,
-    /// At the last change, shares of the pictures that were nearest to their own point of the group's, and that kept it.
+    /// At the last change, shares of the pictures that were nearest to their own point of the
+    /// group's, and that kept it.
     found: [f32; 2],
     /// Every picture's point, and those of the batch.
     rows: Buffer,

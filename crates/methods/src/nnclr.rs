@@ -1,8 +1,9 @@
 //! NNCLR: *With a Little Help from My Friends* (Dwibedi et al., ICCV 2021).
 //!
-//! Like SimCLR, but a view is to be alike not to another view of its own picture: to the nearest neighbour of that view among the
-//! pictures seen before (the support set), and unlike the neighbours of the batch's other pictures. With z the projector's
-//! output, n(z) the row of the support set most similar to it, held constant, and p the predictor's output of unit length, for
+//! Like SimCLR, but a view is to be alike not to another view of its own picture: to the nearest
+//! neighbour of that view among the pictures seen before (the support set), and unlike the
+//! neighbours of the batch's other pictures. With z the projector's output, n(z) the row of the
+//! support set most similar to it, held constant, and p the predictor's output of unit length, for
 //! picture i in view v, whose next view (after the last one, the first) is w:
 //!
 //! ```text
@@ -10,18 +11,20 @@
 //! support[i] ← z_i0 / |z_i0|
 //! ```
 //!
-//! That the neighbour is another view's is all that teaches: to foretell the neighbour of the very view that is seen asks for nothing that
-//! views have in common.
+//! That the neighbour is another view's is all that teaches: to foretell the neighbour of the very
+//! view that is seen asks for nothing that views have in common.
 //!
-//! The encoder's output before the projector is judged. Neighbours pay late: below SimCLR after 200 epochs, above it after 800
-//! (lightly's and solo-learn's figures).
+//! The encoder's output before the projector is judged. Neighbours pay late: below SimCLR after 200
+//! epochs, above it after 800 (lightly's and solo-learn's figures).
 //!
-//! Recipe for 32×32 (solo-learn): τ = 0.2, projector with layers of 2048 and 256 values, predictor 256 → 4096 → 256, LARS at 0.4 for
-//! 256 pictures, trust 0.02, weight decay 1e-5, cosine after a warm-up of 10 epochs.
+//! Recipe for 32×32 (solo-learn): τ = 0.2, projector with layers of 2048 and 256 values, predictor
+//! 256 → 4096 → 256, LARS at 0.4 for 256 pictures, trust 0.02, weight decay 1e-5, cosine after a
+//! warm-up of 10 epochs.
 //!
-//! Adapted: the support set has a row for each training picture, in place of a queue of the last 65,536, more than CIFAR has
-//! pictures; so nothing falls out of it, and its order decides nothing. The softmax goes over the neighbours for each prediction,
-//! where the paper has it over the predictions for each neighbour. Any number of views, each foretelling the next one's neighbours.
+//! Adapted: the support set has a row for each training picture, in place of a queue of the last
+//! 65,536, more than CIFAR has pictures; so nothing falls out of it, and its order decides nothing.
+//! The softmax goes over the neighbours for each prediction, where the paper has it over the
+//! predictions for each neighbour. Any number of views, each foretelling the next one's neighbours.
 
 use anchorhood_discover::MemoryBank;
 use anchorhood_engine::{

@@ -1,4 +1,5 @@
-//! What every method is made of: a device, the embedding network's graph, the size of a batch, how weights move, a seed.
+//! What every method is made of: a device, the embedding network's graph, the size of a batch, how
+//! weights move, a seed.
 
 use anchorhood_engine::{
     Device, Graph, Network, NetworkOptions, Optimiser, Parameter, ParameterGroup, Result,
@@ -13,7 +14,8 @@ pub struct Setup<'a> {
     pub graph: &'a Graph,
     /// Pictures there are to learn from.
     pub pictures: usize,
-    /// Pictures in a batch; of several processes that take a step together, in this one's part of it.
+    /// Pictures in a batch; of several processes that take a step together, in this one's part of
+    /// it.
     pub batch: usize,
     /// Mean of each channel that pictures are normalised by.
     pub mean: [f32; 3],
@@ -51,8 +53,8 @@ impl Setup<'_> {
     }
 }
 
-/// Which parameters an optimiser treats alike, as the papers have it: SGD decays all; LARS and AdamW leave biases and norms
-/// without decay, and LARS without adaptation.
+/// Which parameters an optimiser treats alike, as the papers have it: SGD decays all; LARS and
+/// AdamW leave biases and norms without decay, and LARS without adaptation.
 pub fn parameter_groups(optimiser: &Optimiser) -> fn(&Parameter) -> ParameterGroup {
     match optimiser {
         Optimiser::Sgd { .. } => ParameterGroup::all_alike,

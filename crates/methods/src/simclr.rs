@@ -1,19 +1,23 @@
-//! SimCLR: *A Simple Framework for Contrastive Learning of Visual Representations* (Chen et al., ICML 2020).
+//! SimCLR: *A Simple Framework for Contrastive Learning of Visual Representations* (Chen et al.,
+//! ICML 2020).
 //!
-//! Views of one picture are to be alike, and unlike all other pictures' of the batch. With z the projector's output of unit
-//! length, for each row i whose other views are P(i), over all other rows of the batch (NT-Xent):
+//! Views of one picture are to be alike, and unlike all other pictures' of the batch. With z the
+//! projector's output of unit length, for each row i whose other views are P(i), over all other
+//! rows of the batch (NT-Xent):
 //!
 //! ```text
 //! ℓ_i = mean over p in P(i) of  − ln [ exp(z_i·z_p / τ) / Σ_{j ≠ i} exp(z_i·z_j / τ) ]
 //! ```
 //!
-//! The gradient is that of every row, as query and as key. The encoder's output before the projector is judged.
+//! The gradient is that of every row, as query and as key. The encoder's output before the
+//! projector is judged.
 //!
-//! Recipe for 32×32 (dkobak/simclr-cifar10): batch 512, SGD at 0.06 · batch / 256, weight decay 5e-4, cosine, τ = 0.5, projector
-//! of two layers without batch norm (512 → 1024 → 128), crops of 0.2 to 1, grey with 0.1, no blur.
+//! Recipe for 32×32 (dkobak/simclr-cifar10): batch 512, SGD at 0.06 · batch / 256, weight decay
+//! 5e-4, cosine, τ = 0.5, projector of two layers without batch norm (512 → 1024 → 128), crops of
+//! 0.2 to 1, grey with 0.1, no blur.
 //!
-//! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over each; SGD where the paper
-//! has LARS and batches of thousands.
+//! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over
+//! each; SGD where the paper has LARS and batches of thousands.
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 

@@ -1,9 +1,9 @@
-//! SimSiam: *Exploring Simple Siamese Representation Learning* (Chen & He, CVPR 2021), and with more than two views FastSiam
-//! (Pototzky et al., 2022).
+//! SimSiam: *Exploring Simple Siamese Representation Learning* (Chen & He, CVPR 2021), and with
+//! more than two views FastSiam (Pototzky et al., 2022).
 //!
-//! From one view a predictor is to say what the projector makes of the others. No other picture is needed, nothing is
-//! remembered; that the targets are held constant (stop-gradient) keeps all pictures from becoming one. With z the
-//! projector's output, p the predictor's of it, and V views:
+//! From one view a predictor is to say what the projector makes of the others. No other picture is
+//! needed, nothing is remembered; that the targets are held constant (stop-gradient) keeps all
+//! pictures from becoming one. With z the projector's output, p the predictor's of it, and V views:
 //!
 //! ```text
 //! ℓ_v = − cos(p_v, stop(mean of z_w over the views w ≠ v))
@@ -11,12 +11,13 @@
 //!
 //! The encoder's output before the projector is judged.
 //!
-//! Recipe for 32×32 (FastSiam as in lightly's benchmark): four views, SGD at 0.06 whatever the batch, momentum 0.9, weight decay
-//! 5e-4, cosine, batch 128; crops of 0.2 to 1, mirrored, jitter with 0.8, grey with 0.2, no blur; projector 512 → 2048 → 2048
-//! with batch norm after both layers, predictor 2048 → 512 → 2048.
+//! Recipe for 32×32 (FastSiam as in lightly's benchmark): four views, SGD at 0.06 whatever the
+//! batch, momentum 0.9, weight decay 5e-4, cosine, batch 128; crops of 0.2 to 1, mirrored, jitter
+//! with 0.8, grey with 0.2, no blur; projector 512 → 2048 → 2048 with batch norm after both layers,
+//! predictor 2048 → 512 → 2048.
 //!
-//! Adapted: two layers in the projector where the paper has three, as its own runs on 32×32 have; weight decay and rate of the
-//! predictor as of all.
+//! Adapted: two layers in the projector where the paper has three, as its own runs on 32×32 have;
+//! weight decay and rate of the predictor as of all.
 
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 

@@ -1,19 +1,24 @@
-//! Split-brain autoencoders: *Split-Brain Autoencoders: Unsupervised Learning by Cross-Channel Prediction* (Zhang et al., CVPR 2017).
+//! Split-brain autoencoders: *Split-Brain Autoencoders: Unsupervised Learning by Cross-Channel
+//! Prediction* (Zhang et al., CVPR 2017).
 //!
-//! The network is two halves that do not see each other: one is given the picture's lightness and guesses its colour, the other is given
-//! its colour and guesses its lightness. Guesses are classes: at each place p of the picture, with the logits l of a half,
+//! The network is two halves that do not see each other: one is given the picture's lightness and
+//! guesses its colour, the other is given its colour and guesses its lightness. Guesses are
+//! classes: at each place p of the picture, with the logits l of a half,
 //!
 //! ```text
 //! ℓ_p = − ln [ exp(l_c) / Σ_k exp(l_k) ],   c the nearest of the fixed values of ab (or L) to that of p
 //! ```
 //!
-//! and the loss is the mean over places, of both halves added up. The halves' vectors, side by side, are judged.
+//! and the loss is the mean over places, of both halves added up. The halves' vectors, side by
+//! side, are judged.
 //!
-//! Recipe for 32×32: AdamW at 0.001 (the authors have Adam for colour), batch 128, weight decay 0.01, cosine, one schedule; crops of 0.2 to 1, mirrored; no change of colour, which
-//! is what is to be guessed.
+//! Recipe for 32×32: AdamW at 0.001 (the authors have Adam for colour), batch 128, weight decay
+//! 0.01, cosine, one schedule; crops of 0.2 to 1, mirrored; no change of colour, which is what is
+//! to be guessed.
 //!
-//! Adapted: the paper's halves are convolutional to the end, and guess each place from its surroundings; here a linear layer guesses all 8×8
-//! places from the half's vector, so that the vector that is judged is what learns. 121 classes of ab and 50 of L (the paper: 313 and 100).
+//! Adapted: the paper's halves are convolutional to the end, and guess each place from its
+//! surroundings; here a linear layer guesses all 8×8 places from the half's vector, so that the
+//! vector that is judged is what learns. 121 classes of ab and 50 of L (the paper: 313 and 100).
 
 use anchorhood_engine::{Batch, Device, Graph, Network, Result, Stream};
 
@@ -64,12 +69,14 @@ impl SplitBrain {
         Ok(bytes)
     }
 
-    /// At the beginning of a run: a graph whose result is two halves side by side, lightness' first.
+    /// At the beginning of a run: a graph whose result is two halves side by side, lightness'
+    /// first.
     pub fn new(setup: Setup) -> Result<Self> {
         SplitBrain::guessing("split-brain", setup, &GUESSES)
     }
 
-    /// A method by this name whose network has a part for each guess, as large as the others, in their order.
+    /// A method by this name whose network has a part for each guess, as large as the others, in
+    /// their order.
     pub(crate) fn guessing(
         name: &'static str,
         setup: Setup,

@@ -30,7 +30,8 @@ pub struct StateTensor {
 pub const BY_PICTURE: &str = "memory.";
 
 impl StateTensor {
-    /// Whether it has a row for each picture; of several processes, each then has those of its own pictures.
+    /// Whether it has a row for each picture; of several processes, each then has those of its own
+    /// pictures.
     pub fn is_by_picture(&self) -> bool {
         self.name.starts_with(BY_PICTURE)
     }
@@ -168,7 +169,8 @@ impl StateDict {
         }
     }
 
-    /// The values of a tensor of whole numbers that must be there, of this shape and each below a limit.
+    /// The values of a tensor of whole numbers that must be there, of this shape and each below a
+    /// limit.
     pub fn words_of(
         &self,
         name: &'static str,

@@ -1,8 +1,9 @@
 //! Cross-entropy on labels: the ceiling that features without labels are measured against.
 //!
-//! The same networks, augmentation, optimiser and schedule as any method's, with a value of the result (a logit) for each class. It
-//! is the only method that is given labels; it has no memory and no neighbourhoods, and a round is no more than a restart of the
-//! schedule. With logits l and class c of picture i:
+//! The same networks, augmentation, optimiser and schedule as any method's, with a value of the
+//! result (a logit) for each class. It is the only method that is given labels; it has no memory
+//! and no neighbourhoods, and a round is no more than a restart of the schedule. With logits l and
+//! class c of picture i:
 //!
 //! ```text
 //! ℓ_i = − ln [ exp(l_c) / Σ_k exp(l_k) ]
@@ -23,7 +24,8 @@ pub struct Supervised {
 }
 
 impl Supervised {
-    /// At the beginning of a run: a graph with a value for each class, and the class of every picture.
+    /// At the beginning of a run: a graph with a value for each class, and the class of every
+    /// picture.
     pub fn new(setup: Setup, labels: &[u32]) -> Result<Self> {
         let network = setup.encoder(&setup.options(setup.batch))?;
         let classes = network.features();

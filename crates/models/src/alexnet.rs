@@ -1,5 +1,6 @@
-//! AlexNet (Krizhevsky et al., 2012; channels as in the one-column form of 2014, which torchvision has): five convolutions
-//! and two wide hidden layers, each with batch norm and ReLU, then a linear layer and unit length.
+//! AlexNet (Krizhevsky et al., 2012; channels as in the one-column form of 2014, which torchvision
+//! has): five convolutions and two wide hidden layers, each with batch norm and ReLU, then a linear
+//! layer and unit length.
 //!
 //! | layer | channels | large | small |
 //! |---|---|---|---|
@@ -12,17 +13,18 @@
 //! | fc6, fc7 | 64 · width (4096) | all places, then one | the same |
 //! | fc | features | | |
 //!
-//! Batch norm stands where the first network had local response normalisation and dropout, as in Wu et al. (2018), whose
-//! settings the paper takes over. The authors published no AlexNet; the small form is ours: 32×32 pictures give conv5 8×8
-//! places. A tap is what its layer gives after ReLU, before pooling.
+//! Batch norm stands where the first network had local response normalisation and dropout, as in Wu
+//! et al. (2018), whose settings the paper takes over. The authors published no AlexNet; the small
+//! form is ours: 32×32 pictures give conv5 8×8 places. A tap is what its layer gives after ReLU,
+//! before pooling.
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
 use crate::colours::{Trunk, whole};
 use crate::{Colours, Form};
 
-/// AlexNet for `size`×`size` RGB pictures: `width` channels after the first convolution (64 as published), a result of
-/// `features` values and unit length. Taps: conv1 … conv5, fc.
+/// AlexNet for `size`×`size` RGB pictures: `width` channels after the first convolution (64 as
+/// published), a result of `features` values and unit length. Taps: conv1 … conv5, fc.
 pub fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
     whole(Colours::Rgb, &AlexNet(form), size, width, features)
 }
@@ -113,8 +115,8 @@ mod tests {
         }
     }
 
-    /// `torchvision.models.alexnet(num_classes=1000)` has 61,100,840 weights: ours has no bias where a norm follows
-    /// (9,344 fewer in all), and two values a channel in the norms instead.
+    /// `torchvision.models.alexnet(num_classes=1000)` has 61,100,840 weights: ours has no bias
+    /// where a norm follows (9,344 fewer in all), and two values a channel in the norms instead.
     #[test]
     fn as_many_weights_as_published() {
         let g = alexnet(Form::Large, 224, 64, 1000).unwrap();

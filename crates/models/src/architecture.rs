@@ -55,13 +55,14 @@ impl Architecture {
         64
     }
 
-    /// Its graph for square pictures of `size` pixels a side, in the form that suits them; `width` channels after the stem,
-    /// `features` in the result.
+    /// Its graph for square pictures of `size` pixels a side, in the form that suits them; `width`
+    /// channels after the stem, `features` in the result.
     pub fn graph(self, size: usize, width: usize, features: usize) -> Result<Graph> {
         self.graph_of(Form::for_size(size), size, width, features)
     }
 
-    /// The same in a form of one's choice: weights learnt on large pictures can be tried on small ones.
+    /// The same in a form of one's choice: weights learnt on large pictures can be tried on small
+    /// ones.
     pub fn graph_of(self, form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
         self.graph_seeing(Colours::Rgb, form, size, width, features)
     }
@@ -155,7 +156,8 @@ mod tests {
         assert_eq!("ResNet18".parse(), Ok(Architecture::ResNet18));
     }
 
-    /// Every network, in both forms, has the taps that protocols ask for and a result of unit length.
+    /// Every network, in both forms, has the taps that protocols ask for and a result of unit
+    /// length.
     #[test]
     fn all_have_the_same_taps() {
         for a in Architecture::ALL {

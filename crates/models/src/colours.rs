@@ -1,9 +1,11 @@
-//! What of a picture's colours a network sees: all, lightness alone, or two half networks side by side, one of which sees lightness
-//! and the other colour (Zhang et al., *Split-Brain Autoencoders*, CVPR 2017).
+//! What of a picture's colours a network sees: all, lightness alone, or two half networks side by
+//! side, one of which sees lightness and the other colour (Zhang et al., *Split-Brain
+//! Autoencoders*, CVPR 2017).
 //!
-//! All take pictures in red, green and blue. Lightness and colour are L and ab of CIE Lab, which the first layer makes of them. The
-//! halves' layers are named `l.…` and `ab.…`, each with half of the channels. Their taps and their results stand side by side, L's
-//! first; what follows conv5 reads it from there, so that a head can stand on conv5 as on any network's.
+//! All take pictures in red, green and blue. Lightness and colour are L and ab of CIE Lab, which
+//! the first layer makes of them. The halves' layers are named `l.…` and `ab.…`, each with half of
+//! the channels. Their taps and their results stand side by side, L's first; what follows conv5
+//! reads it from there, so that a head can stand on conv5 as on any network's.
 
 use anchorhood_engine::{Graph, NodeId, Result};
 
@@ -19,7 +21,8 @@ pub enum Colours {
     Split,
 }
 
-/// The layers of a network behind what it sees, with names that begin alike and so many channels after the stem.
+/// The layers of a network behind what it sees, with names that begin alike and so many channels
+/// after the stem.
 pub(crate) trait Trunk {
     /// The five stages, conv1 … conv5.
     fn stages(&self, g: &mut Graph, prefix: &str, x: NodeId, width: usize) -> Result<[NodeId; 5]>;
@@ -109,7 +112,8 @@ mod tests {
         }
     }
 
-    /// No layer of a half reads from the other one's, but for what both have been put side by side for.
+    /// No layer of a half reads from the other one's, but for what both have been put side by side
+    /// for.
     #[test]
     fn halves_do_not_see_each_other() {
         for (a, colours, g) in graphs() {

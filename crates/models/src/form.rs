@@ -1,21 +1,22 @@
-//! One network, three first layers: pictures of 32×32 would not survive a stem made for 224×224, and the stem made for them takes four
-//! times as long at 64×64.
+//! One network, three first layers: pictures of 32×32 would not survive a stem made for 224×224,
+//! and the stem made for them takes four times as long at 64×64.
 
 /// What a network's first layers are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Small pictures (32×32): a stem of stride 1, so that something is left for the later stages to look at.
+    /// Small pictures (32×32): a stem of stride 1, so that something is left for the later stages
+    /// to look at.
     Small,
-    /// Pictures in between (64×64), in little time: the same stem at stride 2, so that all that follows costs what it costs at half
-    /// the size.
+    /// Pictures in between (64×64), in little time: the same stem at stride 2, so that all that
+    /// follows costs what it costs at half the size.
     Medium,
     /// Large pictures (224×224): the published stem, which shrinks the picture by four at once.
     Large,
 }
 
 impl Form {
-    /// The least side of a large picture. A stage shrinks no more than it must: at this size conv5 of a large ResNet has
-    /// 4×4 places, as that of a small one has at 32.
+    /// The least side of a large picture. A stage shrinks no more than it must: at this size conv5
+    /// of a large ResNet has 4×4 places, as that of a small one has at 32.
     pub const LARGE_FROM: usize = 128;
 
     /// The size of pictures that weights of this form were most likely learnt on.

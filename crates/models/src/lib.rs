@@ -1,8 +1,9 @@
 //! Which graph is which network?
 //!
-//! An [`Architecture`] is named by the user, and builds its graph for pictures of one size. Parameter names are
-//! torchvision's where the network is torchvision's, so that [`Weights`] can travel in both directions. Every network ends in
-//! a feature vector of unit length, and its stages can be asked for by the names the paper gives them: conv1 … conv5, fc.
+//! An [`Architecture`] is named by the user, and builds its graph for pictures of one size.
+//! Parameter names are torchvision's where the network is torchvision's, so that [`Weights`] can
+//! travel in both directions. Every network ends in a feature vector of unit length, and its stages
+//! can be asked for by the names the paper gives them: conv1 … conv5, fc.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,11 @@
-//! ResNets (He et al., 2016): a stem, four stages of residual blocks, the last three halving the picture; the mean over
-//! places, a linear layer, unit length. Names and order are torchvision's.
+//! ResNets (He et al., 2016): a stem, four stages of residual blocks, the last three halving the
+//! picture; the mean over places, a linear layer, unit length. Names and order are torchvision's.
 //!
-//! The stem of small pictures is a 3×3 convolution of stride 1 and no pooling; that of large ones a 7×7 convolution of
-//! stride 2 and a 3×3 max pool of stride 2. A basic block is two 3×3 convolutions, a bottleneck 1×1, 3×3 (with the stride, as
-//! torchvision has it) and 1×1 with four times the channels; each is fused with its batch norm and ReLU, the last also with
-//! the block's input, which passes a 1×1 convolution where the shape changes.
+//! The stem of small pictures is a 3×3 convolution of stride 1 and no pooling; that of large ones a
+//! 7×7 convolution of stride 2 and a 3×3 max pool of stride 2. A basic block is two 3×3
+//! convolutions, a bottleneck 1×1, 3×3 (with the stride, as torchvision has it) and 1×1 with four
+//! times the channels; each is fused with its batch norm and ReLU, the last also with the block's
+//! input, which passes a 1×1 convolution where the shape changes.
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
@@ -37,8 +38,9 @@ impl Stages {
     }
 }
 
-/// A ResNet for `size`×`size` RGB pictures: `width` channels after the stem (64 as published), a result of `features`
-/// values and unit length. Taps: conv1 (stem, before pooling), conv2 … conv5 (the stages), fc.
+/// A ResNet for `size`×`size` RGB pictures: `width` channels after the stem (64 as published), a
+/// result of `features` values and unit length. Taps: conv1 (stem, before pooling), conv2 … conv5
+/// (the stages), fc.
 pub fn resnet(
     stages: Stages,
     form: Form,
@@ -170,7 +172,8 @@ mod tests {
         trained.map(|p| p.len()).sum()
     }
 
-    /// 11,173,962 is the well-known count of this network with 10 outputs; with 128 the last layer alone grows.
+    /// 11,173,962 is the well-known count of this network with 10 outputs; with 128 the last layer
+    /// alone grows.
     #[test]
     fn as_many_parameters_as_published() {
         assert_eq!(weights(&resnet18(32, 64, 10).unwrap()), 11_173_962);

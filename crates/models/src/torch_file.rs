@@ -1,8 +1,9 @@
-//! PyTorch's own files (`torch.save`: `.pth`, `.pt`, `.bin`): a zip archive with a pickle of the tensors' names and shapes, and a file of
-//! plain numbers for each storage.
+//! PyTorch's own files (`torch.save`: `.pth`, `.pt`, `.bin`): a zip archive with a pickle of the
+//! tensors' names and shapes, and a file of plain numbers for each storage.
 //!
-//! Nothing is executed: the pickle is [read as data](anchorhood_files::pickle), with the few calls by which tensors are described.
-//! Only what PyTorch has written since version 1.6 is read, archives whose files are not compressed.
+//! Nothing is executed: the pickle is [read as data](anchorhood_files::pickle), with the few calls
+//! by which tensors are described. Only what PyTorch has written since version 1.6 is read,
+//! archives whose files are not compressed.
 
 use std::collections::HashMap;
 
@@ -33,7 +34,8 @@ pub(crate) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// All tensors of a state dict; training scripts often keep it in a dictionary under `state_dict` or `model`.
+/// All tensors of a state dict; training scripts often keep it in a dictionary under `state_dict`
+/// or `model`.
 pub(crate) fn tensors(bytes: &[u8]) -> Result<Vec<RawTensor<'_>>, String> {
     let files = archive(bytes)?;
     let (name, pickled) = files
@@ -193,7 +195,8 @@ fn archive(bytes: &[u8]) -> Result<HashMap<&str, &[u8]>, String> {
     Ok(files)
 }
 
-/// A file of the directory: its name, its bytes unless they are compressed, and where the next entry is.
+/// A file of the directory: its name, its bytes unless they are compressed, and where the next
+/// entry is.
 fn entry(bytes: &[u8], at: usize) -> Option<(&str, Option<&[u8]>, usize)> {
     let field = |offset: usize, width| number(bytes, at.checked_add(offset)?, width);
     if !bytes.get(at..)?.starts_with(b"PK\x01\x02") {

@@ -1,8 +1,10 @@
-//! A network's tensors by name, as other programs keep them: PyTorch's `state_dict` in a safetensors file or by `torch.save`.
+//! A network's tensors by name, as other programs keep them: PyTorch's `state_dict` in a
+//! safetensors file or by `torch.save`.
 //!
-//! torchvision's ResNets and ours have the same names and layouts. What has no meaning here (`num_batches_tracked`) is passed
-//! over; a last layer of another size is left as the network has it, and said; anything else that does not fit is an error
-//! that names every such tensor, and nothing is loaded.
+//! torchvision's ResNets and ours have the same names and layouts. What has no meaning here
+//! (`num_batches_tracked`) is passed over; a last layer of another size is left as the network has
+//! it, and said; anything else that does not fit is an error that names every such tensor, and
+//! nothing is loaded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -171,7 +173,8 @@ impl Weights {
         })
     }
 
-    /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))` takes.
+    /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))`
+    /// takes.
     pub fn encode(&self) -> Vec<u8> {
         let bytes = |values: &[f32]| -> Vec<u8> {
             let each = values.iter().flat_map(|v| v.to_le_bytes());
@@ -242,8 +245,9 @@ impl Weights {
         })
     }
 
-    /// The numbers of a graph's parameters, in its order: none of `fc` where that is of another size. A graph without `fc` leaves the
-    /// file's; anything else that does not fit is named, every such tensor.
+    /// The numbers of a graph's parameters, in its order: none of `fc` where that is of another
+    /// size. A graph without `fc` leaves the file's; anything else that does not fit is named,
+    /// every such tensor.
     pub fn fit(&self, graph: &Graph) -> Result<Fitted<'_>, WeightsError> {
         let parameters = graph.parameters();
         let fc_left = self.other_fc(graph);
@@ -284,7 +288,8 @@ impl Weights {
         }
     }
 
-    /// Copies everything into a network, which must have its initial values: where `fc` is of another size it keeps them.
+    /// Copies everything into a network, which must have its initial values: where `fc` is of
+    /// another size it keeps them.
     pub fn load_into(&self, network: &mut Network) -> Result<Loaded, WeightsError> {
         let Fitted { values, fc_left } = self.fit(network.graph())?;
         let mut tensors = 0;

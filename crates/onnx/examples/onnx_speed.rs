@@ -1,4 +1,5 @@
-//! Pictures a second through an ONNX file, without reading or decoding any: `onnx_speed FILE.onnx THREADS PICTURES`.
+//! Pictures a second through an ONNX file, without reading or decoding any: `onnx_speed FILE.onnx
+//! THREADS PICTURES`.
 //!
 //! `tools/onnx_speed.py` runs it beside ONNX Runtime in Python.
 

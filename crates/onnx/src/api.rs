@@ -1,9 +1,11 @@
-//! The functions of ONNX Runtime that are used, where they lie in its table of functions (`OrtApi` of
-//! `onnxruntime_c_api.h`). The table only ever grows at its end, so a program that knows an old one can use a new library.
+//! The functions of ONNX Runtime that are used, where they lie in its table of functions (`OrtApi`
+//! of `onnxruntime_c_api.h`). The table only ever grows at its end, so a program that knows an old
+//! one can use a new library.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The version of the table that is asked for: of ONNX Runtime 1.11 (2022), which has all that is used here.
+/// The version of the table that is asked for: of ONNX Runtime 1.11 (2022), which has all that is
+/// used here.
 pub const VERSION: u32 = 11;
 
 /// `ORT_LOGGING_LEVEL_FATAL`: what fails is told by its status.
@@ -63,7 +65,8 @@ pub struct Api {
     pub set_intra_threads: OnOptions,
     pub set_inter_threads: OnOptions,
     _26: [Skipped; 23],
-    /// Over the caller's values: memory, values and how many bytes, dimensions and how many, type, the tensor.
+    /// Over the caller's values: memory, values and how many bytes, dimensions and how many, type,
+    /// the tensor.
     pub create_tensor: unsafe extern "system" fn(
         Opaque,
         *mut c_void,

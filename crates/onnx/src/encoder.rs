@@ -36,8 +36,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Reads a file, and runs it once over a picture of zeros. The values of all networks together take at most `most_bytes`, as
-    /// said at the first call.
+    /// Reads a file, and runs it once over a picture of zeros. The values of all networks together
+    /// take at most `most_bytes`, as said at the first call.
     pub fn load(path: &Path, most_bytes: u64) -> Result<Encoder, OnnxError> {
         let bytes = read_at_most(path, MOST_BYTES).map_err(|e| OnnxError::Read {
             path: path.into(),
@@ -100,8 +100,8 @@ impl Encoder {
         &self.fingerprint
     }
 
-    /// The vectors of up to [`step`](Encoder::step) pictures of `size`×`size`×3 bytes each, as the network gives them. The thread
-    /// that asks does the work.
+    /// The vectors of up to [`step`](Encoder::step) pictures of `size`×`size`×3 bytes each, as the
+    /// network gives them. The thread that asks does the work.
     pub fn vectors(&self, squares: &[u8]) -> Result<Vec<f32>, OnnxError> {
         let size = self.preprocessing.size();
         let (one, step) = (size * size * 3, self.step());
@@ -183,7 +183,8 @@ fn refusal(path: &Path, runtime: &Runtime, why: String) -> OnnxError {
     }
 }
 
-/// The files that weights lie in, each once: beside the ONNX file or below its folder, and as long as they must be.
+/// The files that weights lie in, each once: beside the ONNX file or below its folder, and as long
+/// as they must be.
 fn weight_files(folder: &Path, external: &[External]) -> Result<Vec<PathBuf>, String> {
     let mut files = vec![];
     for External { location, values } in external {

@@ -1,5 +1,5 @@
-//! How large is a graph once its functions are written out? A file of a kilobyte can hold functions of functions that come to
-//! thousands of millions of nodes, and a runtime writes them all out.
+//! How large is a graph once its functions are written out? A file of a kilobyte can hold functions
+//! of functions that come to thousands of millions of nodes, and a runtime writes them all out.
 
 use std::collections::BTreeMap;
 

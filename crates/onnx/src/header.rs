@@ -1,8 +1,9 @@
-//! What does an ONNX file take and give? Read by ourselves, from its bytes, before any other program sees them.
+//! What does an ONNX file take and give? Read by ourselves, from its bytes, before any other
+//! program sees them.
 //!
-//! A file that somebody wrote to harm is refused here where it could make its reader do more than its size warrants: weights that
-//! are not in it, graphs within graphs without end, functions of functions, loops. Fields are named and numbered as in
-//! `onnx.proto`.
+//! A file that somebody wrote to harm is refused here where it could make its reader do more than
+//! its size warrants: weights that are not in it, graphs within graphs without end, functions of
+//! functions, loops. Fields are named and numbered as in `onnx.proto`.
 
 use std::collections::BTreeSet;
 
@@ -216,7 +217,8 @@ impl Walk {
         walked
     }
 
-    /// Weights that claim to be more than there is room for would take memory that the file never had.
+    /// Weights that claim to be more than there is room for would take memory that the file never
+    /// had.
     fn tensor(&mut self, bytes: &[u8], depth: usize) -> Walked {
         let (mut values, mut elsewhere, mut name, mut location) =
             (1_u64, false, String::new(), None);
@@ -428,7 +430,8 @@ mod tests {
         refused(&file(|f| f.graph = Graph::decode(&inner)), "within graphs");
     }
 
-    /// Ten functions, each of ten calls of the next: ten thousand million nodes in less than a kilobyte.
+    /// Ten functions, each of ten calls of the next: ten thousand million nodes in less than a
+    /// kilobyte.
     #[test]
     fn functions_of_functions_are_counted() {
         let function = |i: usize| Function {

@@ -77,7 +77,8 @@ impl PictureInput {
         }
     }
 
-    /// Writes a picture's bytes as the network wants them, each replaced by what its channel's table has for it.
+    /// Writes a picture's bytes as the network wants them, each replaced by what its channel's
+    /// table has for it.
     pub fn write(&self, bytes: &[u8], tables: &[[f32; 256]; 3], to: &mut [f32]) {
         let places = bytes.len() / 3;
         let value = |byte: u8, c: usize| tables[c][usize::from(byte)];

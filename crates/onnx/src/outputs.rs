@@ -3,8 +3,8 @@
 use crate::session::Values;
 use crate::{Header, Layout};
 
-/// Outputs that are known by their names, the best first: CLIP's image tower projected, and what Hugging Face's encoders make of
-/// their tokens.
+/// Outputs that are known by their names, the best first: CLIP's image tower projected, and what
+/// Hugging Face's encoders make of their tokens.
 const KNOWN: [&str; 2] = ["image_embeds", "pooler_output"];
 /// Values of a vector, at most.
 const LONGEST: usize = 1 << 16;

@@ -1,5 +1,5 @@
-//! What is done to a picture before the network sees it? Told by the file itself, by what lies beside it, or by what its kind
-//! usually wants.
+//! What is done to a picture before the network sees it? Told by the file itself, by what lies
+//! beside it, or by what its kind usually wants.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,8 @@ pub struct Told {
 }
 
 impl Preprocessing {
-    /// What is to be done for the file at `path`. The graph's own size, where it has one, is the only possible one.
+    /// What is to be done for the file at `path`. The graph's own size, where it has one, is the
+    /// only possible one.
     pub fn of(
         path: &Path,
         header: &Header,
@@ -188,7 +189,8 @@ fn in_metadata(header: &Header) -> Told {
     }
 }
 
-/// What files beside it say; of a folder `onnx`, as Hugging Face's repositories have one, those above it too.
+/// What files beside it say; of a folder `onnx`, as Hugging Face's repositories have one, those
+/// above it too.
 fn beside(path: &Path) -> Vec<(Source, Told)> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let above = folder.parent().filter(|_| folder.ends_with("onnx"));
@@ -201,7 +203,8 @@ fn beside(path: &Path) -> Vec<(Source, Told)> {
     files.filter_map(read).collect()
 }
 
-/// What a `preprocessor_config.json` (Hugging Face) or `config.json` (timm) says; nothing where it is no JSON.
+/// What a `preprocessor_config.json` (Hugging Face) or `config.json` (timm) says; nothing where it
+/// is no JSON.
 pub fn read_json(text: &str) -> Option<Told> {
     let json: Json = serde_json::from_str(text).ok()?;
     let timm = json.get("pretrained_cfg").unwrap_or(&json);
@@ -302,7 +305,8 @@ fn hugging_face_squaring(json: &Json) -> Told {
     }
 }
 
-/// Values are multiplied by a factor, 1/255 unless it is said, and then normalised, unless that is denied.
+/// Values are multiplied by a factor, 1/255 unless it is said, and then normalised, unless that is
+/// denied.
 fn hugging_face(json: &Json) -> Option<MeanAndStd> {
     let said_no = |name: &str| json.get(name) == Some(&Json::Bool(false));
     let factor = json.get("rescale_factor").and_then(Json::as_f64);
@@ -321,7 +325,8 @@ fn hugging_face(json: &Json) -> Option<MeanAndStd> {
     }
 }
 
-/// Mean and deviation of values in [0, 1], where those of values in [0, `scale`] are given and make sense.
+/// Mean and deviation of values in [0, 1], where those of values in [0, `scale`] are given and make
+/// sense.
 fn both(mean: Option<&Json>, std: Option<&Json>, scale: f64) -> Option<MeanAndStd> {
     let (mean, std) = (three(mean?, scale)?, three(std?, scale)?);
     let sensible = std.iter().all(|s| *s > 1e-6);

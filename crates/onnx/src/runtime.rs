@@ -1,5 +1,5 @@
-//! Where is ONNX Runtime? Where the user says, beside this program, on the loader's path, or among Python's packages. It is
-//! opened once in the life of the process, and never closed.
+//! Where is ONNX Runtime? Where the user says, beside this program, on the loader's path, or among
+//! Python's packages. It is opened once in the life of the process, and never closed.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::path::{Path, PathBuf};
@@ -38,14 +38,15 @@ pub struct Runtime {
     _library: Library,
 }
 
-// SAFETY: the table is constant; an environment and a description of memory may be used by several threads at a time, as the
-// library's documentation says of all that is not being changed.
+// SAFETY: the table is constant; an environment and a description of memory may be used by several
+// threads at a time, as the library's documentation says of all that is not being changed.
 unsafe impl Send for Runtime {}
 // SAFETY: as above.
 unsafe impl Sync for Runtime {}
 
 impl Runtime {
-    /// The library, opened at the first call; its memory for values is bounded by `most_bytes` of that call.
+    /// The library, opened at the first call; its memory for values is bounded by `most_bytes` of
+    /// that call.
     pub fn find(most_bytes: u64) -> Result<&'static Runtime, OnnxError> {
         static RUNTIME: OnceLock<Result<Runtime, OnnxError>> = OnceLock::new();
         let found = RUNTIME.get_or_init(|| search(most_bytes));
@@ -72,7 +73,8 @@ fn check(api: &Api, status: Status) -> Result<(), String> {
     if status.is_null() {
         return Ok(());
     }
-    // SAFETY: a status that is not null is alive until it is released, here, and its message is a text that ends with a zero.
+    // SAFETY: a status that is not null is alive until it is released, here, and its message is a
+    // text that ends with a zero.
     unsafe {
         let message = text((api.error_message)(status));
         (api.release_status)(status);
@@ -161,10 +163,12 @@ fn is_library(name: &OsStr) -> bool {
 
 /// Opens a file as ONNX Runtime, or says what it does instead of being it.
 fn open(file: &Path, most_bytes: u64) -> Result<Runtime, String> {
-    // SAFETY: opening ONNX Runtime runs its own set-up alone. A file of another kind that is named so is the user's own choice.
+    // SAFETY: opening ONNX Runtime runs its own set-up alone. A file of another kind that is named
+    // so is the user's own choice.
     let library = unsafe { Library::new(file) };
     let library = library.map_err(|e| format!("cannot be opened: {e}"))?;
-    // SAFETY: this is the signature of `OrtGetApiBase`, which returns a table that lives as long as the library, or null.
+    // SAFETY: this is the signature of `OrtGetApiBase`, which returns a table that lives as long as
+    // the library, or null.
     let base = unsafe {
         type Base = unsafe extern "system" fn() -> *const ApiBase;
         let base = library.get::<Base>(b"OrtGetApiBase\0");
@@ -190,7 +194,8 @@ fn open(file: &Path, most_bytes: u64) -> Result<Runtime, String> {
 /// Logs nothing and tells nobody what it is used for.
 fn environment(api: &Api) -> Result<Opaque, String> {
     let mut env = ptr::null_mut();
-    // SAFETY: the name ends with a zero, and the pointer has room for what is made. It is never released, like the library.
+    // SAFETY: the name ends with a zero, and the pointer has room for what is made. It is never
+    // released, like the library.
     unsafe {
         check(
             api,
@@ -201,13 +206,15 @@ fn environment(api: &Api) -> Result<Opaque, String> {
     Ok(env)
 }
 
-/// A store for the values of every session, which says no before the machine does: a file may ask for any size.
+/// A store for the values of every session, which says no before the machine does: a file may ask
+/// for any size.
 fn bounded_memory(api: &Api, env: Opaque, most_bytes: u64) -> Result<Opaque, String> {
     let keys = [c"max_mem".as_ptr(), c"arena_extend_strategy".as_ptr()];
     // No more is taken than is asked for (1), for a store that doubles would say no too early.
     let values = [usize::try_from(most_bytes).unwrap_or(usize::MAX), 1];
     let (mut memory, mut arena) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: keys end with a zero, there are as many values, the pointers have room for what is made, which is never released.
+    // SAFETY: keys end with a zero, there are as many values, the pointers have room for what is
+    // made, which is never released.
     unsafe {
         check(
             api,

@@ -1,5 +1,5 @@
-//! A network that ONNX Runtime holds: values of one tensor in, values of one tensor out. Several threads may run it at a time;
-//! each run is done by the thread that asks.
+//! A network that ONNX Runtime holds: values of one tensor in, values of one tensor out. Several
+//! threads may run it at a time; each run is done by the thread that asks.
 
 use std::ffi::{CStr, CString, c_int};
 use std::path::Path;
@@ -25,7 +25,8 @@ pub struct Session {
     output: CString,
 }
 
-// SAFETY: the library says that a session may be run by several threads at a time, and released by any.
+// SAFETY: the library says that a session may be run by several threads at a time, and released by
+// any.
 unsafe impl Send for Session {}
 // SAFETY: as above.
 unsafe impl Sync for Session {}
@@ -43,7 +44,8 @@ impl Session {
         let (input, output) = (name(input)?, name(output)?);
         let options = Options::new(runtime, folder)?;
         let mut session = ptr::null_mut();
-        // SAFETY: environment and options are alive, `bytes` are during the call, after which the library has its own copy.
+        // SAFETY: environment and options are alive, `bytes` are during the call, after which the
+        // library has its own copy.
         let made = unsafe {
             let start = bytes.as_ptr().cast();
             let create = runtime.api.create_session_from_array;
@@ -68,7 +70,8 @@ impl Session {
     pub fn run(&self, shape: &[usize], values: &mut [f32]) -> Result<Values, String> {
         let input = Tensor::over(self.runtime, shape, values)?;
         let mut output = ptr::null_mut();
-        // SAFETY: session and input are alive, both names end with a zero, and `output` has room for the one that is asked for.
+        // SAFETY: session and input are alive, both names end with a zero, and `output` has room
+        // for the one that is asked for.
         let ran = unsafe {
             (self.runtime.api.run)(
                 self.session,
@@ -104,7 +107,8 @@ struct Options {
 }
 
 impl Options {
-    /// One thread for each run, the store of memory that all share, and the files that belong to it in `folder`.
+    /// One thread for each run, the store of memory that all share, and the files that belong to it
+    /// in `folder`.
     fn new(runtime: &'static Runtime, folder: &Path) -> Result<Options, String> {
         let api = runtime.api;
         let mut options = ptr::null_mut();
@@ -161,8 +165,8 @@ impl Tensor {
     ) -> Result<Self, String> {
         let dimensions: Vec<i64> = shape.iter().map(|d| *d as i64).collect();
         let mut value = ptr::null_mut();
-        // SAFETY: values and dimensions are alive and as long as is said; the library compares one with the other. The pointer
-        // has room for the tensor.
+        // SAFETY: values and dimensions are alive and as long as is said; the library compares one
+        // with the other. The pointer has room for the tensor.
         let made = unsafe {
             let (start, bytes) = (values.as_mut_ptr().cast(), size_of_val(values));
             let (shape, count) = (dimensions.as_ptr(), dimensions.len());
@@ -187,7 +191,8 @@ impl Tensor {
         let count = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
         let count = count.ok_or("a result has more values than can be counted")?;
         let mut start = ptr::null_mut();
-        // SAFETY: the value is alive, and is a tensor, as `shape` has seen; the pointer has room for an address.
+        // SAFETY: the value is alive, and is a tensor, as `shape` has seen; the pointer has room
+        // for an address.
         let found = unsafe { (self.runtime.api.values)(self.value, &mut start) };
         self.runtime.check(found)?;
         if count > 0 && start.is_null() {
@@ -195,7 +200,8 @@ impl Tensor {
         }
         let values = match count {
             0 => vec![],
-            // SAFETY: a tensor of floats, as `shape` has seen, has as many as the product of its dimensions, as long as it lives.
+            // SAFETY: a tensor of floats, as `shape` has seen, has as many as the product of its
+            // dimensions, as long as it lives.
             _ => unsafe { std::slice::from_raw_parts(start.cast::<f32>(), count) }.to_vec(),
         };
         Ok(Values { shape, values })

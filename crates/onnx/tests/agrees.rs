@@ -1,5 +1,5 @@
-//! Encoders that PyTorch exports make the vectors that ONNX Runtime makes of the same pictures in Python, and files that ask for
-//! too much, or are damaged, are refused with a sentence.
+//! Encoders that PyTorch exports make the vectors that ONNX Runtime makes of the same pictures in
+//! Python, and files that ask for too much, or are damaged, are refused with a sentence.
 
 use std::path::Path;
 use std::process::Command;
@@ -85,7 +85,8 @@ fn refusals(folder: &Path) {
     }
 }
 
-/// A whole file cut, or with a byte of its graph changed: a sentence or a network, and never the end of the process.
+/// A whole file cut, or with a byte of its graph changed: a sentence or a network, and never the
+/// end of the process.
 fn damage(whole: &Path) {
     let bytes = std::fs::read(whole).unwrap();
     let file = whole.with_file_name("damaged.onnx");

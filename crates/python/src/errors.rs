@@ -1,4 +1,5 @@
-//! What goes wrong, as Python sees it: the command line's sentences, as exceptions of the package (`anchorhood/errors.py`).
+//! What goes wrong, as Python sees it: the command line's sentences, as exceptions of the package
+//! (`anchorhood/errors.py`).
 
 use anchorhood_cli::{Failure, is_flag};
 use pyo3::PyErr;

@@ -24,7 +24,8 @@ use crate::model::{Loaded, Model, rows};
 use crate::serve::Server;
 use crate::work::{KEEPS, compute, work};
 
-/// Held while an index is made: a job that nobody waits for any more has closed its journal before the next one opens it.
+/// Held while an index is made: a job that nobody waits for any more has closed its journal before
+/// the next one opens it.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// An index, and the model that made it where it is there.
@@ -68,13 +69,15 @@ type ChangeCounts = (usize, usize, usize, usize);
 type Built = (Index, ChangeCounts, Vec<(String, String)>);
 /// The kept image, why it is, and its copies: each with its kind and how alike they are.
 type Group = (usize, Vec<String>, Vec<(usize, String, f32)>);
-/// A picture of a sheet: the heading of the group that it begins, its number, its bar, whether it is framed, its note.
+/// A picture of a sheet: the heading of the group that it begins, its number, its bar, whether it
+/// is framed, its note.
 type SheetPicture = (Option<String>, usize, Option<f32>, bool, String);
 
 #[pymethods]
 impl Index {
-    /// Embeds folders and saves their index, or brings the one that is there up to date. `progress` is told how many of how many files
-    /// are done. Gives the index, what changed, and the files that were passed over.
+    /// Embeds folders and saves their index, or brings the one that is there up to date. `progress`
+    /// is told how many of how many files are done. Gives the index, what changed, and the files
+    /// that were passed over.
     #[staticmethod]
     #[pyo3(signature = (folders, path, model, layer, batch, thumbnails, labels, overwrite, progress))]
     fn build(
@@ -174,7 +177,8 @@ impl Index {
         Ok((index, counts, skipped))
     }
 
-    /// Opens an index, whose folders may have been moved, with the model that made it where it is given.
+    /// Opens an index, whose folders may have been moved, with the model that made it where it is
+    /// given.
     #[staticmethod]
     fn load(
         py: Python<'_>,
@@ -290,7 +294,8 @@ impl Index {
         })
     }
 
-    /// Groups of duplicates, among themselves or with those of another index, whose numbers come after these; and bursts.
+    /// Groups of duplicates, among themselves or with those of another index, whose numbers come
+    /// after these; and bursts.
     fn duplicates(
         &self,
         py: Python<'_>,
@@ -332,7 +337,8 @@ impl Index {
         Ok((found.groups.iter().map(group).collect(), found.bursts))
     }
 
-    /// Remembers that two images, by their names or paths, are no duplicates. False where that was remembered already.
+    /// Remembers that two images, by their names or paths, are no duplicates. False where that was
+    /// remembered already.
     fn not_duplicates(
         &self,
         py: Python<'_>,
@@ -400,7 +406,8 @@ impl Index {
         })
     }
 
-    /// A contact sheet as a PNG file's bytes: a query's picture framed, where there is one, and pictures of the index.
+    /// A contact sheet as a PNG file's bytes: a query's picture framed, where there is one, and
+    /// pictures of the index.
     fn sheet<'py>(
         &self,
         py: Python<'py>,

@@ -12,9 +12,10 @@ pub struct Lent {
     _array: Py<PyAny>,
 }
 
-// SAFETY: the array is kept alive by a reference that is counted; its memory does not move, since NumPy refuses to resize an array that is
-// referred to. Other threads of Python may write to it meanwhile, as for every function of NumPy that releases the GIL; bytes have no
-// invalid values, so that the result is then of either picture.
+// SAFETY: the array is kept alive by a reference that is counted; its memory does not move, since
+// NumPy refuses to resize an array that is referred to. Other threads of Python may write to it
+// meanwhile, as for every function of NumPy that releases the GIL; bytes have no invalid values, so
+// that the result is then of either picture.
 unsafe impl Send for Lent {}
 // SAFETY: as above; nothing here writes.
 unsafe impl Sync for Lent {}
@@ -35,7 +36,8 @@ impl Lent {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` is that of an array of `len` bytes, contiguous and initialised, which `_array` keeps alive.
+        // SAFETY: `start` is that of an array of `len` bytes, contiguous and initialised, which
+        // `_array` keeps alive.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }

@@ -1,9 +1,10 @@
 //! How is it reached from Python?
 //!
-//! The compiled part of the package `anchorhood` (`python/anchorhood`): thin, since what it does is done by the library and the command line.
-//! It takes and gives arrays, texts and numbers; what is comfortable is written in Python above it. Work is done without the GIL, on a thread
-//! that Ctrl-C need not wait for ([`work`]), and not after a [`fork`]; what goes wrong is an exception with the command line's sentence
-//! ([`errors`]).
+//! The compiled part of the package `anchorhood` (`python/anchorhood`): thin, since what it does is
+//! done by the library and the command line. It takes and gives arrays, texts and numbers; what is
+//! comfortable is written in Python above it. Work is done without the GIL, on a thread that Ctrl-C
+//! need not wait for ([`work`]), and not after a [`fork`]; what goes wrong is an exception with the
+//! command line's sentence ([`errors`]).
 
 mod errors;
 mod fork;

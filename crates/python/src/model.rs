@@ -18,7 +18,8 @@ use crate::errors::exception;
 use crate::lent::{Lent, copied};
 use crate::work::{Worker, compute, work};
 
-/// A model, its device, and networks that are there already. Several threads may use it: each takes a network of its own.
+/// A model, its device, and networks that are there already. Several threads may use it: each takes
+/// a network of its own.
 pub struct Loaded {
     /// The model.
     pub model: search::Model,
@@ -54,7 +55,8 @@ impl Loaded {
         Ok(done)
     }
 
-    /// The vectors of pictures that lie in memory, which are resized where the network wants another size.
+    /// The vectors of pictures that lie in memory, which are resized where the network wants
+    /// another size.
     pub fn vectors<T, M>(
         &self,
         pictures: &Lent,
@@ -213,8 +215,8 @@ impl Model {
         rows(py, dim, vectors)
     }
 
-    /// The vectors of picture files that can be read; the numbers of the others, each with the reason. `progress` is told how many are
-    /// done.
+    /// The vectors of picture files that can be read; the numbers of the others, each with the
+    /// reason. `progress` is told how many are done.
     fn embed_files<'py>(
         &self,
         py: Python<'py>,

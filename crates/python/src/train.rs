@@ -19,8 +19,9 @@ type OwnSplit<'py> = (Bound<'py, PyArray4<u8>>, Option<Vec<String>>);
 /// A name, pictures to train on, and to test on.
 type Own<'py> = (String, OwnSplit<'py>, Option<OwnSplit<'py>>);
 
-/// Trains as the command line does with these words. `hear` is given each event as JSON. Gives the run's folder, whether it came to its end,
-/// and what broke it off: after an exception of `hear`, or Ctrl-C, it is saved first.
+/// Trains as the command line does with these words. `hear` is given each event as JSON. Gives the
+/// run's folder, whether it came to its end, and what broke it off: after an exception of `hear`,
+/// or Ctrl-C, it is saved first.
 #[pyfunction]
 pub fn train(
     py: Python<'_>,
@@ -84,7 +85,8 @@ fn split((pictures, labels): OwnSplit) -> PyResult<Split> {
     made().map_err(exception)
 }
 
-/// A setting as it is declared: its name in config.toml, its flag, the flag's other names, what may be its value, its help.
+/// A setting as it is declared: its name in config.toml, its flag, the flag's other names, what may
+/// be its value, its help.
 type Declared = (
     &'static str,
     Option<&'static str>,

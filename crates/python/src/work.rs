@@ -1,4 +1,5 @@
-//! Work without the GIL: on a thread of its own, while the caller's thread looks for Ctrl-C and hands on what is told.
+//! Work without the GIL: on a thread of its own, while the caller's thread looks for Ctrl-C and
+//! hands on what is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,11 +47,13 @@ impl<T, M> Worker<T, M> {
     }
 }
 
-/// A result, and the exception that asked for an early end where one did and the job came to its end nevertheless.
+/// A result, and the exception that asked for an early end where one did and the job came to its
+/// end nevertheless.
 pub type Ended<T> = (T, Option<PyErr>);
 
-/// Does a job. `hear` is given what it tells, on this thread. Ctrl-C, or an exception of `hear`, asks it to stop: after `patience`, or
-/// another Ctrl-C, nobody waits for it any more, and it ends on its own.
+/// Does a job. `hear` is given what it tells, on this thread. Ctrl-C, or an exception of `hear`,
+/// asks it to stop: after `patience`, or another Ctrl-C, nobody waits for it any more, and it ends
+/// on its own.
 pub fn work<T: Send + 'static, M: Send + 'static>(
     py: Python<'_>,
     patience: Duration,
@@ -121,7 +124,8 @@ fn begin<T: Send + 'static, M: Send + 'static>(
     let thread = std::thread::Builder::new().name("anchorhood".into());
     let spawned = thread.spawn(move || {
         let worker = Worker { stop, send };
-        // A panic is a mistake of ours: the sender is dropped without a result, and the caller told.
+        // A panic is a mistake of ours: the sender is dropped without a result, and the caller
+        // told.
         let result = catch_unwind(AssertUnwindSafe(|| job(&worker)));
         if let Ok(result) = result {
             let _ = worker.send.send(Told::Done(result)); // nobody may wait any more

@@ -1,7 +1,9 @@
-//! Counter-based random numbers: the same draw for the same (seed, stream, position), on any thread or device.
+//! Counter-based random numbers: the same draw for the same (seed, stream, position), on any thread
+//! or device.
 //!
-//! The generator is Philox4x32-10 (Salmon et al., SC 2011): a keyed bijection of a 128-bit counter. There is no state to
-//! pass along, so draws do not depend on thread count or on what was drawn before, and resuming a run is exact.
+//! The generator is Philox4x32-10 (Salmon et al., SC 2011): a keyed bijection of a 128-bit counter.
+//! There is no state to pass along, so draws do not depend on thread count or on what was drawn
+//! before, and resuming a run is exact.
 
 #![forbid(unsafe_code)]
 
@@ -63,7 +65,8 @@ pub fn unit(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// The random words of one thing (an image in an epoch, a parameter tensor): blocks of four, by number.
+/// The random words of one thing (an image in an epoch, a parameter tensor): blocks of four, by
+/// number.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     key: [u32; 2],

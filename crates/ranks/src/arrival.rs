@@ -1,7 +1,9 @@
-//! Who has come? To begin, MPI waits for every rank, and for ever where one never comes: a clock beside it says after a while who is missing.
+//! Who has come? To begin, MPI waits for every rank, and for ever where one never comes: a clock
+//! beside it says after a while who is missing.
 //!
-//! On Linux each rank that has come has a socket by a name of its own, in no file system and gone with its process; the ranks of a machine find
-//! out by it who of them is there. Of ranks on other machines nothing is known until MPI has begun.
+//! On Linux each rank that has come has a socket by a name of its own, in no file system and gone
+//! with its process; the ranks of a machine find out by it who of them is there. Of ranks on other
+//! machines nothing is known until MPI has begun.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -10,7 +12,8 @@ use std::time::Duration;
 use crate::join::VARIABLE;
 use crate::{Launch, RanksError};
 
-/// How much longer a rank waits that is not the lowest of those who have come: the lowest has spoken by then, and its end ends all.
+/// How much longer a rank waits that is not the lowest of those who have come: the lowest has
+/// spoken by then, and its end ends all.
 const AFTER_THE_LOWEST: Duration = Duration::from_secs(4);
 
 /// A clock that runs until it is dropped.

@@ -1,5 +1,5 @@
-//! What processes do together, over memory of the host. Every rank makes the same calls in the same order; each returns when the rank's
-//! own part is done.
+//! What processes do together, over memory of the host. Every rank makes the same calls in the same
+//! order; each returns when the rank's own part is done.
 
 /// How values of all ranks become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,15 @@ pub trait Collectives: Send + Sync {
     /// What carries the values, in words.
     fn describe(&self) -> String;
 
-    /// Each value becomes the sum, or the greatest, of all ranks' values in its place: the same bits everywhere.
+    /// Each value becomes the sum, or the greatest, of all ranks' values in its place: the same
+    /// bits everywhere.
     fn all_reduce(&self, values: &mut [f32], how: Reduce) -> Result<(), RanksError>;
 
     /// The same in f64.
     fn all_reduce_f64(&self, values: &mut [f64], how: Reduce) -> Result<(), RanksError>;
 
-    /// `all` holds a part of `own`'s length for each rank; `own` becomes the sum of all ranks' parts for this one.
+    /// `all` holds a part of `own`'s length for each rank; `own` becomes the sum of all ranks'
+    /// parts for this one.
     fn reduce_scatter(&self, all: &[f32], own: &mut [f32]) -> Result<(), RanksError>;
 
     /// `all` takes every rank's `own`, in rank order; all are of one length.

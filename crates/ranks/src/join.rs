@@ -1,5 +1,5 @@
-//! By what do the processes of a launch work together? By MPI where an MPI launcher started them; by TCP where they were only told
-//! where the first one is.
+//! By what do the processes of a launch work together? By MPI where an MPI launcher started them;
+//! by TCP where they were only told where the first one is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,11 @@ pub(crate) const VARIABLE: &str = "ANCHORHOOD_JOIN_SECONDS";
 /// Where it says nothing: time enough for the slowest file system to give a program.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Begins to work with the other processes of a launch. Each process does it once, and ends it by dropping what it got.
+/// Begins to work with the other processes of a launch. Each process does it once, and ends it by
+/// dropping what it got.
 ///
-/// It waits for all of them. Where some do not come in time it fails, or, since MPI cannot be made to wait no longer, has `late` say so on
-/// a thread of its own and end the process.
+/// It waits for all of them. Where some do not come in time it fails, or, since MPI cannot be made
+/// to wait no longer, has `late` say so on a thread of its own and end the process.
 pub fn join(
     launch: &Launch,
     late: impl FnOnce(RanksError) + Send + 'static,

@@ -1,4 +1,5 @@
-//! Which process of how many is this one? As the launcher says it by environment variables, and not by anything else.
+//! Which process of how many is this one? As the launcher says it by environment variables, and not
+//! by anything else.
 
 use std::fmt;
 
@@ -65,8 +66,8 @@ impl Launcher {
         Launcher::Pmi,
     ];
 
-    /// The variables of rank and number of processes, then of the same among the processes of one machine; each by its names, of which
-    /// the first that is set counts.
+    /// The variables of rank and number of processes, then of the same among the processes of one
+    /// machine; each by its names, of which the first that is set counts.
     fn variables(self) -> [&'static [&'static str]; 4] {
         match self {
             Launcher::Torchrun => [
@@ -81,7 +82,8 @@ impl Launcher {
                 &["OMPI_COMM_WORLD_LOCAL_RANK"],
                 &["OMPI_COMM_WORLD_LOCAL_SIZE"],
             ],
-            // A batch script that srun did not start has SLURM_PROCID and SLURM_NTASKS, too; of a step only srun tells.
+            // A batch script that srun did not start has SLURM_PROCID and SLURM_NTASKS, too; of a
+            // step only srun tells.
             Launcher::Slurm => [
                 &["SLURM_PROCID"],
                 &["SLURM_STEP_NUM_TASKS"],

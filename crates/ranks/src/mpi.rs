@@ -1,8 +1,10 @@
-//! MPI, opened when it is asked for, in whichever of the three binary interfaces (ABIs) the installed one has.
+//! MPI, opened when it is asked for, in whichever of the three binary interfaces (ABIs) the
+//! installed one has.
 //!
-//! What differs between MPIs is how they write constants ([`abi`]): Open MPI as addresses of symbols of its own, MPICH and its
-//! kin (Intel MPI, MVAPICH) as whole numbers, and MPI 5's standard, `libmpi_abi`, as small addresses. Ten functions are needed, and
-//! their arguments are the same in all.
+//! What differs between MPIs is how they write constants ([`abi`]): Open MPI as addresses of
+//! symbols of its own, MPICH and its kin (Intel MPI, MVAPICH) as whole numbers, and MPI 5's
+//! standard, `libmpi_abi`, as small addresses. Ten functions are needed, and their arguments are
+//! the same in all.
 
 mod abi;
 mod calls;
@@ -103,10 +105,12 @@ pub fn find_mpi(launch: Option<&Launch>) -> Result<(MpiKind, PathBuf), RanksErro
     Ok((kind, place))
 }
 
-/// Begins to work with the other processes of a launch. Each process does it once, and ends it by dropping what it got.
+/// Begins to work with the other processes of a launch. Each process does it once, and ends it by
+/// dropping what it got.
 ///
-/// It waits for all of them. Where some do not come in time, `late` is told who, on a thread of its own: MPI cannot be made to wait no longer,
-/// so that all which is left is to say so and end the process.
+/// It waits for all of them. Where some do not come in time, `late` is told who, on a thread of its
+/// own: MPI cannot be made to wait no longer, so that all which is left is to say so and end the
+/// process.
 pub fn open_mpi(
     launch: &Launch,
     patience: Duration,

@@ -1,4 +1,5 @@
-//! Several processes of one machine, without a launcher: the program starts itself, once for each, and looks after them until all have ended.
+//! Several processes of one machine, without a launcher: the program starts itself, once for each,
+//! and looks after them until all have ended.
 //!
 //! Each is told its rank as torchrun would tell it. They meet by TCP on the loopback address: the
 //! first inherits the socket that listens there, so that nobody else can take the port, and all are
@@ -55,8 +56,9 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Waits until all have ended, passing on as many requests to stop as there come, and gives the greatest exit code; that of one that a signal
-    /// ended is 128 and the signal's number, as a shell has it.
+    /// Waits until all have ended, passing on as many requests to stop as there come, and gives the
+    /// greatest exit code; that of one that a signal ended is 128 and the signal's number, as a
+    /// shell has it.
     pub fn wait(mut self, stops: &AtomicUsize) -> io::Result<u8> {
         let mut passed = 0;
         let mut codes: Vec<Option<u8>> = vec![None; self.children.len()];
@@ -128,7 +130,8 @@ fn apart(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     #[cfg(target_os = "linux")]
-    // SAFETY: prctl is called between fork and exec, where it may be: it takes numbers and touches no memory.
+    // SAFETY: prctl is called between fork and exec, where it may be: it takes numbers and touches
+    // no memory.
     unsafe {
         std::os::unix::process::CommandExt::pre_exec(command, || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
@@ -141,7 +144,8 @@ fn apart(command: &mut Command) {
 
 fn ask_to_stop(child: &mut Child) {
     #[cfg(unix)]
-    // SAFETY: a signal to a process that was started here and not waited for yet, so its number is no other's.
+    // SAFETY: a signal to a process that was started here and not waited for yet, so its number is
+    // no other's.
     unsafe {
         libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
     }

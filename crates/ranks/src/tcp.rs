@@ -1,8 +1,10 @@
-//! Processes that no MPI started find each other at MASTER_ADDR:MASTER_PORT: the first listens, the others come.
+//! Processes that no MPI started find each other at MASTER_ADDR:MASTER_PORT: the first listens, the
+//! others come.
 //!
-//! Made for GPUs, whose values NCCL carries: what goes this way is small. All of it goes through the first process, which puts values
-//! together in rank order; so CPUs can train by it too, but MPI's ways are shorter. A second connection of each process, the
-//! [lifeline](lifeline), carries nothing but signs of life: who is lost, or fails, ends all.
+//! Made for GPUs, whose values NCCL carries: what goes this way is small. All of it goes through
+//! the first process, which puts values together in rank order; so CPUs can train by it too, but
+//! MPI's ways are shorter. A second connection of each process, the [lifeline](lifeline), carries
+//! nothing but signs of life: who is lost, or fails, ends all.
 
 mod frame;
 mod lifeline;
@@ -78,7 +80,8 @@ impl TcpRanks {
         })
     }
 
-    /// The first rank puts all values together, in rank order, and gives each rank what `part` says of the result.
+    /// The first rank puts all values together, in rank order, and gives each rank what `part` says
+    /// of the result.
     fn fold<T: Number>(
         &self,
         (kind, how): (u8, Reduce),

@@ -1,8 +1,9 @@
 //! Where a run's network looked, round after round, as strips of pictures.
 //!
-//! A strip shows one training picture, and for every round's checkpoint the picture under the heat of its attention, framed in
-//! grey where the picture stood alone in that round, green where all neighbours it was drawn to are of its class, red where
-//! some are not. Below lies the nearest of these neighbours. Without labels no frame judges.
+//! A strip shows one training picture, and for every round's checkpoint the picture under the heat
+//! of its attention, framed in grey where the picture stood alone in that round, green where all
+//! neighbours it was drawn to are of its class, red where some are not. Below lies the nearest of
+//! these neighbours. Without labels no frame judges.
 
 use std::path::{Path, PathBuf};
 
@@ -46,8 +47,8 @@ pub fn finished_rounds(run: &Path, config: &RunConfig) -> Vec<PathBuf> {
     all.filter(|p| p.is_file()).collect()
 }
 
-/// A strip for each picture, over the checkpoints of some rounds. `config` is the run's, `data` what it was trained on;
-/// `progress` is told how many rounds are done.
+/// A strip for each picture, over the checkpoints of some rounds. `config` is the run's, `data`
+/// what it was trained on; `progress` is told how many rounds are done.
 pub fn attention_strips(
     device: &Device,
     rounds: &[PathBuf],

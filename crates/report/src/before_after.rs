@@ -1,4 +1,5 @@
-//! What did fine-tuning change? The model before and after, raw pixels beside them, in one table: for the terminal and for the page.
+//! What did fine-tuning change? The model before and after, raw pixels beside them, in one table:
+//! for the terminal and for the page.
 
 use std::fmt::Write;
 
@@ -8,7 +9,8 @@ use crate::table::{aligned, or_dash, percent};
 use crate::{Summary, escape};
 
 impl Summary {
-    /// The table for a terminal, without a newline at its end; none of a run that began from nothing.
+    /// The table for a terminal, without a newline at its end; none of a run that began from
+    /// nothing.
     pub fn before_and_after(&self) -> Option<String> {
         self.before_and_after_rows().map(|rows| aligned(&rows))
     }
@@ -52,8 +54,8 @@ impl Summary {
         Some(rows)
     }
 
-    /// kNN accuracy of a floor, of the model before, or of the trained network; where that epoch was not judged, of the last
-    /// that was.
+    /// kNN accuracy of a floor, of the model before, or of the trained network; where that epoch
+    /// was not judged, of the last that was.
     fn top1_of(&self, subject: Subject) -> Option<f64> {
         if let Some(name) = crate::summary::floor_name(subject) {
             let floor = self.floors.iter().find(|f| f.name == name);

@@ -1,7 +1,8 @@
-//! The charts of a page: one idea each, without a title (the page has that), in colours that the page's style replaces.
+//! The charts of a page: one idea each, without a title (the page has that), in colours that the
+//! page's style replaces.
 //!
-//! A chart's SVG has no background and few colours. `page/style.css` names each of them and gives it one for light and one
-//! for dark, so that a page drawn once is right in both.
+//! A chart's SVG has no background and few colours. `page/style.css` names each of them and gives
+//! it one for light and one for dark, so that a page drawn once is right in both.
 
 use std::path::Path;
 
@@ -31,7 +32,8 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// The curves of a run: loss, accuracy where there are labels, what is told without them, learning rate, anchors and their consistency.
+/// The curves of a run: loss, accuracy where there are labels, what is told without them, learning
+/// rate, anchors and their consistency.
 pub fn charts(summary: &Summary) -> Result<Vec<Chart>, ReportError> {
     let chart = |(file, title, drawing): (_, _, Drawing)| {
         let svg = drawing.svg()?;

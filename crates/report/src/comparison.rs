@@ -1,4 +1,5 @@
-//! Several runs in one picture: accuracy over the seconds each has taken, a line a run, with its name at the line's end.
+//! Several runs in one picture: accuracy over the seconds each has taken, a line a run, with its
+//! name at the line's end.
 
 use anchorhood_train::{Event, Subject};
 use plotters::prelude::*;
@@ -36,8 +37,8 @@ pub struct RunLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// When a run's features were judged, in seconds of discovery, training and judging, and how good they were. The untrained
-/// network comes first.
+/// When a run's features were judged, in seconds of discovery, training and judging, and how good
+/// they were. The untrained network comes first.
 pub fn accuracy_over_seconds<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<(f64, f64)> {
     let (mut now, mut points) = (0.0, vec![]);
     for event in events {
@@ -124,7 +125,8 @@ fn draw(lines: &[RunLine], raw_pixels: Option<f64>, root: &Area) -> Drawn {
     Ok(())
 }
 
-/// Heights at which names do not lie on each other, in the order of the heights where they would like to be.
+/// Heights at which names do not lie on each other, in the order of the heights where they would
+/// like to be.
 fn apart(wanted: &[i32]) -> Vec<i32> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|i| wanted[*i]);

@@ -120,7 +120,8 @@ fn draw_panels(runs: &[(&str, Summary)], backend: SVGBackend, rows: usize) -> Dr
     Ok(())
 }
 
-/// Every figure of the pretext task as a curve with its name at its end, and what guessing would reach as a dashed line.
+/// Every figure of the pretext task as a curve with its name at its end, and what guessing would
+/// reach as a dashed line.
 pub(crate) fn draw_pretext(summary: &Summary, area: &Area) -> Drawn {
     let mut chart = axes(summary, area, 0.0..104.0, "%", true)?;
     let end = last_epoch(summary);
@@ -186,7 +187,8 @@ fn draw_shares(
     let y = 0.0..(high * 1.12).clamp(10.0, 100.0);
     let mut chart = axes(summary, area, y.clone(), label, false)?;
     let end = last_epoch(summary);
-    // Names sit at the right, where curves have left the floor: the higher floor's above its line, the lower's below.
+    // Names sit at the right, where curves have left the floor: the higher floor's above its line,
+    // the lower's below.
     for (i, (name, value)) in floors.into_iter().enumerate() {
         let line = [(0.0, value), (end, value)];
         chart.draw_series(DashedLineSeries::new(line, 6, 4, FLOOR.stroke_width(1)))?;

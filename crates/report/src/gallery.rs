@@ -1,4 +1,5 @@
-//! What the curriculum chose: the surest, the middling and the hardest neighbourhoods of each round, as pictures.
+//! What the curriculum chose: the surest, the middling and the hardest neighbourhoods of each
+//! round, as pictures.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The first thing a page shows: a few pictures, evenly taken, each beside what the model finds most like it, large and from their
-//! own files.
+//! The first thing a page shows: a few pictures, evenly taken, each beside what the model finds
+//! most like it, large and from their own files.
 
 use std::fmt::Write;
 

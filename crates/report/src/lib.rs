@@ -1,5 +1,5 @@
-//! How does a person see a run? Its event log read back, a table of its rounds, curves over its epochs, and one page with
-//! all of it.
+//! How does a person see a run? Its event log read back, a table of its rounds, curves over its
+//! epochs, and one page with all of it.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -1,12 +1,13 @@
-//! `metrics.jsonl` read back: one event a line. Lines that are none are left out and counted: a damaged line does not take the
-//! figures of all others with it.
+//! `metrics.jsonl` read back: one event a line. Lines that are none are left out and counted: a
+//! damaged line does not take the figures of all others with it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anchorhood_train::{Evaluated, Event, LabelFreeEvaluated, Subject};
 
-/// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has an end by it.
+/// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has
+/// an end by it.
 pub(crate) const MOST_EPOCHS: usize = anchorhood_train::RunConfig::MOST_EPOCHS;
 
 /// Why a report cannot be made.
@@ -91,7 +92,8 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// The events of a run. A last line without its end, as a killed run leaves it, is not counted among those that are none.
+/// The events of a run. A last line without its end, as a killed run leaves it, is not counted
+/// among those that are none.
 pub fn read_metrics(path: &Path) -> Result<EventLog, ReportError> {
     let text = std::fs::read(path).map_err(ReportError::io(path))?;
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,5 @@
-//! What a run left on disk, read back once: settings, events, what each round discovered, where every picture lies now.
+//! What a run left on disk, read back once: settings, events, what each round discovered, where
+//! every picture lies now.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ pub struct RoundNeighbourhoods {
     pub found: Neighbourhoods,
 }
 
-/// Where every training picture lies: the memory bank of the run's model, or what the model makes of them.
+/// Where every training picture lies: the memory bank of the run's model, or what the model makes
+/// of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
     /// Length of a vector.
@@ -62,8 +64,8 @@ pub struct RunRecord {
     pub left_out: Option<LeftOut>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
     pub rounds: Vec<RoundNeighbourhoods>,
-    /// The memory of the run's model, once there is one; for a method that remembers none, whoever has the pictures may put here
-    /// what the model makes of them.
+    /// The memory of the run's model, once there is one; for a method that remembers none, whoever
+    /// has the pictures may put here what the model makes of them.
     pub embedding: Option<Embedding>,
     /// Strips under `attention/`.
     pub strips: Vec<Strip>,
@@ -107,7 +109,8 @@ impl RunRecord {
                 true => embedding(&checkpoint),
                 false => embedding(&load(&model)?),
             };
-            // A round that is not finished has a place in the last checkpoint alone; an ended run stands after its last.
+            // A round that is not finished has a place in the last checkpoint alone; an ended run
+            // stands after its last.
             let unfinished = checkpoint.standing.position.round == round;
             if unfinished && round <= checkpoint.config.training.rounds {
                 record.rounds.extend(findings(round, &checkpoint));

@@ -41,7 +41,8 @@ impl Sprite {
         Sprite::of_tiles(&unique, side, &tiles.collect::<Vec<_>>())
     }
 
-    /// The same from the pictures' own files where these can be read, as large as the largest of them, up to `largest`.
+    /// The same from the pictures' own files where these can be read, as large as the largest of
+    /// them, up to `largest`.
     pub fn of_files(train: &Split, chosen: &[u32], largest: usize) -> Result<Sprite, ReportError> {
         let unique = unique(chosen);
         let tiles: Vec<RgbImage> = unique

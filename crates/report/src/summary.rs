@@ -118,7 +118,8 @@ impl Summary {
         self.label_free.push(*e);
     }
 
-    /// The round of that number, put in its place where it is new; a file may name any, so none before it is made up.
+    /// The round of that number, put in its place where it is new; a file may name any, so none
+    /// before it is made up.
     fn round(&mut self, round: usize) -> &mut RoundSummary {
         let place = self.rounds.binary_search_by_key(&round, |r| r.round);
         let at = place.unwrap_or_else(|at| {
@@ -132,7 +133,8 @@ impl Summary {
         &mut self.rounds[at]
     }
 
-    /// What kind of pictures it is judged on: `test`, or `validation` where they were held out of training.
+    /// What kind of pictures it is judged on: `test`, or `validation` where they were held out of
+    /// training.
     pub fn judged_on(&self) -> &'static str {
         match &self.started {
             Some(started) if started.validation => "validation",

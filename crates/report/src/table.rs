@@ -70,7 +70,8 @@ pub(crate) fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "–".into())
 }
 
-/// Rows of a table, the first of them its header: the first column left, the others right, a rule under the header.
+/// Rows of a table, the first of them its header: the first column left, the others right, a rule
+/// under the header.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let wide = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);

@@ -1,7 +1,8 @@
 //! A run as TensorBoard shows it while it trains. Steps are epochs, counted over all rounds.
 //!
-//! Each start of a run writes a file of its own, as PyTorch's `SummaryWriter` does: a restart record,
-//! which makes TensorBoard drop what earlier files said, the figures so far, then each as it comes.
+//! Each start of a run writes a file of its own, as PyTorch's `SummaryWriter` does: a restart
+//! record, which makes TensorBoard drop what earlier files said, the figures so far, then each as
+//! it comes.
 
 mod records;
 

@@ -24,7 +24,8 @@ pub enum Begun {
     Model(f64),
 }
 
-/// A run's features against raw pixels and against what it began with: shares, the greater the better.
+/// A run's features against raw pixels and against what it began with: shares, the greater the
+/// better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// Shares of what.
@@ -38,11 +39,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Pixels know nothing of a picture that was cut out elsewhere, and are better for all else than copies make them look: a score
-    /// must be greater by a quarter before it says anything.
+    /// Pixels know nothing of a picture that was cut out elsewhere, and are better for all else
+    /// than copies make them look: a score must be greater by a quarter before it says anything.
     const CLEARLY: f64 = 1.25;
 
-    /// Whether training was worth it: the features are better than raw pixels, and than a model it began from.
+    /// Whether training was worth it: the features are better than raw pixels, and than a model it
+    /// began from.
     pub fn better(&self) -> bool {
         let over_pixels = match self.measure {
             Measure::Knn => self.model > self.raw_pixels,
@@ -54,7 +56,8 @@ impl Verdict {
         }
     }
 
-    /// Of two good networks figures without labels do not tell the better one, unless they are clearly apart.
+    /// Of two good networks figures without labels do not tell the better one, unless they are
+    /// clearly apart.
     fn unsure(&self) -> f64 {
         match self.measure {
             Measure::Knn => 0.0,
@@ -116,14 +119,16 @@ impl Summary {
         self.by_knn().or_else(|| self.without_labels())
     }
 
-    /// The last evaluation without labels of the network that is the run's model: of the last one, or of the last that was chosen.
+    /// The last evaluation without labels of the network that is the run's model: of the last one,
+    /// or of the last that was chosen.
     pub fn model(&self) -> Option<&LabelFreeEvaluated> {
         let trained = |e: &&LabelFreeEvaluated| matches!(e.subject, Subject::Trained { .. });
         let mut judged = self.label_free.iter().filter(trained).rev();
         judged.find(|e| e.chosen != Some(false))
     }
 
-    /// Which epoch's network is the model, and whether training stopped for it: a sentence, where it is not the last epoch's.
+    /// Which epoch's network is the model, and whether training stopped for it: a sentence, where
+    /// it is not the last epoch's.
     pub fn choice(&self) -> Option<String> {
         let last = self.epochs.last().map(|e| (e.round, e.epoch))?;
         let Subject::Trained { round, epoch } = self.model()?.subject else {

@@ -1,4 +1,5 @@
-//! A run without labels says whether it was worth it, at the end of its events and on top of its page.
+//! A run without labels says whether it was worth it, at the end of its events and on top of its
+//! page.
 
 use std::f32::consts::PI;
 use std::sync::atomic::AtomicBool;
@@ -31,8 +32,8 @@ fn coin(i: usize, at: usize) -> bool {
     h >> 31 == 1
 }
 
-/// Stripes of some angle and distance, which begin anywhere: a texture that is seen in any part of a picture, and of which pixels
-/// know little.
+/// Stripes of some angle and distance, which begin anywhere: a texture that is seen in any part of
+/// a picture, and of which pixels know little.
 fn stripes() -> Dataset {
     let make = |i: usize, pixels: &mut [u8]| {
         let (angle, distance) = ((i % 16) as f32 * PI / 16.0, 2.5 + (i / 16) as f32 / 2.0);

@@ -51,7 +51,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it is of a row by its name, or by what follows the name of a group in it: `kNN / FC: AND`, `AND`.
+    /// Whether it is of a row by its name, or by what follows the name of a group in it: `kNN / FC:
+    /// AND`, `AND`.
     pub fn is_of(&self, row: &str) -> bool {
         let own = self.row.split_once(": ").map(|(_, own)| own);
         self.row == row || own == Some(row)

@@ -16,8 +16,8 @@ type Observer<'a> = Mutex<&'a mut (dyn FnMut(Told) + Send)>;
 impl Lab<'_> {
     /// The run of a job and how it does by a protocol.
     ///
-    /// kNN of what was trained without labels is the run's own last figure, whose voters are the memory. Of other networks
-    /// the features are computed, without augmentation.
+    /// kNN of what was trained without labels is the run's own last figure, whose voters are the
+    /// memory. Of other networks the features are computed, without augmentation.
     pub(crate) fn figure(
         &mut self,
         job: &Job,

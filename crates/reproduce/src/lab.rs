@@ -1,4 +1,5 @@
-//! Where experiments are carried out: what is missing is trained, what was interrupted is resumed, what is finished is read.
+//! Where experiments are carried out: what is missing is trained, what was interrupted is resumed,
+//! what is finished is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,8 +66,9 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Carries out one experiment with each seed: all of it, or those of its rows that are named. Nothing is trained or judged that has been
-    /// already; what has been of other rows is there, too.
+    /// Carries out one experiment with each seed: all of it, or those of its rows that are named.
+    /// Nothing is trained or judged that has been already; what has been of other rows is there,
+    /// too.
     pub fn carry_out(
         &mut self,
         experiment: &Experiment,
@@ -190,7 +192,8 @@ impl<'a> Lab<'a> {
         Ok(run)
     }
 
-    /// The same with its last checkpoint. The record of a run is small and may have come without: then the run is trained again.
+    /// The same with its last checkpoint. The record of a run is small and may have come without:
+    /// then the run is trained again.
     pub(crate) fn trained_here(&mut self, job: &Job) -> Result<FinishedRun, ReproduceError> {
         let folder = self.place.runs().join(name_of(job));
         let finished = folder.join("finished.json");
@@ -246,7 +249,8 @@ impl<'a> Lab<'a> {
         Ok(dir)
     }
 
-    /// A finished run must be the one that is asked for: a later version of the program may have other settings.
+    /// A finished run must be the one that is asked for: a later version of the program may have
+    /// other settings.
     fn check_settings(
         &self,
         job: &Job,
@@ -411,7 +415,8 @@ pub(crate) fn open_told(
     })
 }
 
-/// Two configurations must agree in all but the place of the data, which may have moved, and the machine.
+/// Two configurations must agree in all but the place of the data, which may have moved, and the
+/// machine.
 pub(crate) fn same_settings(
     folder: &Path,
     ours: &RunConfig,

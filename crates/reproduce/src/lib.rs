@@ -1,15 +1,18 @@
 //! What did the paper find, and what do we?
 //!
-//! Every table and figure of the paper is an [`Experiment`]: data that name the runs it takes, how each is judged, and what
-//! the paper has in that place ([`experiments`]). A [`Scale`] says how large it is run. A [`Lab`] trains what is missing,
-//! resumes what was interrupted, and reads back what is finished; what comes of it are [`Results`], which carry their
-//! evidence and are written as JSON and Markdown with plots.
+//! Every table and figure of the paper is an [`Experiment`]: data that name the runs it takes, how
+//! each is judged, and what the paper has in that place ([`experiments`]). A [`Scale`] says how
+//! large it is run. A [`Lab`] trains what is missing, resumes what was interrupted, and reads back
+//! what is finished; what comes of it are [`Results`], which carry their evidence and are written
+//! as JSON and Markdown with plots.
 //!
-//! Runs are shared: they lie under one folder, named after their settings, so that the run that is in four tables is trained
-//! once. Round 0 depends neither on the neighbourhoods nor on the number of rounds, so that all runs that differ in these
-//! begin from one Instance run, with the same bits as if each had trained it.
+//! Runs are shared: they lie under one folder, named after their settings, so that the run that is
+//! in four tables is trained once. Round 0 depends neither on the neighbourhoods nor on the number
+//! of rounds, so that all runs that differ in these begin from one Instance run, with the same bits
+//! as if each had trained it.
 //!
-//! A [`Comparison`] is the same for methods: each trained for as long as the others, and put beside them as [`Standings`].
+//! A [`Comparison`] is the same for methods: each trained for as long as the others, and put beside
+//! them as [`Standings`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Results as Markdown: the table with the paper's figures beside ours, then what has to be said, then the evidence.
+//! Results as Markdown: the table with the paper's figures beside ours, then what has to be said,
+//! then the evidence.
 
 use std::fmt::Write;
 

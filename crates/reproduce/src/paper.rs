@@ -1,6 +1,8 @@
-//! The figures that the paper (Huang, Dong, Gong and Zhu, ICML 2019) prints, in percent, copied as they stand there.
+//! The figures that the paper (Huang, Dong, Gong and Zhu, ICML 2019) prints, in percent, copied as
+//! they stand there.
 //!
-//! Figures 4, 5 and 6 of the paper are drawings without printed numbers; of these only what the text says is here.
+//! Figures 4, 5 and 6 of the paper are drawings without printed numbers; of these only what the
+//! text says is here.
 
 /// A figure, or a dash in the paper.
 pub type Figure = Option<f64>;

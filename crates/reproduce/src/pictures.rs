@@ -18,8 +18,9 @@ pub struct Chosen {
 /// Pictures that are placed well.
 const WELL: usize = 5;
 
-/// The first picture of each of the first five classes that have one whose neighbours in a round are of its class,
-/// and the first picture of all, of another class than these if there is one, whose neighbours are not.
+/// The first picture of each of the first five classes that have one whose neighbours in a round
+/// are of its class, and the first picture of all, of another class than these if there is one,
+/// whose neighbours are not.
 pub fn choose(found: Option<&Neighbourhoods>, train: &Split) -> Vec<Chosen> {
     let (Some(found), Some(labels)) = (found, &train.labels) else {
         return vec![];

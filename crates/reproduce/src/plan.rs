@@ -43,8 +43,8 @@ impl Job {
     }
 }
 
-/// The configuration of a job, on the data set that `spec` names. What a supervised run has instead of features is known
-/// only once its classes are.
+/// The configuration of a job, on the data set that `spec` names. What a supervised run has instead
+/// of features is known only once its classes are.
 pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     let subject = &job.subject;
     let mut c = match subject.method {
@@ -107,8 +107,8 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     c
 }
 
-/// What a job's run is called: its data set, network, method, what is otherwise than in the paper, and seed. Two jobs of one scale that are the same run have
-/// the same name, and are trained once.
+/// What a job's run is called: its data set, network, method, what is otherwise than in the paper,
+/// and seed. Two jobs of one scale that are the same run have the same name, and are trained once.
 pub fn name_of(job: &Job) -> String {
     let s = &job.subject;
     let set = match job.scale {

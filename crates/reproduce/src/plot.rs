@@ -1,4 +1,5 @@
-//! Results as pictures (SVG): bars beside the paper's, a line over a number, neighbourhoods over the rounds.
+//! Results as pictures (SVG): bars beside the paper's, a line over a number, neighbourhoods over
+//! the rounds.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! What is kept of finished work, so that it is never done twice: small JSON files beside a run's checkpoints.
+//! What is kept of finished work, so that it is never done twice: small JSON files beside a run's
+//! checkpoints.
 
 use std::fs;
 use std::path::Path;
@@ -23,8 +24,8 @@ pub struct DataRecord {
     pub size: usize,
     /// Classes.
     pub classes: usize,
-    /// XXH3 of the counts, of all labels, and of the pixels of 500 to 1,000 pictures of each split at equal distances (of
-    /// all, where there are fewer).
+    /// XXH3 of the counts, of all labels, and of the pixels of 500 to 1,000 pictures of each split
+    /// at equal distances (of all, where there are fewer).
     pub fingerprint: String,
 }
 

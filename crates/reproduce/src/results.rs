@@ -1,4 +1,5 @@
-//! What came of an experiment, with its evidence, and how it is kept: JSON for programs, Markdown with plots for people.
+//! What came of an experiment, with its evidence, and how it is kept: JSON for programs, Markdown
+//! with plots for people.
 
 use std::path::Path;
 
@@ -30,7 +31,8 @@ pub struct Results {
     pub devices: Vec<String>,
     /// The seeds of the runs.
     pub seeds: Vec<u64>,
-    /// What all runs and judgements took, each run counted as if it had been trained for this alone.
+    /// What all runs and judgements took, each run counted as if it had been trained for this
+    /// alone.
     pub seconds: f64,
     /// What they were trained and judged on.
     pub data: Vec<DataRecord>,

@@ -23,7 +23,8 @@ pub fn spec_of(set: &str, folder: Option<&Path>) -> String {
     format!("{set}:{}", place.display())
 }
 
-/// Why a set's rows are left out, if the set is not there; other errors are the copy's own, and worth stopping for.
+/// Why a set's rows are left out, if the set is not there; other errors are the copy's own, and
+/// worth stopping for.
 pub fn missing(set: &str, error: &DataError) -> Option<String> {
     if set == SMALL_SET && error.is_usage() {
         return Some(format!(
@@ -76,8 +77,8 @@ pub fn record(data: &Dataset) -> DataRecord {
     }
 }
 
-/// Counts, all labels, and the pixels of pictures at equal distances: of a set that is decoded on demand, reading all would
-/// take as long as an epoch.
+/// Counts, all labels, and the pixels of pictures at equal distances: of a set that is decoded on
+/// demand, reading all would take as long as an epoch.
 fn add(hash: &mut XxHash3_128, split: &Split) {
     let n = split.pictures.len();
     hash.write(&(n as u64).to_le_bytes());

@@ -1,13 +1,16 @@
-//! What a small set is learnt best by: the fine-grained sets of Table 3 have 6,000 to 12,000 pictures, which a network knows by heart before
-//! the last round. Each row is one freedom that the paper leaves.
+//! What a small set is learnt best by: the fine-grained sets of Table 3 have 6,000 to 12,000
+//! pictures, which a network knows by heart before the last round. Each row is one freedom that the
+//! paper leaves.
 
 use anchorhood_models::Architecture::ResNet18;
 
 use crate::{Entry, Experiment, Plot, Protocol, Settings, Subject, System};
 
-/// A folder of pictures in sub-folders by class, or in such below `train/` and `val/`, beside the other sets.
+/// A folder of pictures in sub-folders by class, or in such below `train/` and `val/`, beside the
+/// other sets.
 pub const SMALL_SET: &str = "tiny-imagenet";
-/// Pictures of it that are learnt from and judged on, and their side, which is half of those on disk.
+/// Pictures of it that are learnt from and judged on, and their side, which is half of those on
+/// disk.
 pub(crate) const PICTURES: usize = 6_000;
 pub(crate) const TEST_PICTURES: usize = 5_000;
 pub(crate) const SIDE: usize = 32;

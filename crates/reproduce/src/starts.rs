@@ -1,4 +1,5 @@
-//! What round 1 begins from (Table 5): the memory that round 0 left, or the features of a network nobody trained.
+//! What round 1 begins from (Table 5): the memory that round 0 left, or the features of a network
+//! nobody trained.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ const ROUND_1: Position = Position {
     batch: 0,
 };
 
-/// A run as it stands after round 0, taken from an Instance run: round 0 depends on nothing that the two differ in.
+/// A run as it stands after round 0, taken from an Instance run: round 0 depends on nothing that
+/// the two differ in.
 pub fn after_instance(instance: &Path, config: &RunConfig) -> Result<Checkpoint, ReproduceError> {
     let last = anchorhood_train::checkpoint_path(instance, "last");
     let checkpoint = Checkpoint::load(&last)?;
@@ -32,7 +34,8 @@ pub fn after_instance(instance: &Path, config: &RunConfig) -> Result<Checkpoint,
     })
 }
 
-/// A run that begins with round 1: a network as its seed draws it, and in the memory what it makes of the pictures.
+/// A run that begins with round 1: a network as its seed draws it, and in the memory what it makes
+/// of the pictures.
 pub fn after_nothing(
     device: &Device,
     config: &RunConfig,

@@ -1,6 +1,8 @@
-//! How long does the library take for pictures that lie in memory? What `tools/python_speed.py` compares the Python package with.
+//! How long does the library take for pictures that lie in memory? What `tools/python_speed.py`
+//! compares the Python package with.
 //!
-//! `cargo run --release -p anchorhood-search --example array_speed -- [PICTURES] [SIDE] [ROUNDS] [THREADS]` prints the seconds of each round.
+//! `cargo run --release -p anchorhood-search --example array_speed -- [PICTURES] [SIDE] [ROUNDS]
+//! [THREADS]` prints the seconds of each round.
 
 use std::time::Instant;
 

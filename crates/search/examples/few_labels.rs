@@ -1,7 +1,9 @@
-//! What a few labels are worth, by a vote and by logistic regression, how long each takes, and how many swapped labels `wrong_labels` finds.
+//! What a few labels are worth, by a vote and by logistic regression, how long each takes, and how
+//! many swapped labels `wrong_labels` finds.
 //!
-//! `cargo run --release -p anchorhood-search --example few_labels -- a.index b.index` for indices of pictures in class folders: mean and
-//! standard deviation over all draws of all of them, and the median of seconds.
+//! `cargo run --release -p anchorhood-search --example few_labels -- a.index b.index` for indices
+//! of pictures in class folders: mean and standard deviation over all draws of all of them, and the
+//! median of seconds.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Where the index of folders is kept for whoever names folders and needs an index: in the user's cache, and never in a folder of pictures.
+//! Where the index of folders is kept for whoever names folders and needs an index: in the user's
+//! cache, and never in a folder of pictures.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf, absolute};
@@ -7,7 +8,8 @@ use anchorhood_files::{Disk, FileSystem, cache_folder};
 
 use crate::{Model, SearchError};
 
-/// The file of the index of some folders by a model, or by one of its layers; the folder it lies in is made.
+/// The file of the index of some folders by a model, or by one of its layers; the folder it lies in
+/// is made.
 pub fn cached_index(
     model: &Model,
     folders: &[PathBuf],

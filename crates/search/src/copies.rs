@@ -1,5 +1,6 @@
-//! The duplicates of an index, or of an index among those of another, for every front end: each file is compared once however it is
-//! named, decisions of the user count, and what is moved is what was compared.
+//! The duplicates of an index, or of an index among those of another, for every front end: each
+//! file is compared once however it is named, decisions of the user count, and what is moved is
+//! what was compared.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use crate::folders::place;
 use crate::stream::content_sum;
 use crate::{DecidedImage, Decisions, PictureIndex, SearchError, ToMove};
 
-/// The images to compare: those of one index by their numbers, and after them those of another that they are compared with.
+/// The images to compare: those of one index by their numbers, and after them those of another that
+/// they are compared with.
 #[derive(Debug)]
 pub struct CopySearch<'a> {
     index: &'a PictureIndex,
@@ -24,13 +26,14 @@ pub struct CopySearch<'a> {
     paths: Vec<PathBuf>,
     /// The files as they were before they were read.
     stamps: Vec<Option<FileStamp>>,
-    /// Of each image the one whose name stands for its file: itself, unless another name of the same file does.
+    /// Of each image the one whose name stands for its file: itself, unless another name of the
+    /// same file does.
     stands_for: Vec<usize>,
 }
 
 impl<'a> CopySearch<'a> {
-    /// The images of an index, or those that are compared with `against`. Two indices of different models, or whose folders hold the
-    /// same files, are refused.
+    /// The images of an index, or those that are compared with `against`. Two indices of different
+    /// models, or whose folders hold the same files, are refused.
     pub fn new(
         index: &'a PictureIndex,
         against: Option<&'a PictureIndex>,
@@ -55,7 +58,8 @@ impl<'a> CopySearch<'a> {
         }
     }
 
-    /// Finds the names of one file: a link, a hard link, a folder that is named twice. Says whether both indices have a file.
+    /// Finds the names of one file: a link, a hard link, a folder that is named twice. Says whether
+    /// both indices have a file.
     fn join_names(&mut self) -> bool {
         let mut names: HashMap<FileId, Vec<usize>> = HashMap::new();
         for (i, stamp) in self.stamps.iter().enumerate() {
@@ -131,7 +135,8 @@ impl<'a> CopySearch<'a> {
         self.against.is_some() && i >= self.index.len()
     }
 
-    /// Finds the duplicates, by the numbers of this search. Of a file with several names, one is compared and found.
+    /// Finds the duplicates, by the numbers of this search. Of a file with several names, one is
+    /// compared and found.
     pub fn find(
         &self,
         device: &Device,
@@ -324,7 +329,8 @@ fn same_model(index: &PictureIndex, against: &PictureIndex) -> Result<(), Search
     }
 }
 
-/// Refuses folders of which one is the other or lies in it, where they share files. Lists that are seen from one folder need not.
+/// Refuses folders of which one is the other or lies in it, where they share files. Lists that are
+/// seen from one folder need not.
 fn refuse_overlap(
     index: &PictureIndex,
     against: &PictureIndex,

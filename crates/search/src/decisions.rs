@@ -1,8 +1,10 @@
-//! What a user decided about images: that two of them are no duplicates, although they look like it.
+//! What a user decided about images: that two of them are no duplicates, although they look like
+//! it.
 //!
-//! Decisions lie in a file of lines of JSON in the user's data folder, never in a cache. An image is meant by the folder that it
-//! lies in, at any depth, and the bytes of its file: a decision survives another model, another name and another index. Each line
-//! has a checksum, and is there whole or not at all; a line taken out by hand is a decision taken back.
+//! Decisions lie in a file of lines of JSON in the user's data folder, never in a cache. An image
+//! is meant by the folder that it lies in, at any depth, and the bytes of its file: a decision
+//! survives another model, another name and another index. Each line has a checksum, and is there
+//! whole or not at all; a line taken out by hand is a decision taken back.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -53,7 +55,8 @@ struct Image {
 }
 
 impl Decisions {
-    /// The file in the user's data folder; none where there is no such folder. It need not be there.
+    /// The file in the user's data folder; none where there is no such folder. It need not be
+    /// there.
     pub fn file_of_user() -> Option<PathBuf> {
         Some(data_folder()?.join("decisions.jsonl"))
     }
@@ -72,7 +75,8 @@ impl Decisions {
         self.not_duplicates.is_empty()
     }
 
-    /// Whether it was said of two images that they are no duplicates; each is given by its place, without links, and its content.
+    /// Whether it was said of two images that they are no duplicates; each is given by its place,
+    /// without links, and its content.
     pub fn separates(&self, a: (&Path, u64), b: (&Path, u64)) -> bool {
         let [a, b] = if a.1 <= b.1 { [a, b] } else { [b, a] };
         let Some(folders) = self.not_duplicates.get(&[a.1, b.1]) else {
@@ -104,8 +108,9 @@ impl Decisions {
     }
 }
 
-/// Adds the decision that two images are no duplicates to a file, made where there is none. False where it is there already. The file
-/// is locked meanwhile, so that no process loses another's decision.
+/// Adds the decision that two images are no duplicates to a file, made where there is none. False
+/// where it is there already. The file is locked meanwhile, so that no process loses another's
+/// decision.
 pub fn decide_not_duplicates(
     disk: &Arc<dyn FileSystem>,
     path: &Path,
@@ -161,7 +166,8 @@ fn check(text: &str) -> String {
     format!("{:032x}", checksum(text.as_bytes()))
 }
 
-/// The decisions of a file, and the bytes of its whole lines: the last may have no end, and was never made then.
+/// The decisions of a file, and the bytes of its whole lines: the last may have no end, and was
+/// never made then.
 fn read(path: &Path, bytes: &[u8]) -> Result<(Decisions, usize), SearchError> {
     let whole = whole_lines(bytes);
     let text = str::from_utf8(whole).map_err(|_| bad(path, "is no text in UTF-8"))?;
@@ -251,7 +257,8 @@ mod tests {
         assert!(!decisions.separates((inside, 1), (outside, 1001)));
     }
 
-    /// Whatever happens to the file, decisions made before are there, and one that was promised is, too.
+    /// Whatever happens to the file, decisions made before are there, and one that was promised is,
+    /// too.
     #[test]
     fn no_decision_is_ever_lost() {
         let start = Forgetful::new();

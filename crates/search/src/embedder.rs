@@ -14,8 +14,8 @@ use crate::{SearchError, Vectors};
 
 /// A model on a device.
 ///
-/// The vector of a picture is the network's result, of unit length; of another layer it is the mean of each channel over
-/// all places, as it is.
+/// The vector of a picture is the network's result, of unit length; of another layer it is the mean
+/// of each channel over all places, as it is.
 pub struct Embedder {
     runner: Runner,
     input: InputForm,
@@ -27,7 +27,8 @@ pub struct Embedder {
 /// Who makes the vectors.
 enum Runner {
     Engine(OnEngine),
-    /// Pictures are spread over the device's threads, each by itself: the same bits, however many there are.
+    /// Pictures are spread over the device's threads, each by itself: the same bits, however many
+    /// there are.
     Onnx(Arc<Encoder>, Device),
 }
 
@@ -112,7 +113,8 @@ impl Embedder {
         }
     }
 
-    /// The vectors of any number of pictures, which are resized where the network wants another size.
+    /// The vectors of any number of pictures, which are resized where the network wants another
+    /// size.
     pub fn embed_all(&mut self, pictures: &Pictures) -> Result<Vectors, SearchError> {
         let size = self.input.size;
         let ours = self.squaring.is_ours();

@@ -1,5 +1,6 @@
-//! Folders of pictures through a model, whole: every file found, embedded and kept in a journal, so that a job that is stopped
-//! or crashes goes on where it was. What an index knows already is not embedded again.
+//! Folders of pictures through a model, whole: every file found, embedded and kept in a journal, so
+//! that a job that is stopped or crashes goes on where it was. What an index knows already is not
+//! embedded again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,14 +41,15 @@ pub struct FolderJob<'a> {
     pub batch: usize,
     /// Pixels a side of thumbnails, where there are to be any.
     pub thumbnail: Option<usize>,
-    /// Whether checksums of the files are taken, for an index that is to know a file again that was only written again.
+    /// Whether checksums of the files are taken, for an index that is to know a file again that was
+    /// only written again.
     pub content_sums: bool,
     /// Threads that decode.
     pub threads: usize,
     /// Whether an interrupted job is thrown away.
     pub restart: bool,
-    /// Whether somebody looks on: files are embedded in no order, so that the first few stand for all, and what an interrupted job
-    /// did before is told, too.
+    /// Whether somebody looks on: files are embedded in no order, so that the first few stand for
+    /// all, and what an interrupted job did before is told, too.
     pub watched: bool,
     /// The disk that the journal is kept on; pictures are read from the real one.
     pub disk: Arc<dyn FileSystem>,
@@ -130,7 +132,8 @@ pub struct FolderVectors {
     pub files: Vec<PictureFile>,
     /// What each file was when it was looked at.
     stamps: Vec<u64>,
-    /// The row of each in the index that was to be brought up to date, where its file is what it was.
+    /// The row of each in the index that was to be brought up to date, where its file is what it
+    /// was.
     kept: Vec<Option<usize>>,
     /// What became of the pictures of that index; all are added where there was none.
     pub changes: Changes,
@@ -355,13 +358,15 @@ impl Look {
 }
 
 impl FolderVectors {
-    /// The index of the folders, to be kept at `path`; it is not written yet. `job` is what was done.
+    /// The index of the folders, to be kept at `path`; it is not written yet. `job` is what was
+    /// done.
     pub fn index(&mut self, path: &Path, job: &FolderJob) -> Result<PictureIndex, SearchError> {
         PictureIndex::collect(path, job, self)
     }
 
-    /// Makes the index, divides it into clusters where that is asked for or it is large, saves it at `path`, and forgets the job.
-    /// Where all is as it was in the index that was to be brought up to date, nothing is written.
+    /// Makes the index, divides it into clusters where that is asked for or it is large, saves it
+    /// at `path`, and forgets the job. Where all is as it was in the index that was to be brought
+    /// up to date, nothing is written.
     pub fn save(
         mut self,
         path: &Path,

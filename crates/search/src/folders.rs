@@ -1,5 +1,6 @@
-//! The folders that an index is of. One folder's pictures are named relative to it; of several, each has a label, which stands
-//! before the names of its pictures: `holidays/2019/a.jpg` is `2019/a.jpg` in the folder called `holidays` here.
+//! The folders that an index is of. One folder's pictures are named relative to it; of several,
+//! each has a label, which stands before the names of its pictures: `holidays/2019/a.jpg` is
+//! `2019/a.jpg` in the folder called `holidays` here.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,8 @@ pub struct IndexedFolder {
 }
 
 impl IndexedFolder {
-    /// The name among all of a picture that has this name in the folder. A whole path needs no label.
+    /// The name among all of a picture that has this name in the folder. A whole path needs no
+    /// label.
     pub fn name(&self, within: &str) -> String {
         match self.label.is_empty() || Path::new(within).is_absolute() {
             true => within.into(),
@@ -62,7 +64,8 @@ pub(crate) struct FoundPictures {
     pub reports: Vec<FolderReport>,
 }
 
-/// Looks through folders, each as for training. Folders that lie in each other, or are given twice, count their pictures once.
+/// Looks through folders, each as for training. Folders that lie in each other, or are given twice,
+/// count their pictures once.
 pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPictures, SearchError> {
     let mut found = FoundPictures::default();
     let several = folders.len() > 1;

@@ -1,4 +1,5 @@
-//! A small index with everything in it, and a small model: what tests damage, and `crates/fuzzing` mutates.
+//! A small index with everything in it, and a small model: what tests damage, and `crates/fuzzing`
+//! mutates.
 
 use std::path::Path;
 

@@ -30,7 +30,8 @@ const TRIED: usize = 200;
 pub struct IndexParts {
     /// The model's fingerprint.
     pub model: String,
-    /// What the model was called when the index was made: a path from the root of the file system, or `base`.
+    /// What the model was called when the index was made: a path from the root of the file system,
+    /// or `base`.
     pub model_path: Option<String>,
     /// The layer, where it is not the last.
     pub layer: Option<String>,
@@ -38,19 +39,22 @@ pub struct IndexParts {
     pub preprocessing: Option<InputForm>,
     /// Of a shard: the number of its first picture among all, and how many there are of all.
     pub rows: Option<[u64; 2]>,
-    /// The folder of pictures, as it was named when the index was made, from the root of the file system; where there are
-    /// several, nothing.
+    /// The folder of pictures, as it was named when the index was made, from the root of the file
+    /// system; where there are several, nothing.
     pub folder: PathBuf,
     /// The folders, where there are several.
     pub folders: Vec<IndexedFolder>,
-    /// Each picture relative to its folder, parts joined by `/`; of several folders after the folder's label.
+    /// Each picture relative to its folder, parts joined by `/`; of several folders after the
+    /// folder's label.
     pub names: Vec<String>,
-    /// A number for each picture that changes when its file does; none in an index of before these were kept.
+    /// A number for each picture that changes when its file does; none in an index of before these
+    /// were kept.
     pub stamps: Option<Vec<u64>>,
-    /// A checksum of each file's bytes, 0 where unknown, so that a file that was only written again is known; none in an index of before
-    /// these were kept.
+    /// A checksum of each file's bytes, 0 where unknown, so that a file that was only written again
+    /// is known; none in an index of before these were kept.
     pub content_sums: Option<Vec<u64>>,
-    /// Each picture's height and width in its file, the right way up, zeros where unknown; none where they were not kept.
+    /// Each picture's height and width in its file, the right way up, zeros where unknown; none
+    /// where they were not kept.
     pub sizes: Option<Vec<[u32; 2]>>,
     /// Each picture's class, where the folder has classes.
     pub classes: Vec<Option<String>>,
@@ -87,7 +91,8 @@ impl PictureIndex {
         })
     }
 
-    /// Opens an index. Vectors and thumbnails stay in the file until they are touched, and are checked then.
+    /// Opens an index. Vectors and thumbnails stay in the file until they are touched, and are
+    /// checked then.
     pub fn load(path: impl AsRef<Path>) -> Result<PictureIndex, SearchError> {
         let path = path.as_ref();
         PictureIndex::from_parts(path, format::open(path)?)
@@ -149,8 +154,8 @@ impl PictureIndex {
         self.parts.vectors.all()
     }
 
-    /// Takes the pictures to be in other folders than when it was made: the only folder, or of several those that are named
-    /// alike, or as `LABEL=FOLDER`. The error says which there are.
+    /// Takes the pictures to be in other folders than when it was made: the only folder, or of
+    /// several those that are named alike, or as `LABEL=FOLDER`. The error says which there are.
     pub fn moved_to<P: AsRef<Path>>(&mut self, now: &[P]) -> Result<(), SearchError> {
         for folder in now {
             self.parts.moved_to(folder.as_ref())?;
@@ -196,8 +201,8 @@ impl PictureIndex {
         self.parts.lists.as_ref().map_or(1.0, |(_, recall)| *recall)
     }
 
-    /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer. All are looked at, or
-    /// in a divided index the nearest clusters alone.
+    /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer.
+    /// All are looked at, or in a divided index the nearest clusters alone.
     pub fn nearest(&self, vector: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
         let (vectors, dim) = (self.vectors()?, self.parts.dim);
         let mut query = vec![];

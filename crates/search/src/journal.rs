@@ -1,8 +1,9 @@
-//! What has been embedded so far, kept beside the result until that is whole: an interrupted job goes on from it.
+//! What has been embedded so far, kept beside the result until that is whole: an interrupted job
+//! goes on from it.
 //!
-//! The file is a line of JSON that says which job this is, then records: length and CRC-32 of the body (4 bytes each, little
-//! endian), and the body. A record cut off by a crash or a full disk fails its check; it and what follows are thrown away
-//! and computed again.
+//! The file is a line of JSON that says which job this is, then records: length and CRC-32 of the
+//! body (4 bytes each, little endian), and the body. A record cut off by a crash or a full disk
+//! fails its check; it and what follows are thrown away and computed again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -226,7 +227,8 @@ impl Journal {
     }
 }
 
-/// A first line that survives a power cut: one that was lost would make this the journal of another job.
+/// A first line that survives a power cut: one that was lost would make this the journal of another
+/// job.
 fn begin(file: &mut AppendFile, wanted: &JournalHeader) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(wanted).expect("plain values become JSON");
     line.push(b'\n');
@@ -292,8 +294,8 @@ impl Entry {
     }
 }
 
-/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width, checksum of the
-/// file.
+/// Stamp, then pieces with their lengths: name, vector, reason, thumbnail, height and width,
+/// checksum of the file.
 fn encode(entry: &Entry) -> Vec<u8> {
     let mut body = entry.stamp.to_le_bytes().to_vec();
     let mut piece = |bytes: &[u8]| {

@@ -1,7 +1,8 @@
-//! Which models are published under a name, with a checksum that their bytes must have; and which are on this machine already.
+//! Which models are published under a name, with a checksum that their bytes must have; and which
+//! are on this machine already.
 //!
-//! torchvision's file names carry the first eight digits of their SHA-256 (PyTorch's own loader checks these): a file that has
-//! others is not the published one.
+//! torchvision's file names carry the first eight digits of their SHA-256 (PyTorch's own loader
+//! checks these): a file that has others is not the published one.
 
 use std::path::{Path, PathBuf};
 
@@ -129,8 +130,8 @@ pub fn models_folder() -> Option<PathBuf> {
     Some(cache_folder()?.join("models"))
 }
 
-/// The fetched file that a name means, if it is in the folder: a published model's, or a file's own name, with or without its
-/// extension.
+/// The fetched file that a name means, if it is in the folder: a published model's, or a file's own
+/// name, with or without its extension.
 pub fn fetched_model(folder: &Path, name: &str) -> Option<PathBuf> {
     let known = KnownModel::named(name).map(|known| known.file);
     let wanted = known.unwrap_or(name);

@@ -1,8 +1,8 @@
 //! Labels that a person gave to some pictures: a CSV file of paths and labels.
 //!
-//! The first row may name its columns; then `path` (or `file`, `name`, `picture`) and `label` (or `class`) are taken by name,
-//! else the first two columns are meant. A row without a label is passed over, so that a list of pictures to label can be
-//! filled in part and given back.
+//! The first row may name its columns; then `path` (or `file`, `name`, `picture`) and `label` (or
+//! `class`) are taken by name, else the first two columns are meant. A row without a label is
+//! passed over, so that a list of pictures to label can be filled in part and given back.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -70,8 +70,9 @@ impl GivenLabels {
         })
     }
 
-    /// The label of each of the named pictures, where it has one. Paths are names, or relative to a folder of the pictures, or lead
-    /// there from here. A path that is none of the pictures, and a picture with two labels, are errors.
+    /// The label of each of the named pictures, where it has one. Paths are names, or relative to a
+    /// folder of the pictures, or lead there from here. A path that is none of the pictures, and a
+    /// picture with two labels, are errors.
     pub fn of(
         &self,
         names: &[String],

@@ -1,13 +1,15 @@
 //! Which pictures are alike?
 //!
-//! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes [`Vectors`] of pictures. An
-//! [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of any size through it, and goes on where it was
-//! interrupted. A [`PictureIndex`] keeps the vectors of a folder in one file, and answers which pictures are
-//! [`nearest`](PictureIndex::nearest) to this one. What else the vectors say, [`anchorhood_curate`] tells: which pictures are the same,
-//! which groups do they form, and, given [`GivenLabels`] for a few, what are the others. [`Sheet`] shows any of it as one picture, and
-//! [`set_aside`] moves what is too much away.
+//! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes
+//! [`Vectors`] of pictures. An [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of
+//! any size through it, and goes on where it was interrupted. A [`PictureIndex`] keeps the vectors
+//! of a folder in one file, and answers which pictures are [`nearest`](PictureIndex::nearest) to
+//! this one. What else the vectors say, [`anchorhood_curate`] tells: which pictures are the same,
+//! which groups do they form, and, given [`GivenLabels`] for a few, what are the others. [`Sheet`]
+//! shows any of it as one picture, and [`set_aside`] moves what is too much away.
 //!
-//! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures that have nothing in common.
+//! Similarity is the cosine of two pictures' vectors: 1 for the same picture, near 0 for pictures
+//! that have nothing in common.
 //!
 //! ```no_run
 //! use anchorhood_engine::Device;

@@ -1,5 +1,6 @@
-//! A trained network, ready for use, and what it is given of a picture. It comes from a checkpoint, from another program's weights of a
-//! ResNet, from a file that holds a model alone, or from the program itself; or it is an ONNX file, which another program's library runs.
+//! A trained network, ready for use, and what it is given of a picture. It comes from a checkpoint,
+//! from another program's weights of a ResNet, from a file that holds a model alone, or from the
+//! program itself; or it is an ONNX file, which another program's library runs.
 
 mod base;
 mod description;
@@ -63,7 +64,8 @@ struct EngineModel {
     weights: Vec<Tensor>,
 }
 
-/// Whether a file is one by its name, or by what follows the length of its header, however much of it is left.
+/// Whether a file is one by its name, or by what follows the length of its header, however much of
+/// it is left.
 fn begins_as_safetensors(path: &Path) -> bool {
     let mut first = [0; 9];
     let read = open_regular(path).and_then(|mut file| file.read_exact(&mut first));
@@ -77,9 +79,9 @@ impl Model {
         model_file::open(path).is_some()
     }
 
-    /// Reads a checkpoint, or of a run's folder its model; or weights of torchvision's or timm's ResNets (`.safetensors`, `.pth`),
-    /// which are recognised by their tensors; or a file that [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of
-    /// pictures.
+    /// Reads a checkpoint, or of a run's folder its model; or weights of torchvision's or timm's
+    /// ResNets (`.safetensors`, `.pth`), which are recognised by their tensors; or a file that
+    /// [`Model::save`] wrote; or an ONNX file (`.onnx`) that makes vectors of pictures.
     pub fn load(path: impl AsRef<Path>) -> Result<Model, SearchError> {
         let path = path.as_ref();
         match path.is_dir() {
@@ -256,8 +258,8 @@ impl Model {
         Ok(&self.engine()?.weights)
     }
 
-    /// 32 hexadecimal digits of everything that decides what it makes of a picture. Two checkpoints of one fingerprint
-    /// give the same vectors.
+    /// 32 hexadecimal digits of everything that decides what it makes of a picture. Two checkpoints
+    /// of one fingerprint give the same vectors.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -284,7 +286,8 @@ impl Model {
         Ok(Embedder::new(network, self.input, tap))
     }
 
-    /// Its network on a device, for up to `batch` pictures at a time, with the outputs of some layers kept.
+    /// Its network on a device, for up to `batch` pictures at a time, with the outputs of some
+    /// layers kept.
     pub fn network_on(
         &self,
         device: &Device,

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use crate::SearchError;
 use crate::stream::content_sum;
 
-/// Chunks that wait for the network; with the one being decoded and the one in use, all that is in memory.
+/// Chunks that wait for the network; with the one being decoded and the one in use, all that is in
+/// memory.
 const WAITING: usize = 2;
 
 /// What is wanted of each picture.
@@ -92,7 +93,8 @@ impl Drop for Ahead {
 
 fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
     let side = wanted.square.side().max(wanted.thumbnail.unwrap_or(0));
-    // First: if the file is written to meanwhile, the checksum is of what was, and it will be noticed.
+    // First: if the file is written to meanwhile, the checksum is of what was, and it will be
+    // noticed.
     let content_sum = if wanted.content_sum {
         content_sum(path)
     } else {

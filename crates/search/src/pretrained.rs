@@ -5,8 +5,8 @@ use anchorhood_train::Pretrained;
 use crate::{Model, SearchError};
 
 impl Model {
-    /// The model for a run to begin from, with pictures of the size that it learnt with; `name` is where it can be had again. What another
-    /// program's library runs cannot be.
+    /// The model for a run to begin from, with pictures of the size that it learnt with; `name` is
+    /// where it can be had again. What another program's library runs cannot be.
     pub fn pretrained(&self, name: impl Into<String>) -> Result<Pretrained, SearchError> {
         let learnt = match self.learnt_size() == self.input().size {
             true => self.clone(),

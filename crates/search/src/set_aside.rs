@@ -1,8 +1,9 @@
-//! Images moved to a folder of their own, and back: nothing is deleted, nothing is overwritten, and at every moment each image is in
-//! its old place or its new one.
+//! Images moved to a folder of their own, and back: nothing is deleted, nothing is overwritten, and
+//! at every moment each image is in its old place or its new one.
 //!
-//! Before an image is moved, both places are written down in `undo.jsonl` there, synced, as [`Record`] writes them. [`undo`] reads it
-//! from its end and moves back what is there. Interrupted, either can be asked for again.
+//! Before an image is moved, both places are written down in `undo.jsonl` there, synced, as
+//! [`Record`] writes them. [`undo`] reads it from its end and moves back what is there.
+//! Interrupted, either can be asked for again.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -34,7 +35,8 @@ pub struct ToMove {
     pub name: String,
     /// The file as it was when it was compared: another is not moved.
     pub stamp: Option<FileStamp>,
-    /// The image that is kept in its stead, as it was: without it, or where it has changed, nothing is moved.
+    /// The image that is kept in its stead, as it was: without it, or where it has changed, nothing
+    /// is moved.
     pub kept: Option<(PathBuf, FileStamp)>,
 }
 
@@ -59,9 +61,10 @@ struct Target {
     taken: HashSet<PathBuf>,
 }
 
-/// Moves images of the folders `sources` into `folder`, each under its name, or one like it where that is taken. An image that lies
-/// in an archive, is a link, is gone or has changed is left where it is, and does not stop the others. A folder inside one of the
-/// sources is refused before anything is made. `progress` is told how many are done.
+/// Moves images of the folders `sources` into `folder`, each under its name, or one like it where
+/// that is taken. An image that lies in an archive, is a link, is gone or has changed is left where
+/// it is, and does not stop the others. A folder inside one of the sources is refused before
+/// anything is made. `progress` is told how many are done.
 pub fn set_aside(
     disk: &Arc<dyn FileSystem>,
     images: &[ToMove],
@@ -164,7 +167,8 @@ impl Target {
         self.sources.iter().find(|source| place.starts_with(source))
     }
 
-    /// The images that can be moved, each with the place it lies in without links, and those that cannot.
+    /// The images that can be moved, each with the place it lies in without links, and those that
+    /// cannot.
     fn ready<'a>(&self, images: &'a [ToMove]) -> (SetAside, Vec<(&'a ToMove, PathBuf)>) {
         let (mut result, mut ready) = (SetAside::default(), vec![]);
         for image in images {
@@ -238,7 +242,8 @@ fn folders_of(sources: &[PathBuf], images: &[(&ToMove, PathBuf)]) -> Vec<PathBuf
     folders
 }
 
-/// The record in a folder that images are moved to, made where there is none and held, so that no other process adds to it.
+/// The record in a folder that images are moved to, made where there is none and held, so that no
+/// other process adds to it.
 fn open_record(
     disk: &Arc<dyn FileSystem>,
     path: &Path,
@@ -319,9 +324,10 @@ pub struct PutBack {
     pub left: Vec<(PathBuf, String)>,
 }
 
-/// Puts back what the record `undo.jsonl` of [`set_aside`] says was moved, the last first. A record that `key` does not confirm is an
-/// [error](SearchError::UnconfirmedRecord) that lists the moves, unless it is trusted (`trust`): then no name may lead through a link.
-/// A record that was changed moves nothing.
+/// Puts back what the record `undo.jsonl` of [`set_aside`] says was moved, the last first. A record
+/// that `key` does not confirm is an [error](SearchError::UnconfirmedRecord) that lists the moves,
+/// unless it is trusted (`trust`): then no name may lead through a link. A record that was changed
+/// moves nothing.
 pub fn undo(
     disk: &dyn FileSystem,
     record: &Path,
@@ -372,7 +378,8 @@ pub fn undo(
     Ok(result)
 }
 
-/// Where an image lay, and where it was moved to, without links; an error where a name leads out of the folders that the record names.
+/// Where an image lay, and where it was moved to, without links; an error where a name leads out of
+/// the folders that the record names.
 fn places(
     disk: &dyn FileSystem,
     record: &Record,
@@ -436,9 +443,9 @@ fn put_back(disk: &dyn FileSystem, from: &Path, to: Option<&Path>) -> Result<boo
     }
 }
 
-/// On a disk without a rename that replaces nothing, an interruption may leave an empty file where an image should have gone, and one
-/// of earlier versions may have left a file under both names. What is left over stays: to remove a file is right only where it is
-/// surely not the image.
+/// On a disk without a rename that replaces nothing, an interruption may leave an empty file where
+/// an image should have gone, and one of earlier versions may have left a file under both names.
+/// What is left over stays: to remove a file is right only where it is surely not the image.
 fn second_name(disk: &dyn FileSystem, from: &Path, to: &Path) -> Result<(), String> {
     let said = |e: std::io::Error| e.to_string();
     let [home, aside] = [from, to].map(|path| disk.length(path).map_err(said));
@@ -512,8 +519,8 @@ mod tests {
         undo(disk, &record(), Some(&key()), false)
     }
 
-    /// Everything that can happen to a file happens, to the way there and to the way back: no picture is lost or changed, and the
-    /// same command again brings all of them back.
+    /// Everything that can happen to a file happens, to the way there and to the way back: no
+    /// picture is lost or changed, and the same command again brings all of them back.
     #[test]
     fn no_picture_is_ever_lost() {
         let disks = [
@@ -526,7 +533,8 @@ mod tests {
             let all_back = |disk: &Forgetful, what: &str| {
                 if disk.exists(&record()) {
                     let mut done = undo_all(disk).unwrap_or_else(|e| panic!("{what}: {e}"));
-                    // Without such a rename, an empty file may have a picture's place, and is named.
+                    // Without such a rename, an empty file may have a picture's place, and is
+                    // named.
                     let left = done.left.iter().map(|(path, _)| path);
                     for path in left.filter(|_| !renames).cloned().collect::<Vec<_>>() {
                         assert_eq!(disk.length(&path).unwrap(), 0, "{what}");
@@ -639,7 +647,8 @@ mod tests {
                     .unwrap();
             }
         }
-        // Its own place was taken meanwhile, so that it stays; the first is nowhere, and does not get it.
+        // Its own place was taken meanwhile, so that it stays; the first is nowhere, and does not
+        // get it.
         AtomicFile::write_on(&disk, y, b"another").unwrap();
         let done = undo_all(&disk).unwrap();
         assert_eq!((done.moved, done.left.len()), (0, 2));

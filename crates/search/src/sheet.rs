@@ -1,5 +1,5 @@
-//! A contact sheet: many pictures as one, in rows, each with a bar below it that is as long as it is similar, its number and its name;
-//! groups apart from each other.
+//! A contact sheet: many pictures as one, in rows, each with a bar below it that is as long as it
+//! is similar, its number and its name; groups apart from each other.
 
 use std::path::Path;
 
@@ -120,8 +120,8 @@ impl Sheet {
         });
     }
 
-    /// Adds pictures of an index, each with its bar: from their files, or where these are gone from the index's thumbnails.
-    /// Gives the names of those that are nowhere.
+    /// Adds pictures of an index, each with its bar: from their files, or where these are gone from
+    /// the index's thumbnails. Gives the names of those that are nowhere.
     pub fn push_indexed(
         &mut self,
         index: &PictureIndex,

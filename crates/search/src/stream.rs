@@ -1,4 +1,5 @@
-//! A folder of any size through the network: decoding runs ahead, what is done is kept, an interrupted job goes on.
+//! A folder of any size through the network: decoding runs ahead, what is done is kept, an
+//! interrupted job goes on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,8 +41,8 @@ pub struct Embedded {
     pub stopped: bool,
 }
 
-/// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with the reason. `progress`
-/// is told of each file. `stop` is looked at between batches.
+/// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with
+/// the reason. `progress` is told of each file. `stop` is looked at between batches.
 pub fn embed_files(
     embedder: &mut Embedder,
     files: &[PictureFile],
@@ -81,7 +82,8 @@ pub(crate) fn embed_todo(
         content_sum: options.content_sums,
     };
     let run = LEAST_CHUNK.next_multiple_of(embedder.batch());
-    // What each was before it is looked at: one that changes meanwhile is embedded again the next time.
+    // What each was before it is looked at: one that changes meanwhile is embedded again the next
+    // time.
     let todo: Vec<(&PictureFile, u64)> = todo.iter().map(|f| (*f, stamp(&f.path))).collect();
     let paths = todo.iter().map(|(file, _)| file.path.clone()).collect();
     let ahead = Ahead::start(paths, wanted, run, options.threads)?;
@@ -101,8 +103,9 @@ pub(crate) fn embed_todo(
     Ok(result)
 }
 
-/// The vectors of picture files, in their order, kept nowhere: of each its vector, or why there is none. `progress` is told how many
-/// are done. `stop` is looked at between batches; what was not come to is then left out.
+/// The vectors of picture files, in their order, kept nowhere: of each its vector, or why there is
+/// none. `progress` is told how many are done. `stop` is looked at between batches; what was not
+/// come to is then left out.
 pub fn embed_paths(
     embedder: &mut Embedder,
     paths: Vec<PathBuf>,
@@ -189,7 +192,8 @@ pub(crate) fn content_sum(path: &Path) -> u64 {
     bytes.map_or(0, |bytes| checksum(&bytes) as u64)
 }
 
-/// A number that changes when the file does: from its length and the time it was written. 0 for a file that is gone.
+/// A number that changes when the file does: from its length and the time it was written. 0 for a
+/// file that is gone.
 pub(crate) fn stamp(path: &Path) -> u64 {
     about_picture(path).map_or(0, |(length, written)| stamp_of(length, written))
 }

@@ -1,7 +1,9 @@
-//! The record of moved images, `undo.jsonl`: who wrote it, which folders it is about, and where each image went.
+//! The record of moved images, `undo.jsonl`: who wrote it, which folders it is about, and where
+//! each image went.
 //!
-//! Each line ends with an HMAC-SHA256 of itself and of the line before, by a key that only the user may read. So a record that
-//! somebody else wrote, or a line that was changed, added, exchanged or taken out of the middle, is not [believed](Record::read).
+//! Each line ends with an HMAC-SHA256 of itself and of the line before, by a key that only the user
+//! may read. So a record that somebody else wrote, or a line that was changed, added, exchanged or
+//! taken out of the middle, is not [believed](Record::read).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -151,8 +153,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Reads a record. The last line may have no end: its image was not moved. The error says which line is no record, or was
-    /// not written by the key's owner.
+    /// Reads a record. The last line may have no end: its image was not moved. The error says which
+    /// line is no record, or was not written by the key's owner.
     pub fn read(bytes: &[u8], key: Option<&RecordKey>) -> Result<Record, String> {
         let whole = whole_lines(bytes);
         let text = str::from_utf8(whole).map_err(|_| "it is no text in UTF-8")?;

@@ -48,8 +48,9 @@ impl Vectors {
         &self.values
     }
 
-    /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer. Similarity is the
-    /// product of two vectors, which is the cosine where they are of unit length, as a model's are.
+    /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer.
+    /// Similarity is the product of two vectors, which is the cosine where they are of unit length,
+    /// as a model's are.
     pub fn nearest(&self, query: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
         if query.len() != self.dim {
             return Err(SearchError::Impossible(format!(

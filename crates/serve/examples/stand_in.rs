@@ -1,11 +1,13 @@
-//! A server with a stand-in for a model: 200 small pictures and a large one in a folder of its own, and a run without rounds. For
-//! [tools/load](../../../tools/load), where only the server is of interest.
+//! A server with a stand-in for a model: 200 small pictures and a large one in a folder of its own,
+//! and a run without rounds. For [tools/load](../../../tools/load), where only the server is of
+//! interest.
 //!
 //! ```sh
 //! tools/load all --serve "$(pwd)/target/debug/examples/stand_in"
 //! ```
 //!
-//! Prints its address and serves until it is ended. `--token-file FILE` is all that it takes of the program's own flags.
+//! Prints its address and serves until it is ended. `--token-file FILE` is all that it takes of the
+//! program's own flags.
 
 use std::error::Error;
 use std::path::Path;

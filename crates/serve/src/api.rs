@@ -201,7 +201,8 @@ pub(crate) async fn large(
     copy(&site, &id, wanted, headers).await
 }
 
-/// What a look at a file told: that the browser has this copy, that it is at hand, or that it must be made.
+/// What a look at a file told: that the browser has this copy, that it is at hand, or that it must
+/// be made.
 enum Looked {
     Had,
     AtHand(Shown),
@@ -267,8 +268,8 @@ fn unchanged(tag: u64) -> Response {
     (StatusCode::NOT_MODIFIED, [etag(tag), kept]).into_response()
 }
 
-/// A browser keeps pictures and asks each time whether they are still so: the next server at this address may have another picture
-/// of this number, and a newer checkpoint looks elsewhere.
+/// A browser keeps pictures and asks each time whether they are still so: the next server at this
+/// address may have another picture of this number, and a newer checkpoint looks elsewhere.
 const KEPT: &str = "private, no-cache";
 
 fn as_kind(kind: &'static str) -> [(HeaderName, &'static str); 2] {
@@ -425,8 +426,8 @@ pub(crate) async fn curves(State(site): Shared) -> Answer {
     })))
 }
 
-/// Work that would keep other requests waiting, on a thread of its own. It goes on when who asked goes away, and has its turn
-/// until it ends.
+/// Work that would keep other requests waiting, on a thread of its own. It goes on when who asked
+/// goes away, and has its turn until it ends.
 pub(crate) async fn blocking<T: Send + 'static>(
     turn: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,

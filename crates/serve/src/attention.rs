@@ -1,4 +1,5 @@
-//! Where a run's network looks in one of its training pictures, on demand: a picture under the heat of its attention.
+//! Where a run's network looks in one of its training pictures, on demand: a picture under the heat
+//! of its attention.
 
 use anchorhood_data::{Pictures, normalise};
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
@@ -47,7 +48,8 @@ impl Looker {
         })
     }
 
-    /// Picture `i` as PNG, under the heat of what places it near its neighbourhood: that of `found` where it is an anchor.
+    /// Picture `i` as PNG, under the heat of what places it near its neighbourhood: that of `found`
+    /// where it is an anchor.
     pub fn look(&mut self, i: usize, found: Option<&Neighbourhoods>) -> Result<Vec<u8>, String> {
         let pictures = &self.from.pictures;
         let mut scratch = vec![];

@@ -1,9 +1,10 @@
 //! How many bytes may uploads hold together?
 //!
-//! An upload pays for what has come of it, piece by piece, and not for what its header promises: else eight clients that
-//! promise 32 MB and send nothing would keep everybody out. When there is nothing left an upload waits a while for others to
-//! end, and is then asked to come again: waiting for ever, each with a half, none of them would end. Pieces are all of one
-//! size, so that what one upload gives back is what the next one needs: a buffer that grows leaves holes, and took 433 MiB
+//! An upload pays for what has come of it, piece by piece, and not for what its header promises:
+//! else eight clients that promise 32 MB and send nothing would keep everybody out. When there is
+//! nothing left an upload waits a while for others to end, and is then asked to come again: waiting
+//! for ever, each with a half, none of them would end. Pieces are all of one size, so that what one
+//! upload gives back is what the next one needs: a buffer that grows leaves holes, and took 433 MiB
 //! where 256 were held.
 
 use std::sync::Arc;

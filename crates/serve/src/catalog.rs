@@ -1,7 +1,9 @@
-//! The pictures that can be looked at, and nothing else: an index's files, or a run's training pictures.
+//! The pictures that can be looked at, and nothing else: an index's files, or a run's training
+//! pictures.
 //!
-//! A picture is shown from its own file wherever that can be read, shrunk to what is shown and never enlarged; else from what is
-//! kept of it, a small copy in the index or the pixels a run was trained on.
+//! A picture is shown from its own file wherever that can be read, shrunk to what is shown and
+//! never enlarged; else from what is kept of it, a small copy in the index or the pixels a run was
+//! trained on.
 
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -78,8 +80,9 @@ pub(crate) struct Shown {
 }
 
 impl Catalog {
-    /// The pictures of an index, in the folders it names; where one is as wide as a disk or somebody's home, whoever serves
-    /// it must have said so by `folders`, since an index may come from anywhere.
+    /// The pictures of an index, in the folders it names; where one is as wide as a disk or
+    /// somebody's home, whoever serves it must have said so by `folders`, since an index may come
+    /// from anywhere.
     pub fn of_index<'a>(
         name: String,
         mut index: PictureIndex,
@@ -112,7 +115,8 @@ impl Catalog {
         refuse_wide(name, &paths.iter().map(folder).collect::<Vec<_>>())
     }
 
-    /// The training pictures of a run with its memory, vectors of `dim`; `model` is the fingerprint.
+    /// The training pictures of a run with its memory, vectors of `dim`; `model` is the
+    /// fingerprint.
     pub fn of_run(
         name: String,
         train: Split,
@@ -194,7 +198,8 @@ impl Catalog {
         Original::open(&self.folders, self.index.parts(), i)
     }
 
-    /// The picture as it is compared with others: its file, or where there is none, what was trained on.
+    /// The picture as it is compared with others: its file, or where there is none, what was
+    /// trained on.
     pub(crate) fn look(&self, i: usize) -> Result<Look, String> {
         match (self.original(i), &self.train) {
             (Ok(original), _) => Look::at(&original.path),
@@ -285,7 +290,8 @@ fn shrunk(original: Original, wanted: Wanted) -> Result<Shown, String> {
     match wanted {
         Wanted::Square(side) => original.decode(side, |picture| square(picture, side)),
         Wanted::Fitted(longest) => {
-            // Decoders are told of the shorter side; with two thirds of it the longer one has enough, whatever the shape.
+            // Decoders are told of the shorter side; with two thirds of it the longer one has
+            // enough, whatever the shape.
             original.decode(longest * 2 / 3, |picture| fitted(picture, longest))
         }
         Wanted::Whole => Err("a file is sent as it is".into()),
@@ -305,7 +311,8 @@ fn fitted(picture: &Picture, longest: usize) -> Result<Shown, String> {
     encoded(sides, &pixels)
 }
 
-/// Sides up to this are sent without loss: they are shown enlarged, with all that JPEG does to them.
+/// Sides up to this are sent without loss: they are shown enlarged, with all that JPEG does to
+/// them.
 const EXACT: usize = 64;
 
 fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Result<Shown, String> {

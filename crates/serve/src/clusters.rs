@@ -20,7 +20,8 @@ use crate::site::{Contents, Site, threads};
 
 /// Numbers of clusters that can be had; each division is made once and kept.
 pub(crate) const DIVISIONS: [usize; 6] = [6, 12, 24, 48, 96, 192];
-/// Numbers that are read in a round of k-means, at most: 200,000 pictures with vectors of 128. Of more, some are taken evenly.
+/// Numbers that are read in a round of k-means, at most: 200,000 pictures with vectors of 128. Of
+/// more, some are taken evenly.
 const MOST_VALUES: usize = 25_600_000;
 /// Typical pictures of a cluster in the list of all.
 const MOST_TYPICAL: usize = 24;

@@ -1,5 +1,5 @@
-//! Pictures to be shown, and the model behind them: those of a run, which may still be training, of an index, or of folders that are
-//! indexed meanwhile.
+//! Pictures to be shown, and the model behind them: those of a run, which may still be training, of
+//! an index, or of folders that are indexed meanwhile.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -39,7 +39,8 @@ pub struct Hearers<'a> {
 }
 
 impl Collection {
-    /// The training pictures of a run, as its last checkpoint remembers them, or as its network sees them on a device; newer checkpoints are taken as they are saved.
+    /// The training pictures of a run, as its last checkpoint remembers them, or as its network
+    /// sees them on a device; newer checkpoints are taken as they are saved.
     pub fn of_run(
         device: &Device,
         folder: &Path,
@@ -58,7 +59,8 @@ impl Collection {
         })
     }
 
-    /// The pictures of an index, in folders where some are given; with the model it was made with, pictures can be uploaded.
+    /// The pictures of an index, in folders where some are given; with the model it was made with,
+    /// pictures can be uploaded.
     pub fn of_index(
         name: String,
         index: PictureIndex,
@@ -78,8 +80,8 @@ impl Collection {
         })
     }
 
-    /// The pictures of folders, which are indexed on a device while they are shown: what is there already, or the first few, and then
-    /// more and more.
+    /// The pictures of folders, which are indexed on a device while they are shown: what is there
+    /// already, or the first few, and then more and more.
     pub fn of_folders(device: &Device, served: ServedFolders) -> Result<Collection, ServeError> {
         let model = served.model.clone();
         let (growing, shelf) = Growing::start(device, served)?;

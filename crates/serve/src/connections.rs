@@ -1,8 +1,10 @@
-//! Connections, from being taken to being closed. There are so many at most; whoever comes later waits in the system's queue
-//! until one ends, and none is kept for long by somebody who does not go on:
+//! Connections, from being taken to being closed. There are so many at most; whoever comes later
+//! waits in the system's queue until one ends, and none is kept for long by somebody who does not
+//! go on:
 //!
-//! - a client that does not come to the end of its request's header in time loses its connection, however it spreads the
-//!   bytes; so does one that asks nothing more, which a browser expects of any server and answers with a new connection;
+//! - a client that does not come to the end of its request's header in time loses its connection,
+//!   however it spreads the bytes; so does one that asks nothing more, which a browser expects of
+//!   any server and answers with a new connection;
 //! - an upload has a longest time ([`upload`](crate::upload));
 //! - an answer must be taken ([`paced`](crate::paced)).
 

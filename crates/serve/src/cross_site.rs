@@ -1,13 +1,15 @@
-//! Is it another site's page that asks? A browser sends requests to this machine for any page that it shows, and says so: in
-//! `Sec-Fetch-Site`, and in `Origin` where something is sent. What is no browser says neither, and is let through.
+//! Is it another site's page that asks? A browser sends requests to this machine for any page that
+//! it shows, and says so: in `Sec-Fetch-Site`, and in `Origin` where something is sent. What is no
+//! browser says neither, and is let through.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 
 use crate::error::Refusal;
 
-/// Refuses what another site's page asks for. A link to this page may be followed from anywhere: a page is all it shows. So is a frame
-/// where it may be `framed`; whose page may frame it, the browser is told.
+/// Refuses what another site's page asks for. A link to this page may be followed from anywhere: a
+/// page is all it shows. So is a frame where it may be `framed`; whose page may frame it, the
+/// browser is told.
 pub(crate) fn refuse(request: &Parts, framed: bool) -> Result<(), Refusal> {
     let headers = &request.headers;
     match of_another_site(headers) && !followed_link(&request.method, headers, framed)

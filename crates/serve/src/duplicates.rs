@@ -1,7 +1,8 @@
-//! Which pictures are the same, as `anchorhood duplicates` tells it: vectors and hashes propose, pixels decide.
+//! Which pictures are the same, as `anchorhood duplicates` tells it: vectors and hashes propose,
+//! pixels decide.
 //!
-//! Every picture is read for it, which takes from seconds to minutes. It is begun when somebody first asks, and done once; whoever asks
-//! meanwhile is told how far it is.
+//! Every picture is read for it, which takes from seconds to minutes. It is begun when somebody
+//! first asks, and done once; whoever asks meanwhile is told how far it is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,7 +151,8 @@ fn refused(site: &Site, pictures: usize, dim: usize) -> Option<Refusal> {
     (done < total).then(|| Refusal::busy(sentence()))
 }
 
-/// `GET /api/duplicates`: groups of pictures that are the same, each with the one to keep; with code 202 how far the search for them is.
+/// `GET /api/duplicates`: groups of pictures that are the same, each with the one to keep; with
+/// code 202 how far the search for them is.
 pub(crate) async fn duplicates(
     State(site): Shared,
     Asked(part): Asked<Portion>,

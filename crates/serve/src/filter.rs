@@ -1,4 +1,5 @@
-//! Which pictures are looked at: all, or those in a folder, or of a label. And which folders and labels there are.
+//! Which pictures are looked at: all, or those in a folder, or of a label. And which folders and
+//! labels there are.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use crate::site::Contents;
 /// Folders, and labels, in one answer, at most: those with the most pictures.
 const MOST: usize = 1000;
 
-/// What pictures must have to be looked at; the empty text is no condition, so that a form can leave a field empty.
+/// What pictures must have to be looked at; the empty text is no condition, so that a form can
+/// leave a field empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Filter {
     #[serde(default)]

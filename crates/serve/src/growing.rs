@@ -1,5 +1,6 @@
-//! Folders that are shown while they are indexed: first what an index of before knows, or the first few pictures, then more and
-//! more of them. A picture keeps its number as long as it is served; the index that is saved at the end is in the order of names.
+//! Folders that are shown while they are indexed: first what an index of before knows, or the first
+//! few pictures, then more and more of them. A picture keeps its number as long as it is served;
+//! the index that is saved at the end is in the order of names.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -27,8 +27,8 @@ macro_rules! policy {
 /// The policy of a page that a notebook of this machine may show.
 const FRAMED: &str = policy!("http://127.0.0.1:* http://localhost:* http://[::1]:*");
 
-/// What a browser is told with every answer: nothing may be framed, loaded from elsewhere by the page, or shown by another
-/// site's, and nothing is to be kept unless the answer says so.
+/// What a browser is told with every answer: nothing may be framed, loaded from elsewhere by the
+/// page, or shown by another site's, and nothing is to be kept unless the answer says so.
 const TOLD: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, policy!("'none'")),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

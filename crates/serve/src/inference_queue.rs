@@ -1,8 +1,10 @@
-//! Between the server, which has many threads, and the model, which has one: a queue where pictures are handed over.
+//! Between the server, which has many threads, and the model, which has one: a queue where pictures
+//! are handed over.
 //!
-//! Pictures that wait together go through the network together: a batch takes little longer than one of its pictures.
-//! Uploads and attention wait in queues of their own and take turns, one batch and then one map, so that an upload waits for
-//! the map being made and not for all that were asked for before it, and no crowd of uploads keeps a map waiting for ever.
+//! Pictures that wait together go through the network together: a batch takes little longer than
+//! one of its pictures. Uploads and attention wait in queues of their own and take turns, one batch
+//! and then one map, so that an upload waits for the map being made and not for all that were asked
+//! for before it, and no crowd of uploads keeps a map waiting for ever.
 
 use anchorhood_data::Squaring;
 use tokio::sync::{mpsc, oneshot};
@@ -89,15 +91,17 @@ impl Asker {
 }
 
 impl InferenceQueue {
-    /// Answers on this thread until every asker is gone: `embed` gives the vectors of up to `batch` pictures, one after the
-    /// other as they came, `look` a picture of the shelf under the heat of attention, as PNG.
+    /// Answers on this thread until every asker is gone: `embed` gives the vectors of up to `batch`
+    /// pictures, one after the other as they came, `look` a picture of the shelf under the heat of
+    /// attention, as PNG.
     pub fn answer(
         mut self,
         batch: usize,
         mut embed: impl FnMut(&[u8]) -> Vector,
         mut look: impl FnMut(usize) -> Look,
     ) {
-        // A turn answers at least one question where there is one, so there are rings enough for all.
+        // A turn answers at least one question where there is one, so there are rings enough for
+        // all.
         while self.bell.blocking_recv().is_some() {
             self.embed_waiting(batch, &mut embed);
             if let Some(Question(picture, to)) = awaited(&mut self.attention) {
@@ -182,7 +186,8 @@ mod tests {
         assert_eq!(batches, [4, 1]);
     }
 
-    /// In which order so many uploads and looks are answered that all wait: `u` for a batch of two uploads, `l` for a look.
+    /// In which order so many uploads and looks are answered that all wait: `u` for a batch of two
+    /// uploads, `l` for a look.
     fn order(uploads: usize, looks: usize) -> String {
         let (asker, queue) = inference_queue(1);
         let order = std::cell::RefCell::new(String::new());

@@ -1,5 +1,5 @@
-//! Copies of pictures that were made already, up to so many bytes: making one may mean decoding a photograph of many megapixels,
-//! and a page asks for dozens at a time, again and again the same.
+//! Copies of pictures that were made already, up to so many bytes: making one may mean decoding a
+//! photograph of many megapixels, and a page asks for dozens at a time, again and again the same.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
@@ -11,7 +11,8 @@ type Key = u64;
 /// Keeps what came last.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// Its keys are drawn when the process starts, so that nobody can name files whose copies are taken for each other.
+    /// Its keys are drawn when the process starts, so that nobody can name files whose copies are
+    /// taken for each other.
     pub hasher: RandomState,
     most_bytes: usize,
     inside: Mutex<Inside>,

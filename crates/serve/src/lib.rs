@@ -1,14 +1,16 @@
 //! How does one walk through pictures in a browser?
 //!
-//! A [`Collection`] is what is shown: a run or an index, and the model behind it. Its [`Catalog`] holds the pictures with their
-//! vectors. A [`Server`] shows them on a page of the own machine, and answers the same questions as JSON under `/api`,
-//! described at `/api/openapi.json`. Pictures that are not on the shelf are sent through a [`InferenceQueue`] to the thread that has the
-//! model on its device.
+//! A [`Collection`] is what is shown: a run or an index, and the model behind it. Its [`Catalog`]
+//! holds the pictures with their vectors. A [`Server`] shows them on a page of the own machine, and
+//! answers the same questions as JSON under `/api`, described at `/api/openapi.json`. Pictures that
+//! are not on the shelf are sent through a [`InferenceQueue`] to the thread that has the model on
+//! its device.
 //!
-//! What strangers could do is limited: the page is shown to this machine alone unless a token is set, which is too long to be
-//! guessed, and to no other site's pages; uploads have a greatest size, each and together, and a longest time; only pictures on
-//! the shelf are ever read; requests that do not come to their end, and answers that are not read, lose their connection; and
-//! no request can end the server. SECURITY.md says what is promised.
+//! What strangers could do is limited: the page is shown to this machine alone unless a token is
+//! set, which is too long to be guessed, and to no other site's pages; uploads have a greatest
+//! size, each and together, and a longest time; only pictures on the shelf are ever read; requests
+//! that do not come to their end, and answers that are not read, lose their connection; and no
+//! request can end the server. SECURITY.md says what is promised.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! What a run does while one looks: its metrics as they grow, as server-sent events. One task looks for everybody; a listener
-//! is a place in memory that is woken when there is something to tell, and needs no thread.
+//! What a run does while one looks: its metrics as they grow, as server-sent events. One task looks
+//! for everybody; a listener is a place in memory that is woken when there is something to tell,
+//! and needs no thread.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -18,7 +19,8 @@ use crate::site::Site;
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What there is to tell: the bytes of a run's metrics.jsonl, how often newer vectors came, and how far an indexing is.
+/// What there is to tell: the bytes of a run's metrics.jsonl, how often newer vectors came, and how
+/// far an indexing is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct News {
     bytes: Option<u64>,
@@ -62,10 +64,11 @@ fn has_news(site: &Site) -> Result<(), Refusal> {
     }
 }
 
-/// A `changed` event, with the bytes of metrics.jsonl, whenever the file has grown (or a resumed run has shortened it), and
-/// a `renewed` event, with how often that was, whenever newer vectors are shown, or more pictures; and of an
-/// indexing an `indexing` event, with the files that are done and all of them. Each comes once at the beginning, so that a
-/// listener who was away misses nothing.
+/// A `changed` event, with the bytes of metrics.jsonl, whenever the file has grown (or a resumed
+/// run has shortened it), and a `renewed` event, with how often that was, whenever newer vectors
+/// are shown, or more pictures; and of an indexing an `indexing` event, with the files that are
+/// done and all of them. Each comes once at the beginning, so that a listener who was away misses
+/// nothing.
 pub(crate) async fn events(
     State(site): State<Arc<Site>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {

@@ -1,5 +1,5 @@
-//! The model behind the page: vectors of uploaded pictures, and where it looks in those of a run. When the run has saved a
-//! newer checkpoint, the next question is answered by that one.
+//! The model behind the page: vectors of uploaded pictures, and where it looks in those of a run.
+//! When the run has saved a newer checkpoint, the next question is answered by that one.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,5 @@
-//! What takes long is computed when somebody first asks, once, and kept for as long as its vectors are shown.
+//! What takes long is computed when somebody first asks, once, and kept for as long as its vectors
+//! are shown.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use crate::api::{blocking, inside};
 use crate::error::Refusal;
 use crate::site::{Contents, Site};
 
-/// What `cell` holds, made by `make` where it is empty: by a task that goes on when who asked first goes away. Those who ask meanwhile
-/// wait, without a thread, and one thing is made at a time.
+/// What `cell` holds, made by `make` where it is empty: by a task that goes on when who asked first
+/// goes away. Those who ask meanwhile wait, without a thread, and one thing is made at a time.
 pub(crate) async fn once<'a, T: Send + Sync + 'static>(
     site: &Arc<Site>,
     now: &'a Arc<Contents>,

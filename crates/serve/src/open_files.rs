@@ -1,10 +1,12 @@
-//! How many connections has the system room for? Each is an open file, of which many systems allow a program 1,024 unless it
-//! asks for more.
+//! How many connections has the system room for? Each is an open file, of which many systems allow
+//! a program 1,024 unless it asks for more.
 
-/// Files that are open beside connections, at most: pictures being read, the index, the program's own.
+/// Files that are open beside connections, at most: pictures being read, the index, the program's
+/// own.
 const OTHERS: usize = 256;
 
-/// Asks for as many open files as `connections` need; gives the number of connections for which there are enough.
+/// Asks for as many open files as `connections` need; gives the number of connections for which
+/// there are enough.
 #[cfg(unix)]
 pub(crate) fn room_for(connections: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

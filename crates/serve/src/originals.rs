@@ -1,5 +1,5 @@
-//! Where a picture's own bytes lie: in a file of the folder, or in an archive there. Whatever an index, a name or a link says, only
-//! pictures that were indexed are opened.
+//! Where a picture's own bytes lie: in a file of the folder, or in an archive there. Whatever an
+//! index, a name or a link says, only pictures that were indexed are opened.
 //!
 //! A link is followed to another picture of the index, or to the very file that was indexed through
 //! it, by its length and when it was written: names in caches of Hugging Face and DVC are links to

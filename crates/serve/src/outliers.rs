@@ -1,6 +1,7 @@
 //! Pictures unlike all others, as `anchorhood outliers` ranks them.
 //!
-//! All are compared with all, up to a number of products that takes seconds; of more pictures some are taken, evenly.
+//! All are compared with all, up to a number of products that takes seconds; of more pictures some
+//! are taken, evenly.
 
 use anchorhood_curate::outlier_scores;
 use anchorhood_engine::Device;

@@ -1,6 +1,7 @@
-//! A connection whose other end must take what it is sent: where [`ENOUGH`] bytes were not taken within [`PATIENCE`] although
-//! there are more, the connection ends. Without this, somebody who asks for a large picture and does not read would hold a
-//! connection for ever. One that has nothing to be sent, as a stream of events without news, is not hurried.
+//! A connection whose other end must take what it is sent: where [`ENOUGH`] bytes were not taken
+//! within [`PATIENCE`] although there are more, the connection ends. Without this, somebody who
+//! asks for a large picture and does not read would hold a connection for ever. One that has
+//! nothing to be sent, as a stream of events without news, is not hurried.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -19,7 +20,8 @@ const ENOUGH: usize = 64 << 10;
 pub(crate) struct Paced<S> {
     stream: S,
     patience: Duration,
-    /// Set while the other end does not take all at once: when that ends badly, and what was taken since.
+    /// Set while the other end does not take all at once: when that ends badly, and what was taken
+    /// since.
     slow: Option<(Pin<Box<Sleep>>, usize)>,
 }
 

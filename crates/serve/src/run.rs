@@ -1,4 +1,5 @@
-//! A run that is shown, perhaps while it trains: read once at the start, and again whenever it has saved a newer checkpoint.
+//! A run that is shown, perhaps while it trains: read once at the start, and again whenever it has
+//! saved a newer checkpoint.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -98,7 +99,8 @@ impl WatchedRun {
         })
     }
 
-    /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read changes nothing.
+    /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read
+    /// changes nothing.
     pub fn watch(
         mut self,
         renewer: &Renewer,

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Products of numbers, at most, where all are compared with all: 62,500 pictures with vectors of 128.
+/// Products of numbers, at most, where all are compared with all: 62,500 pictures with vectors of
+/// 128.
 const MOST_PRODUCTS: usize = 500_000_000_000;
 
 /// How many vectors of this length may be compared with each other.

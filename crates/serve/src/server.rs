@@ -43,12 +43,13 @@ pub struct ServeOptions {
     pub host: IpAddr,
     /// The port; 0 for any that is free.
     pub port: u16,
-    /// What everybody must know, of at least 16 characters ([`draw_token`](crate::draw_token) makes one); needed where other
-    /// machines can reach the address.
+    /// What everybody must know, of at least 16 characters ([`draw_token`](crate::draw_token) makes
+    /// one); needed where other machines can reach the address.
     pub token: Option<String>,
     /// Whether browsers reach it by https, through a proxy: its cookie is then sent by https alone.
     pub https: bool,
-    /// Whether pages of this machine, such as a notebook, may show it in a frame; no other site's may in any case.
+    /// Whether pages of this machine, such as a notebook, may show it in a frame; no other site's
+    /// may in any case.
     pub framed: bool,
     /// Bytes of an uploaded picture, at most.
     pub largest_upload: usize,
@@ -58,7 +59,8 @@ pub struct ServeOptions {
     pub longest_upload: Duration,
     /// Pixels of an uploaded picture, at most.
     pub most_pixels: u64,
-    /// How long a connection may take to the end of a request's header, or wait between two requests.
+    /// How long a connection may take to the end of a request's header, or wait between two
+    /// requests.
     pub longest_header: Duration,
     /// Connections at a time, at most; half of them may listen to a run's news.
     pub most_connections: usize,
@@ -121,7 +123,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the port. `run` is the folder of the run whose curves are shown; without an `asker` uploads are refused.
+    /// Takes the port. `run` is the folder of the run whose curves are shown; without an `asker`
+    /// uploads are refused.
     pub fn bind(
         options: &ServeOptions,
         shelf: Catalog,

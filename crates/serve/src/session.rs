@@ -1,5 +1,5 @@
-//! Who has shown the token? A browser shows it once, in the address, and from then on a cookie: a number drawn when the server
-//! starts, so long that it cannot be guessed, and not the token.
+//! Who has shown the token? A browser shows it once, in the address, and from then on a cookie: a
+//! number drawn when the server starts, so long that it cannot be guessed, and not the token.
 
 use std::io;
 
@@ -45,8 +45,8 @@ impl Session {
         })
     }
 
-    /// Lets a request through that shows the cookie or the token; with the token in its address it is given the cookie, so
-    /// that links need not carry it. One request shows one token at most.
+    /// Lets a request through that shows the cookie or the token; with the token in its address it
+    /// is given the cookie, so that links need not carry it. One request shows one token at most.
     pub fn admit(&self, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
         if self.has_cookie(&request.headers) {
             return Ok(None);

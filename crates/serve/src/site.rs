@@ -1,5 +1,5 @@
-//! Everything a request may ask about. What is shown can be replaced whole while requests go on: each takes what is there
-//! when it begins, and keeps it to its end.
+//! Everything a request may ask about. What is shown can be replaced whole while requests go on:
+//! each takes what is there when it begins, and keeps it to its end.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -99,7 +99,8 @@ pub(crate) struct Site {
     pub uploads: Budget,
     /// Pictures are decoded a few at a time: each may need a gigabyte.
     pub decoding: Arc<Semaphore>,
-    /// So are searches made: each uses all threads, and one that had begun would wait while others are taken up in between.
+    /// So are searches made: each uses all threads, and one that had begun would wait while others
+    /// are taken up in between.
     pub searching: Arc<Semaphore>,
     /// What is computed once for all who ask uses all threads for seconds: one thing at a time.
     pub computing: Arc<Semaphore>,
@@ -163,7 +164,8 @@ fn current(contents: &RwLock<Arc<Contents>>) -> Arc<Contents> {
     held.clone()
 }
 
-/// Replaces what a server shows, from any thread, as when a run has saved a newer checkpoint. Pages that are open are told.
+/// Replaces what a server shows, from any thread, as when a run has saved a newer checkpoint. Pages
+/// that are open are told.
 #[derive(Clone, Debug)]
 pub struct Renewer(pub(crate) Arc<RwLock<Arc<Contents>>>);
 

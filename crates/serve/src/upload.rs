@@ -1,5 +1,6 @@
-//! Searching by a picture that somebody sends: received within limits, decoded, given to the model, compared with all.
-//! What is longer than an upload may be is refused by its header; nothing of it is kept.
+//! Searching by a picture that somebody sends: received within limits, decoded, given to the model,
+//! compared with all. What is longer than an upload may be is refused by its header; nothing of it
+//! is kept.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ use crate::error::Refusal;
 use crate::filter::Filter;
 use crate::site::Site;
 
-/// For so long, and up to so many times the greatest upload, the rest of one that was refused is taken and thrown away: a
-/// sender who is cut off in the midst of it would not hear why.
+/// For so long, and up to so many times the greatest upload, the rest of one that was refused is
+/// taken and thrown away: a sender who is cut off in the midst of it would not hear why.
 const HEARING: Duration = Duration::from_secs(5);
 const PATIENCE: usize = 8;
 /// An upload of which nothing more has come for so long is given up.

@@ -1,4 +1,5 @@
-//! Clients that want more than their share: of memory, of time, of connections, and of what is another site's.
+//! Clients that want more than their share: of memory, of time, of connections, and of what is
+//! another site's.
 
 mod common;
 
@@ -121,7 +122,8 @@ fn uploads_hold_so_much_together() {
         let promising: Vec<_> = (0..40).map(|_| begun(address, 512 * KB, 3)).collect();
         assert_eq!(uploads(address), 200);
         drop(promising);
-        // Of six that send all but the last byte two can be held at most; some of the others are told to come again.
+        // Of six that send all but the last byte two can be held at most; some of the others are
+        // told to come again.
         let greedy: Vec<_> = (0..6)
             .map(|_| begun(address, 512 * KB, 512 * KB - 1))
             .collect();

@@ -1,4 +1,5 @@
-//! Clients that take their time: a header that does not come to its end loses its connection, and nobody else notices.
+//! Clients that take their time: a header that does not come to its end loses its connection, and
+//! nobody else notices.
 
 mod common;
 
@@ -126,7 +127,8 @@ fn whoever_has_asked_is_not_hurried() {
         let open = (&news).read_to_end(&mut said).unwrap_err();
         assert_eq!(open.kind(), ErrorKind::WouldBlock);
         assert!(String::from_utf8(said).unwrap().contains("changed"));
-        // A connection without questions is closed, without a word that a client could take for an answer.
+        // A connection without questions is closed, without a word that a client could take for an
+        // answer.
         assert_eq!(rest(&kept), "");
     });
 }

@@ -1,9 +1,10 @@
 //! Which tests did not run, and why?
 //!
-//! A test that lacks another program or a data set passes, but says so through [`skip`]. Where `ANCHORHOOD_SKIPS` names a file,
-//! each such test also adds a line to it, the test's name, a tab and the reason, so that whoever runs all tests can count
-//! them. Tests that need a GPU are not skipped: they are `#[ignore = "needs an NVIDIA GPU"]`, and fail where they are asked
-//! for (`--ignored`) without one.
+//! A test that lacks another program or a data set passes, but says so through [`skip`]. Where
+//! `ANCHORHOOD_SKIPS` names a file, each such test also adds a line to it, the test's name, a tab
+//! and the reason, so that whoever runs all tests can count them. Tests that need a GPU are not
+//! skipped: they are `#[ignore = "needs an NVIDIA GPU"]`, and fail where they are asked for
+//! (`--ignored`) without one.
 
 #![forbid(unsafe_code)]
 
@@ -33,7 +34,8 @@ pub fn variable(name: &str, meaning: &str) -> Option<OsString> {
     value
 }
 
-/// A Python that has these modules: what `ANCHORHOOD_PYTHON` names, else `python3`; skips where it has not all of them.
+/// A Python that has these modules: what `ANCHORHOOD_PYTHON` names, else `python3`; skips where it
+/// has not all of them.
 pub fn python_with(modules: &[&str]) -> Option<OsString> {
     let python = std::env::var_os("ANCHORHOOD_PYTHON").unwrap_or_else(|| "python3".into());
     let import = format!("import {}", modules.join(", "));
@@ -45,7 +47,8 @@ pub fn python_with(modules: &[&str]) -> Option<OsString> {
     None
 }
 
-/// `mpirun` for so many processes, of which there may be more than cores; skips where there is none.
+/// `mpirun` for so many processes, of which there may be more than cores; skips where there is
+/// none.
 pub fn mpirun(ranks: usize) -> Option<Command> {
     if Command::new("mpirun").arg("--version").output().is_err() {
         skip("no mpirun");
@@ -62,8 +65,8 @@ pub fn mpirun(ranks: usize) -> Option<Command> {
     Some(mpirun)
 }
 
-/// Runs a test of this binary as so many processes, each of which finds itself to be one of several; skips where there is no `mpirun`.
-/// Panics with what they said where one of them fails.
+/// Runs a test of this binary as so many processes, each of which finds itself to be one of
+/// several; skips where there is no `mpirun`. Panics with what they said where one of them fails.
 pub fn as_ranks(ranks: usize, test: &str) {
     let Some(mut mpirun) = mpirun(ranks) else {
         return;

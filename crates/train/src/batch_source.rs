@@ -1,4 +1,5 @@
-//! Where a step's batches come from: pictures, augmented by the device's own kernel or by a data loader of the host.
+//! Where a step's batches come from: pictures, augmented by the device's own kernel or by a data
+//! loader of the host.
 
 use std::ops::Range;
 
@@ -16,7 +17,8 @@ pub enum Placement {
     Any,
     /// On the host, whatever the device can.
     Host,
-    /// On the device if it can, with no more than so many bytes of pictures on it at once; the rest travels as it is needed.
+    /// On the device if it can, with no more than so many bytes of pictures on it at once; the rest
+    /// travels as it is needed.
     Within(usize),
 }
 

@@ -1,5 +1,6 @@
-//! From a configuration to the method that trains: its graph, its settings, and, for the one that learns from labels, labels; and
-//! from a checkpoint's judged layer to the graph that every use of it runs.
+//! From a configuration to the method that trains: its graph, its settings, and, for the one that
+//! learns from labels, labels; and from a checkpoint's judged layer to the graph that every use of
+//! it runs.
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
@@ -116,15 +117,16 @@ pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, 
     })
 }
 
-/// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer that is judged.
+/// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer
+/// that is judged.
 pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainError> {
     let graph = config.network.graph(size)?;
     let judged = judged_layer(config.method.name, &graph)?;
     Ok(graph.up_to(judged))
 }
 
-/// The layer whose output a method's features are: the whole network's; a classifier's values, which may be as large as they
-/// like; or, under heads, what the last layer would have been given.
+/// The layer whose output a method's features are: the whole network's; a classifier's values,
+/// which may be as large as they like; or, under heads, what the last layer would have been given.
 fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainError> {
     let fc = graph.find("fc")?;
     Ok(match method.kind() {
@@ -136,7 +138,8 @@ fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainErro
     })
 }
 
-/// A network's graph up to the layer that is judged, with features of unit length: what every use of a model runs.
+/// A network's graph up to the layer that is judged, with features of unit length: what every use
+/// of a model runs.
 pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
     let mut graph = whole.up_to(whole.find(layer)?);
     let last = graph.output_node();
@@ -241,8 +244,8 @@ impl RunConfig {
         }
     }
 
-    /// What supervision makes of a configuration: a value of the result for each class, and features that are computed when they
-    /// are judged, there being no memory.
+    /// What supervision makes of a configuration: a value of the result for each class, and
+    /// features that are computed when they are judged, there being no memory.
     pub fn supervised(&self, classes: usize) -> RunConfig {
         let mut config = self.clone();
         config.method.name = MethodChoice::Supervised;

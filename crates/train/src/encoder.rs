@@ -1,4 +1,5 @@
-//! A network that embeds, wherever its weights come from: a checkpoint of a run, a file of another program, or a seed.
+//! A network that embeds, wherever its weights come from: a checkpoint of a run, a file of another
+//! program, or a seed.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +82,8 @@ impl Encoder {
         })
     }
 
-    /// The network with its weights, and what there is to say of it; one that nobody trained is drawn from `seed`.
+    /// The network with its weights, and what there is to say of it; one that nobody trained is
+    /// drawn from `seed`.
     pub fn network(
         &self,
         device: &Device,
@@ -129,8 +131,8 @@ impl Encoder {
         }
     }
 
-    /// The layer that embeds: the result, or, where the last layer's weights were not in the file and say nothing, what it
-    /// would have been given.
+    /// The layer that embeds: the result, or, where the last layer's weights were not in the file
+    /// and say nothing, what it would have been given.
     pub fn embedding_layer(&self, graph: &Graph) -> Result<NodeId, TrainError> {
         Ok(match self.lacks_fc(graph) {
             true => graph.node(graph.find("fc")?).inputs[0],

@@ -1,5 +1,5 @@
-//! Why a run cannot begin or go on. Each message names the thing and the reason; what to try is for a program to say, from the
-//! data that an error carries.
+//! Why a run cannot begin or go on. Each message names the thing and the reason; what to try is for
+//! a program to say, from the data that an error carries.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! What happens in a run, as it happens. A library user subscribes; the command line draws; `metrics.jsonl` keeps.
+//! What happens in a run, as it happens. A library user subscribes; the command line draws;
+//! `metrics.jsonl` keeps.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::Position;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The time there is was turned into epochs, before a run begins; not kept, but the epochs are, as a setting.
+    /// The time there is was turned into epochs, before a run begins; not kept, but the epochs are,
+    /// as a setting.
     TimeFitted(TimeFitted),
     /// Training begins, or goes on.
     RunStarted(RunStarted),
@@ -103,7 +105,8 @@ pub struct RunStarted {
     pub size: usize,
     /// Labelled pictures that features are judged on; 0 if there are no labels.
     pub test_pictures: usize,
-    /// Whether these were held out of the training pictures, and the test pictures are not looked at.
+    /// Whether these were held out of the training pictures, and the test pictures are not looked
+    /// at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub validation: bool,
     /// The network, in words.
@@ -140,7 +143,8 @@ pub struct Discovered {
     pub mean_entropy: f64,
     /// Mean entropy of the anchors.
     pub anchor_entropy: f64,
-    /// The share of true neighbours that were found, of some pictures, where discovery was approximate.
+    /// The share of true neighbours that were found, of some pictures, where discovery was
+    /// approximate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<f64>,
     /// How often neighbours carry the anchor's label, where there are labels.
@@ -300,7 +304,8 @@ pub struct LabelFreeEvaluated {
     pub effective_rank: f64,
     /// log mean exp(−2‖x − y‖²) over pairs of pictures.
     pub uniformity: f64,
-    /// Whether the run's model is the network as it is now; not said of a run that keeps the last one.
+    /// Whether the run's model is the network as it is now; not said of a run that keeps the last
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<bool>,
     /// How long it took.

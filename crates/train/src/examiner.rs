@@ -1,5 +1,5 @@
-//! The only place in a run that knows labels. An examiner looks at features and gives back figures, which are told and
-//! kept, and decide nothing.
+//! The only place in a run that knows labels. An examiner looks at features and gives back figures,
+//! which are told and kept, and decide nothing.
 
 use anchorhood_data::{Dataset, Labels, Pictures, Split};
 use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
@@ -20,8 +20,9 @@ pub trait Examiner {
     /// How good raw pixels are: the floor under every other figure.
     fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError>;
 
-    /// How good the network's features are. A bank of `None` asks for features of the training pictures computed now,
-    /// as for a network that was never trained, whose memory holds noise. Features are seen through `whitening`, if any.
+    /// How good the network's features are. A bank of `None` asks for features of the training
+    /// pictures computed now, as for a network that was never trained, whose memory holds noise.
+    /// Features are seen through `whitening`, if any.
     fn network(
         &mut self,
         network: &mut Network,
@@ -99,7 +100,8 @@ impl Labelled {
         })
     }
 
-    /// The same for networks that learnt from pictures of another mean and deviation, and are to see these as they saw those.
+    /// The same for networks that learnt from pictures of another mean and deviation, and are to
+    /// see these as they saw those.
     pub fn normalised_by(mut self, mean: [f32; 3], std: [f32; 3]) -> Self {
         self.seen = [mean, std];
         self
@@ -117,7 +119,8 @@ impl Labelled {
         }
     }
 
-    /// How good vectors of unit length are that were made elsewhere, of the pictures to train on and to test on.
+    /// How good vectors of unit length are that were made elsewhere, of the pictures to train on
+    /// and to test on.
     pub fn vectors(&self, train: Rows, test: Rows) -> Result<Accuracy, TrainError> {
         let bank = self.device.hand_over(train.values)?;
         self.knn(&bank, test)

@@ -1,4 +1,5 @@
-//! What every run must beat: raw pixels, and its network as it was drawn, or the model that it begins from.
+//! What every run must beat: raw pixels, and its network as it was drawn, or the model that it
+//! begins from.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! What `crates/fuzzing` attacks and is not reached otherwise; and a small checkpoint, which tests damage and it mutates.
+//! What `crates/fuzzing` attacks and is not reached otherwise; and a small checkpoint, which tests
+//! damage and it mutates.
 
 use anchorhood_methods::{StateDict, Values};
 

@@ -22,8 +22,9 @@ pub struct Judgement {
     pub trained: Accuracy,
 }
 
-/// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`. Networks see pictures as those
-/// they learnt from were: normalised by the mean and deviation that the checkpoint tells.
+/// Judges `checkpoint` (loaded from `path`) on `data` with the evaluation settings of `config`.
+/// Networks see pictures as those they learnt from were: normalised by the mean and deviation that
+/// the checkpoint tells.
 pub fn judge(
     device: &Device,
     checkpoint: &Checkpoint,

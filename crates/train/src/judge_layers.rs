@@ -1,4 +1,5 @@
-//! An encoder's layers judged, with one or several seeds: a linear probe on each, or a vote of nearest neighbours.
+//! An encoder's layers judged, with one or several seeds: a linear probe on each, or a vote of
+//! nearest neighbours.
 
 use std::time::Instant;
 
@@ -22,7 +23,8 @@ pub enum LayerProtocol {
 pub struct LayerOptions {
     /// How.
     pub protocol: LayerProtocol,
-    /// Repetitions, from the encoder's own seed on. A vote over one trained network has nothing to draw, and is held once.
+    /// Repetitions, from the encoder's own seed on. A vote over one trained network has nothing to
+    /// draw, and is held once.
     pub seeds: u64,
 }
 
@@ -81,8 +83,8 @@ pub fn labelled_for<'a>(
     Ok(labelled.normalised_by(encoder.mean_and_std(data)))
 }
 
-/// Judges layers of an encoder on a data set, whose graph is for pictures of that size. Also gives what there is to say of
-/// the network.
+/// Judges layers of an encoder on a data set, whose graph is for pictures of that size. Also gives
+/// what there is to say of the network.
 pub fn judge_layers(
     device: &Device,
     encoder: &Encoder,

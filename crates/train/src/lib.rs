@@ -1,12 +1,13 @@
 //! Rounds and epochs, schedule, checkpoints, resume, events.
 //!
-//! [`train`] takes a run of any [`Method`](anchorhood_methods::Method) through all its rounds, and alone owns the loop: the
-//! learning rate's scheduler, events, checkpoints, resuming, judging. What happens is told as [`Event`]s. Everything random derives from the seed and the position in the run, so that a run stopped anywhere and
-//! resumed ends in the same bits.
+//! [`train`] takes a run of any [`Method`](anchorhood_methods::Method) through all its rounds, and
+//! alone owns the loop: the learning rate's scheduler, events, checkpoints, resuming, judging. What
+//! happens is told as [`Event`]s. Everything random derives from the seed and the position in the
+//! run, so that a run stopped anywhere and resumed ends in the same bits.
 //!
-//! Labels never reach training: a [`Trainer`] is made from a [`TrainingSet`], which has none. They live in a
-//! [`Labelled`] examiner, which sees features and gives back figures to print. Only [`build_method`] hands them on, to the
-//! supervised method alone.
+//! Labels never reach training: a [`Trainer`] is made from a [`TrainingSet`], which has none. They
+//! live in a [`Labelled`] examiner, which sees features and gives back figures to print. Only
+//! [`build_method`] hands them on, to the supervised method alone.
 
 #![forbid(unsafe_code)]
 

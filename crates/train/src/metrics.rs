@@ -1,7 +1,8 @@
 //! `metrics.jsonl`: what a run tells, one event a line.
 //!
-//! A checkpoint records how long the file was, so it is synced before the checkpoint is written: what a run goes on from is
-//! never ahead of what it told. Where a line is half there all the same, it and what follows are forgotten.
+//! A checkpoint records how long the file was, so it is synced before the checkpoint is written:
+//! what a run goes on from is never ahead of what it told. Where a line is half there all the same,
+//! it and what follows are forgotten.
 
 use std::io;
 use std::path::Path;
@@ -23,8 +24,8 @@ impl Metrics {
         file.map(Metrics).map_err(|e| TrainError::io(path, e))
     }
 
-    /// Forgets events after the first `bytes`, which a resumed run tells again; says how many of those bytes were not there,
-    /// or not as they were written.
+    /// Forgets events after the first `bytes`, which a resumed run tells again; says how many of
+    /// those bytes were not there, or not as they were written.
     pub(crate) fn rewind(&mut self, bytes: u64) -> Result<u64, TrainError> {
         let mut rewind = || {
             let whole = match bytes {

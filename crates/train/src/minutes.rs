@@ -1,6 +1,7 @@
-//! How many epochs fit into the minutes there are? Steps, evaluations, discovery and saving are timed on a trainer that is thrown
-//! away, and the epochs follow from them. They become a setting like any other: a run of so many minutes is repeated and resumed
-//! as a run of so many epochs, whatever the machine does that day.
+//! How many epochs fit into the minutes there are? Steps, evaluations, discovery and saving are
+//! timed on a trainer that is thrown away, and the epochs follow from them. They become a setting
+//! like any other: a run of so many minutes is repeated and resumed as a run of so many epochs,
+//! whatever the machine does that day.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,7 +19,8 @@ use crate::{
     TimeFitted, TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
 };
 
-/// Steps that are taken before any is timed: a GPU takes the first call by call, records the second, and repeats it from then on.
+/// Steps that are taken before any is timed: a GPU takes the first call by call, records the
+/// second, and repeats it from then on.
 const FIRST_STEPS: usize = 3;
 /// Steps that are timed at least.
 const TIMED_STEPS: usize = 2;
@@ -43,8 +45,8 @@ pub struct TimeBudget {
 }
 
 impl TimeBudget {
-    /// So many seconds from some time on, with nothing to come after training. Steps are timed for a fiftieth of the time, and no longer
-    /// than it takes to know them.
+    /// So many seconds from some time on, with nothing to come after training. Steps are timed for
+    /// a fiftieth of the time, and no longer than it takes to know them.
     pub fn new(seconds: f64, since: Instant) -> TimeBudget {
         TimeBudget {
             seconds,
@@ -83,13 +85,13 @@ pub struct Measured {
     pub costs: Costs,
     /// Pictures trained on a second.
     pub pictures_per_second: f64,
-    /// Raw pixels and the untrained network, or the model that the run begins from, where there are labels: what the run itself would
-    /// judge first.
+    /// Raw pixels and the untrained network, or the model that the run begins from, where there are
+    /// labels: what the run itself would judge first.
     pub floors: Vec<Evaluated>,
 }
 
-/// Times the configured training, for as long as the budget has it; `scratch` is a folder on the disk that the run will lie on. Several
-/// processes time it together, by the first one's clock.
+/// Times the configured training, for as long as the budget has it; `scratch` is a folder on the
+/// disk that the run will lie on. Several processes time it together, by the first one's clock.
 pub fn measure(
     device: &Device,
     config: &RunConfig,
@@ -99,7 +101,8 @@ pub fn measure(
     budget: &TimeBudget,
 ) -> Result<Measured, TrainError> {
     let mut config = config.clone();
-    // It never ends: how fast steps are does not depend on how many there will be, nor on what is frozen in them.
+    // It never ends: how fast steps are does not depend on how many there will be, nor on what is
+    // frozen in them.
     config.training.epochs = RunConfig::MOST_EPOCHS / (config.training.rounds + 1);
     let clock = Instant::now();
     let method = build_method(device, &config, data)?;
@@ -109,7 +112,8 @@ pub fn measure(
         at: Position::default(),
         pace: Pace::new(),
         building: seconds(clock),
-        // On the host the untrained network's evaluation is like any other; a GPU tries out algorithms in its first.
+        // On the host the untrained network's evaluation is like any other; a GPU tries out
+        // algorithms in its first.
         first_counts: device.is_host() && config.evaluation.features == FeatureSource::Recomputed,
         config: &config,
         scratch,
@@ -260,8 +264,9 @@ impl Costs {
 }
 
 impl Measured {
-    /// The configuration with as many epochs as the budget has time for: of the rounds it may have, as many as cost no more than a few of
-    /// them. `with` makes one of any number of rounds after round 0, and of epochs in each.
+    /// The configuration with as many epochs as the budget has time for: of the rounds it may have,
+    /// as many as cost no more than a few of them. `with` makes one of any number of rounds after
+    /// round 0, and of epochs in each.
     pub fn fitted(
         &self,
         budget: &TimeBudget,
@@ -301,8 +306,8 @@ impl Measured {
         (fits > 0).then_some(fits)
     }
 
-    /// The configuration as it is where the budget has time for it; else what fits, of the rounds it may have; and where nothing does, the
-    /// shortest: an epoch in each of the fewest rounds.
+    /// The configuration as it is where the budget has time for it; else what fits, of the rounds
+    /// it may have; and where nothing does, the shortest: an epoch in each of the fewest rounds.
     pub fn shortened(
         &self,
         budget: &TimeBudget,
@@ -343,8 +348,9 @@ impl Measured {
 }
 
 impl RunConfig {
-    /// The rounds after round 0 that a run of so many minutes may have: its own; and where one schedule spans them all, and nobody asked for so
-    /// many, down to half, for each has one epoch at least, and as many as the others.
+    /// The rounds after round 0 that a run of so many minutes may have: its own; and where one
+    /// schedule spans them all, and nobody asked for so many, down to half, for each has one epoch
+    /// at least, and as many as the others.
     pub fn rounds_to_fit(&self, asked_for: bool) -> RangeInclusive<usize> {
         let own = self.training.rounds;
         match self.training.one_schedule && !asked_for {
@@ -353,7 +359,8 @@ impl RunConfig {
         }
     }
 
-    /// The same with so many rounds after round 0, epochs in each, and a warm-up that is in proportion.
+    /// The same with so many rounds after round 0, epochs in each, and a warm-up that is in
+    /// proportion.
     pub fn with_rounds(&self, rounds: usize, epochs: usize) -> RunConfig {
         let mut config = self.clone();
         config.training.rounds = rounds;
@@ -367,7 +374,8 @@ impl RunConfig {
     }
 }
 
-/// The rounds and epochs of a configuration that the first of several processes finds; only that one looks for it.
+/// The rounds and epochs of a configuration that the first of several processes finds; only that
+/// one looks for it.
 pub fn found_by_first(
     together: &Communicator,
     found: impl FnOnce() -> Result<RunConfig, TrainError>,
@@ -430,7 +438,8 @@ mod tests {
         );
     }
 
-    /// Rounds of a few epochs each leave much of a short time unused, where one schedule spans them and there may be fewer.
+    /// Rounds of a few epochs each leave much of a short time unused, where one schedule spans them
+    /// and there may be fewer.
     #[test]
     fn short_runs_have_fewer_rounds_rather_than_fewer_epochs() {
         let config = Preset::Strong.config_for("folder", MethodChoice::Anchorhood);
@@ -454,14 +463,16 @@ mod tests {
             fewer += usize::from(found.training.rounds < own);
         }
         assert!((50..450).contains(&fewer), "{fewer}");
-        // Long ones have their own; and so have those whose rounds are somebody's wish, or have a schedule each.
+        // Long ones have their own; and so have those whose rounds are somebody's wish, or have a
+        // schedule each.
         assert_eq!(fitted(&config, 1e5).unwrap().training.rounds, own);
         assert_eq!(config.rounds_to_fit(true), own..=own);
         let and = Preset::Quick.config_for("folder", MethodChoice::And);
         assert_eq!(and.rounds_to_fit(false), 2..=2);
     }
 
-    /// What is short enough stays as it is; what is not has no more than fits, and never less than an epoch in each of half the rounds.
+    /// What is short enough stays as it is; what is not has no more than fits, and never less than
+    /// an epoch in each of half the rounds.
     #[test]
     fn long_runs_are_shortened_and_short_ones_kept() {
         let config = Preset::Quick.config_for("folder", MethodChoice::Anchorhood);

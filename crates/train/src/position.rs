@@ -1,4 +1,5 @@
-//! Where a run is, and what it has added up so far: all that must be known, beside tensors, to go on as if never stopped.
+//! Where a run is, and what it has added up so far: all that must be known, beside tensors, to go
+//! on as if never stopped.
 
 use std::fmt;
 
@@ -47,8 +48,9 @@ impl fmt::Display for Position {
     }
 }
 
-/// What a checkpoint says of the run beside its tensors. What differs between identical runs, seconds and what tells them, is
-/// not serialised with the rest: a checkpoint keeps it in its clock.
+/// What a checkpoint says of the run beside its tensors. What differs between identical runs,
+/// seconds and what tells them, is not serialised with the rest: a checkpoint keeps it in its
+/// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// The next step to take.
@@ -66,7 +68,8 @@ pub struct Standing {
     /// Bytes of `metrics.jsonl` that were written when the checkpoint was.
     #[serde(skip)]
     pub metrics_bytes: u64,
-    /// Pictures it trains on, where no memory tells; checkpoints written before this was kept do not say.
+    /// Pictures it trains on, where no memory tells; checkpoints written before this was kept do
+    /// not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pictures: Option<usize>,
     /// The last evaluation.

@@ -1,7 +1,9 @@
-//! A model that a run begins from: fine-tuning. What was learnt (all but the last layer, `fc`) comes from the model, with the network,
-//! the size of its pictures and the mean and deviation that they are normalised by; `fc` and every head are drawn from the seed.
+//! A model that a run begins from: fine-tuning. What was learnt (all but the last layer, `fc`)
+//! comes from the model, with the network, the size of its pictures and the mean and deviation that
+//! they are normalised by; `fc` and every head are drawn from the seed.
 //!
-//! For the first epochs only what is fresh learns (`training.freeze_epochs`): its first gradients are noise to the rest.
+//! For the first epochs only what is fresh learns (`training.freeze_epochs`): its first gradients
+//! are noise to the rest.
 
 use std::path::Path;
 
@@ -14,7 +16,8 @@ use crate::{
     InputForm, NetworkConfig, RunConfig, Setting, Tensor, TrainError, check_room, write_weights,
 };
 
-/// What the learning rate is multiplied by for what comes from the model: steps as large as a drawn network needs would undo it.
+/// What the learning rate is multiplied by for what comes from the model: steps as large as a drawn
+/// network needs would undo it.
 const RATE: f64 = 0.03;
 /// Epochs for the heads alone.
 const FREEZE_EPOCHS: usize = 1;
@@ -89,7 +92,8 @@ impl Pretrained {
         ]
     }
 
-    /// Gives a method at its beginning what the model has learnt: to its encoder, and to one that follows it.
+    /// Gives a method at its beginning what the model has learnt: to its encoder, and to one that
+    /// follows it.
     pub(crate) fn load_into(&self, method: &mut dyn Method) -> Result<(), TrainError> {
         for (_, network) in method.networks() {
             let parameters = network.graph().parameters().to_vec();
@@ -125,8 +129,8 @@ impl Pretrained {
     }
 }
 
-/// Whether a parameter of an encoder is drawn from the seed whatever the run begins from: the last layer's values are a method's
-/// own, be it features or classes.
+/// Whether a parameter of an encoder is drawn from the seed whatever the run begins from: the last
+/// layer's values are a method's own, be it features or classes.
 fn is_fresh(parameter: &Parameter) -> bool {
     parameter.name.starts_with("fc.")
 }

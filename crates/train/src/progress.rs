@@ -1,10 +1,12 @@
-//! How fast a run is and how long it will take: reports often enough to draw, rarely enough to cost nothing.
+//! How fast a run is and how long it will take: reports often enough to draw, rarely enough to cost
+//! nothing.
 
 use std::time::Instant;
 
 use crate::{Progress, Standing, Trainer, TrainingConfig};
 
-/// How many steps to ask a device for at once: about a tenth of a second's, so that progress moves and a stop is heard.
+/// How many steps to ask a device for at once: about a tenth of a second's, so that progress moves
+/// and a stop is heard.
 pub(crate) struct Pace {
     steps: usize,
     since: Instant,

@@ -1,5 +1,5 @@
-//! What a checkpoint knows every training picture by: the memory of a method that has one; else what its network makes of the
-//! pictures now, at the layer that is judged.
+//! What a checkpoint knows every training picture by: the memory of a method that has one; else
+//! what its network makes of the pictures now, at the layer that is judged.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use anchorhood_evaluate::extract;
 use crate::{Checkpoint, CheckpointError, TrainingSet};
 
 impl Checkpoint {
-    /// A row for each of the pictures it was trained on, of unit length once it was seen, and the length of a row; `path` names the
-    /// file in errors.
+    /// A row for each of the pictures it was trained on, of unit length once it was seen, and the
+    /// length of a row; `path` names the file in errors.
     pub fn rows_of(
         &self,
         device: &Device,

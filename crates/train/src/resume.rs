@@ -1,4 +1,5 @@
-//! From which checkpoint does a run go on? From the last, or, where that is damaged, from the newest round's that is whole.
+//! From which checkpoint does a run go on? From the last, or, where that is damaged, from the
+//! newest round's that is whole.
 
 use std::path::PathBuf;
 
@@ -17,8 +18,9 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Looks through a run's checkpoints. Where all that are there are damaged, that of the last is the error. Several processes look
-    /// together, each for its own rows: what one finds damaged is so for all.
+    /// Looks through a run's checkpoints. Where all that are there are damaged, that of the last is
+    /// the error. Several processes look together, each for its own rows: what one finds damaged is
+    /// so for all.
     pub(crate) fn find(dir: &RunDir, together: &Communicator) -> Result<Resumed, TrainError> {
         let rounds = (0..=dir.config().training.rounds).rev();
         let names = rounds.map(|round| format!("round-{round}"));

@@ -1,5 +1,6 @@
-//! Is there memory for it? Found out before anything is built: on the host, an allocation that fails ends the process, and one
-//! that does not may end it later. A GPU says itself what it has not.
+//! Is there memory for it? Found out before anything is built: on the host, an allocation that
+//! fails ends the process, and one that does not may end it later. A GPU says itself what it has
+//! not.
 
 use anchorhood_data::{Dataset, HostMemory, host_memory};
 use anchorhood_engine::{Device, Error, Fits, Graph, NetworkOptions};
@@ -8,7 +9,8 @@ use anchorhood_methods::Setup;
 use crate::build::memory_bytes;
 use crate::{RunConfig, TrainError, TrainingSet, embedding_graph};
 
-/// Refuses a network that the host has no memory for, beside so many other bytes for the pictures' features.
+/// Refuses a network that the host has no memory for, beside so many other bytes for the pictures'
+/// features.
 pub fn check_room(
     device: &Device,
     graph: &Graph,
@@ -34,7 +36,8 @@ fn of_network(graph: &Graph, options: &NetworkOptions) -> impl Fn(usize) -> Resu
     }
 }
 
-/// The same for all that a run needs: what it would be built from is looked at, and nothing is built.
+/// The same for all that a run needs: what it would be built from is looked at, and nothing is
+/// built.
 pub fn check_room_to_train(
     device: &Device,
     config: &RunConfig,

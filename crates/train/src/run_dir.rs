@@ -1,4 +1,5 @@
-//! A run on disk: `config.toml`, `metrics.jsonl`, `checkpoints/`. Never overwritten, never shared by two trainings.
+//! A run on disk: `config.toml`, `metrics.jsonl`, `checkpoints/`. Never overwritten, never shared
+//! by two trainings.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,20 +18,21 @@ use crate::{Checkpoint, Event, Position, RunConfig, TrainError, seen_pictures};
 /// The name of the checkpoint that verdicts without labels prefer.
 pub(crate) const CHOSEN: &str = "chosen";
 
-/// The folder of one run, held by this process. The folder itself is held, not a file in it: whatever is deleted there, no
-/// second trainer gets in.
+/// The folder of one run, held by this process. The folder itself is held, not a file in it:
+/// whatever is deleted there, no second trainer gets in.
 #[derive(Debug)]
 pub struct RunDir {
     disk: Arc<dyn FileSystem>,
     path: PathBuf,
     config: RunConfig,
-    /// What this process writes, and holds the folder by; another of several that train together writes, if not this one.
+    /// What this process writes, and holds the folder by; another of several that train together
+    /// writes, if not this one.
     writing: Option<(Metrics, Box<dyn Hold>)>,
 }
 
 impl RunDir {
-    /// Makes a new run called `name` under `runs`, which remembers from where its pictures were seen. An existing run is left
-    /// alone.
+    /// Makes a new run called `name` under `runs`, which remembers from where its pictures were
+    /// seen. An existing run is left alone.
     pub fn create(runs: &Path, name: &str, config: &RunConfig) -> Result<RunDir, TrainError> {
         RunDir::create_on(Disk::shared(), runs, name, config)
     }
@@ -109,8 +111,8 @@ impl RunDir {
         })
     }
 
-    /// A run that another process writes, with which this one trains: checkpoints are read from its folder, if it has any yet, and nothing
-    /// is written.
+    /// A run that another process writes, with which this one trains: checkpoints are read from its
+    /// folder, if it has any yet, and nothing is written.
     pub fn follow(path: &Path, config: &RunConfig) -> RunDir {
         RunDir {
             disk: Disk::shared(),
@@ -140,7 +142,8 @@ impl RunDir {
         &self.config
     }
 
-    /// Lets a resumed run use another device or thread count; nothing else of its configuration changes.
+    /// Lets a resumed run use another device or thread count; nothing else of its configuration
+    /// changes.
     pub fn set_machine(&mut self, machine: crate::MachineConfig) {
         self.config.machine = machine;
     }
@@ -174,7 +177,8 @@ impl RunDir {
         checkpoint_path(&self.path, name)
     }
 
-    /// Begins a run where round 0 has ended elsewhere, on these pictures: training goes on from there.
+    /// Begins a run where round 0 has ended elsewhere, on these pictures: training goes on from
+    /// there.
     pub fn begin_after_round_0(
         &self,
         checkpoint: &Checkpoint,
@@ -187,8 +191,9 @@ impl RunDir {
         Ok(())
     }
 
-    /// Saves a checkpoint under its name. A folder of checkpoints that somebody removed is made again; that of the run is not,
-    /// since without its configuration it would be no run. All processes that train it together save it together.
+    /// Saves a checkpoint under its name. A folder of checkpoints that somebody removed is made
+    /// again; that of the run is not, since without its configuration it would be no run. All
+    /// processes that train it together save it together.
     pub(crate) fn save(
         &self,
         checkpoint: &Checkpoint,
@@ -226,7 +231,8 @@ impl RunDir {
         }
     }
 
-    /// Refuses to keep what no run could go on from: a step whose loss is finite may still lead beyond all numbers.
+    /// Refuses to keep what no run could go on from: a step whose loss is finite may still lead
+    /// beyond all numbers.
     pub(crate) fn check_finite(
         &self,
         checkpoint: &Checkpoint,
@@ -238,7 +244,8 @@ impl RunDir {
         }
     }
 
-    /// Forgets events after the first `bytes`: a resumed run tells them again. Says how many of those bytes are lost.
+    /// Forgets events after the first `bytes`: a resumed run tells them again. Says how many of
+    /// those bytes are lost.
     pub(crate) fn rewind_metrics(&mut self, bytes: u64) -> Result<u64, TrainError> {
         match &mut self.writing {
             Some((metrics, _)) => metrics.rewind(bytes),
@@ -260,7 +267,8 @@ impl RunDir {
         }
     }
 
-    /// Makes all events kept so far survive a power cut; says how many bytes of `metrics.jsonl` they are.
+    /// Makes all events kept so far survive a power cut; says how many bytes of `metrics.jsonl`
+    /// they are.
     pub(crate) fn sync_metrics(&mut self) -> Result<u64, TrainError> {
         match &mut self.writing {
             Some((metrics, _)) => metrics.sync(),
@@ -269,8 +277,8 @@ impl RunDir {
     }
 }
 
-/// Makes a run's folder with what every run has from its beginning on: aside and whole, since a folder without its
-/// configuration could be neither resumed nor made again.
+/// Makes a run's folder with what every run has from its beginning on: aside and whole, since a
+/// folder without its configuration could be neither resumed nor made again.
 fn place(disk: &dyn FileSystem, path: &Path, config: &RunConfig) -> io::Result<()> {
     if disk.exists(path) {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -300,7 +308,8 @@ pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
     run.join("checkpoints").join(format!("{name}.safetensors"))
 }
 
-/// Where a run's model lies: the checkpoint that verdicts without labels preferred, where the run keeps one, else the last.
+/// Where a run's model lies: the checkpoint that verdicts without labels preferred, where the run
+/// keeps one, else the last.
 pub fn model_path(run: &Path) -> PathBuf {
     let chosen = checkpoint_path(run, CHOSEN);
     match chosen.is_file() {
@@ -309,12 +318,14 @@ pub fn model_path(run: &Path) -> PathBuf {
     }
 }
 
-/// Where a run's model for pictures of another size than it learnt with lies (`data.embed_size`), once training has ended.
+/// Where a run's model for pictures of another size than it learnt with lies (`data.embed_size`),
+/// once training has ended.
 pub fn refitted_path(run: &Path) -> PathBuf {
     run.join("model.safetensors")
 }
 
-/// Where the model lies that a run's user embeds pictures with: the one for another size, where there is one, or [`model_path`].
+/// Where the model lies that a run's user embeds pictures with: the one for another size, where
+/// there is one, or [`model_path`].
 pub fn embedding_path(run: &Path) -> PathBuf {
     let refitted = refitted_path(run);
     match refitted.is_file() {

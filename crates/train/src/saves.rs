@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// What may be lost to a crash anyway, where an epoch takes less.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// How much longer a run trains between two checkpoints than it took to write one: a sixtieth of the time is the most
-/// that saving takes.
+/// How much longer a run trains between two checkpoints than it took to write one: a sixtieth of
+/// the time is the most that saving takes.
 const TIMES: u32 = 60;
 
 /// The checkpoints of this process.

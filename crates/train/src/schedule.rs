@@ -1,5 +1,6 @@
-//! The learning rate's scheduler: by steps, multiplied down at milestones, or a cosine down to zero; after a warm-up in which it
-//! rises, if there is one. A schedule belongs to a round, and every round begins anew, or one spans the whole run.
+//! The learning rate's scheduler: by steps, multiplied down at milestones, or a cosine down to
+//! zero; after a warm-up in which it rises, if there is one. A schedule belongs to a round, and
+//! every round begins anew, or one spans the whole run.
 
 use crate::{Position, ScheduleChoice, TrainingConfig};
 
@@ -7,8 +8,8 @@ use crate::{Position, ScheduleChoice, TrainingConfig};
 const WARM_UP: f64 = 0.1;
 
 impl TrainingConfig {
-    /// Sets the epochs of a round, and shortens a warm-up that would take more than a tenth of its schedule then, and a time in which
-    /// a model is frozen to the end.
+    /// Sets the epochs of a round, and shortens a warm-up that would take more than a tenth of its
+    /// schedule then, and a time in which a model is frozen to the end.
     pub fn set_epochs(&mut self, epochs: usize) {
         self.epochs = epochs;
         let (_, all) = self.place(Position::default());
@@ -17,7 +18,8 @@ impl TrainingConfig {
         self.freeze_epochs = self.freeze_epochs.min(whole_run - 1);
     }
 
-    /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's middle, since a warm-up begins at 0.
+    /// The learning rate in an epoch (from 0) of a round, as events tell it: that of the epoch's
+    /// middle, since a warm-up begins at 0.
     pub fn rate_at(&self, at: Position) -> f64 {
         let (epoch, epochs) = self.place(at);
         self.rate_in(epoch as f64 + 0.5, epochs)
@@ -44,8 +46,8 @@ impl TrainingConfig {
 
     /// The learning rate after so many epochs of a schedule, whole or begun.
     ///
-    /// A milestone is a share of the epochs, so that 0.6 and 0.8 are the authors' epochs 120 and 160 of 200 however long a
-    /// schedule is, and it is passed at the beginning of an epoch.
+    /// A milestone is a share of the epochs, so that 0.6 and 0.8 are the authors' epochs 120 and
+    /// 160 of 200 however long a schedule is, and it is passed at the beginning of an epoch.
     fn rate_in(&self, epoch: f64, epochs: usize) -> f64 {
         if epoch < self.warm_up {
             return self.learning_rate * epoch / self.warm_up;

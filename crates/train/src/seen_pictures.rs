@@ -1,9 +1,10 @@
-//! Are these the pictures that a run was begun on? Memory and order belong to them by their number, so others in their places,
-//! or the same in other places, would be resumed into the wrong memory.
+//! Are these the pictures that a run was begun on? Memory and order belong to them by their number,
+//! so others in their places, or the same in other places, would be resumed into the wrong memory.
 //!
-//! A checksum of each is kept in the run's folder, four bytes a picture, when the run begins, and compared when it goes on. It is
-//! that of the pixels, whether they come from files or from a pack; of a published set that stays in its files, which are not
-//! all decoded for it, that of each file's name and length.
+//! A checksum of each is kept in the run's folder, four bytes a picture, when the run begins, and
+//! compared when it goes on. It is that of the pixels, whether they come from files or from a pack;
+//! of a published set that stays in its files, which are not all decoded for it, that of each
+//! file's name and length.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,8 @@ pub fn keep(disk: &dyn FileSystem, run: &Path, train: &Split) -> Result<(), Trai
     write(disk, &place(run), &Seen { of, sums })
 }
 
-/// Refuses pictures that are not those the run was begun on; says so where that cannot be told, and keeps these.
+/// Refuses pictures that are not those the run was begun on; says so where that cannot be told, and
+/// keeps these.
 pub fn recognise(
     disk: &dyn FileSystem,
     run: &Path,

@@ -1,4 +1,5 @@
-//! What several processes that train together must agree on, and who decides where their clocks or machines could differ: the first.
+//! What several processes that train together must agree on, and who decides where their clocks or
+//! machines could differ: the first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use anchorhood_evaluate::LabelFree;
 
 use crate::{RunConfig, TrainError, TrainingSet, VERSION};
 
-/// Says why several processes cannot train a run together, if they cannot: all of them ask, before anything is made.
+/// Says why several processes cannot train a run together, if they cannot: all of them ask, before
+/// anything is made.
 pub fn check_together(
     device: &Device,
     config: &RunConfig,

@@ -35,7 +35,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// The configured method, without labels, at the beginning of a run; says what cannot be trained.
+    /// The configured method, without labels, at the beginning of a run; says what cannot be
+    /// trained.
     pub fn new(device: &Device, config: &RunConfig, set: TrainingSet) -> Result<Self, TrainError> {
         let method = build_unlabelled(device, config, &set)?;
         Trainer::with(device, config, set, method)
@@ -104,7 +105,8 @@ impl Trainer {
         examiner.network(network, memory, self.whitening.as_ref())
     }
 
-    /// Finds the map anew that features are judged and used through, where there is to be one: the first process's.
+    /// Finds the map anew that features are judged and used through, where there is to be one: the
+    /// first process's.
     pub fn whiten(&mut self) -> Result<(), TrainError> {
         let together = self.device.communicator();
         let (network, _) = self.method.encoder();
@@ -117,7 +119,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// What can be said of the features without labels: what the first process finds, where there are several.
+    /// What can be said of the features without labels: what the first process finds, where there
+    /// are several.
     pub fn judge_label_free(&mut self, copies: &Copies) -> Result<LabelFree, TrainError> {
         let (network, _) = self.method.encoder();
         let judge = || Ok(copies.judge(network, self.seen.0, self.seen.1)?);
@@ -226,8 +229,9 @@ impl Trainer {
         Ok(self.method.pretext(&self.device)?)
     }
 
-    /// Takes steps from a position on, at most `most` and at least one, within the epoch; [`Trainer::begin`] must have been
-    /// asked for. Gives the loss of each; one that is not finite has left weights and memory as they were.
+    /// Takes steps from a position on, at most `most` and at least one, within the epoch;
+    /// [`Trainer::begin`] must have been asked for. Gives the loss of each; one that is not finite
+    /// has left weights and memory as they were.
     pub fn advance(&mut self, at: Position, most: usize) -> Result<&[f64], TrainError> {
         let epoch = at.epochs_before(self.config.training.epochs);
         self.seek(at, epoch)?;
@@ -287,7 +291,8 @@ impl Trainer {
         }
     }
 
-    /// The values of the method's own schedules in each of so many steps, before which so many were taken.
+    /// The values of the method's own schedules in each of so many steps, before which so many were
+    /// taken.
     fn schedules(&self, before: usize, steps: usize) -> Vec<Vec<f32>> {
         let t = &self.config.training;
         let all = ((t.rounds + 1) * t.epochs * self.batches()) as f64;

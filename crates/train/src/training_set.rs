@@ -1,4 +1,5 @@
-//! What training may know of a data set: pictures, and no labels; but for the one method that is given them.
+//! What training may know of a data set: pictures, and no labels; but for the one method that is
+//! given them.
 
 use anchorhood_data::{Dataset, Pictures};
 

@@ -1,28 +1,31 @@
-//! Did it work? Told without labels, while a run trains: how often it is asked, which checkpoint the answers prefer, and when
-//! they say that training has gone wrong. Figures are those of [`LabelFree`](anchorhood_evaluate::LabelFree).
+//! Did it work? Told without labels, while a run trains: how often it is asked, which checkpoint
+//! the answers prefer, and when they say that training has gone wrong. Figures are those of
+//! [`LabelFree`](anchorhood_evaluate::LabelFree).
 //!
-//! Everything here is counted in pictures and evaluations, never in seconds: a run that was stopped and goes on, on whatever
-//! machine, decides as it would have.
+//! Everything here is counted in pictures and evaluations, never in seconds: a run that was stopped
+//! and goes on, on whatever machine, decides as it would have.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Position, TrainingConfig};
 
-/// What a verdict takes of a run's time, at most: a hundredth is worth knowing whether the others are.
+/// What a verdict takes of a run's time, at most: a hundredth is worth knowing whether the others
+/// are.
 const SHARE: f64 = 0.03;
 /// A step takes a view forwards, and backwards twice.
 const PASSES_OF_A_STEP: f64 = 3.0;
 
-/// Evaluations from one verdict to the next, where a verdict looks at `seen` pictures and a run trains on `trained` between two
-/// evaluations, all views counted.
+/// Evaluations from one verdict to the next, where a verdict looks at `seen` pictures and a run
+/// trains on `trained` between two evaluations, all views counted.
 pub(crate) fn evaluations_between(seen: usize, trained: usize) -> usize {
     let most = SHARE * PASSES_OF_A_STEP * trained.max(1) as f64;
     ((seen as f64 / most).ceil() as usize).max(1)
 }
 
-/// Whether a run may end after this epoch because of verdicts. Not in its first half, where features may be worse for a while
-/// than those of a network that has just begun; and where the learning rate rises again with every round, only with a round, when
-/// it is low as it was at the end of those before.
+/// Whether a run may end after this epoch because of verdicts. Not in its first half, where
+/// features may be worse for a while than those of a network that has just begun; and where the
+/// learning rate rises again with every round, only with a round, when it is low as it was at the
+/// end of those before.
 pub(crate) fn may_stop(training: &TrainingConfig, at: Position) -> bool {
     let (rounds, epochs) = (training.rounds, training.epochs);
     let (done, all) = (at.epochs_before(epochs) + 1, (rounds + 1) * epochs);
@@ -32,8 +35,8 @@ pub(crate) fn may_stop(training: &TrainingConfig, at: Position) -> bool {
 
 /// The checkpoint that verdicts prefer: the last one that was not clearly worse than the best.
 ///
-/// Between two that are about as good the later one is taken, since figures without labels tell a wrong way from a right one, and
-/// not the better of two right ones.
+/// Between two that are about as good the later one is taken, since figures without labels tell a
+/// wrong way from a right one, and not the better of two right ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
     /// After which epoch, and that epoch's round.

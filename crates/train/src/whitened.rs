@@ -1,8 +1,8 @@
-//! The last layer that a method's features are given: a map under which all their directions count alike
-//! ([`Whitening`]), found from some of the pictures the network learns from.
+//! The last layer that a method's features are given: a map under which all their directions count
+//! alike ([`Whitening`]), found from some of the pictures the network learns from.
 //!
-//! It is no part of what learns. A checkpoint carries it as the layer `fc` that its architecture ends with, so that whoever uses the
-//! network, here or elsewhere, has it.
+//! It is no part of what learns. A checkpoint carries it as the layer `fc` that its architecture
+//! ends with, so that whoever uses the network, here or elsewhere, has it.
 
 use anchorhood_data::Pictures;
 use anchorhood_discover::Whitening;

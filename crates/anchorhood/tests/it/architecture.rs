@@ -1,6 +1,6 @@
-//! ARCHITECTURE.md says which crate stands on which, and the crates' Cargo.toml files agree: no edge is missing, none is
-//! superfluous, none goes round in a circle. And no crate asks for a dependency that its sources never mention, or writes a file
-//! other than through the file layer.
+//! ARCHITECTURE.md says which crate stands on which, and the crates' Cargo.toml files agree: no
+//! edge is missing, none is superfluous, none goes round in a circle. And no crate asks for a
+//! dependency that its sources never mention, or writes a file other than through the file layer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,8 @@ fn crates() -> BTreeMap<String, PathBuf> {
     named.collect()
 }
 
-/// The packages that a table of a Cargo.toml names: those of every system, and those of one alone (`[target.….dependencies]`).
+/// The packages that a table of a Cargo.toml names: those of every system, and those of one alone
+/// (`[target.….dependencies]`).
 fn packages(manifest: &Table, table: &str) -> Vec<String> {
     let of = |manifest: &Table| {
         let table = manifest.get(table).and_then(|t| t.as_table());
@@ -165,7 +166,8 @@ fn text_of(krate: &Path, folders: &[&str], part: fn(&Path, String) -> String) ->
     files.iter().map(text).collect()
 }
 
-/// What a user's build compiles of a source: no tests, and no comments, whose examples are tests too.
+/// What a user's build compiles of a source: no tests, and no comments, whose examples are tests
+/// too.
 fn without_tests(file: &Path, text: String) -> String {
     if file.file_name().is_some_and(|name| name == "tests.rs") {
         return String::new();
@@ -187,7 +189,8 @@ fn without_tests(file: &Path, text: String) -> String {
     code
 }
 
-/// Whether code names a library: `library::…`, `use library;` or `use library as …`, and not as a part of another path.
+/// Whether code names a library: `library::…`, `use library;` or `use library as …`, and not as a
+/// part of another path.
 fn mentions(code: &str, library: &str) -> bool {
     code.match_indices(library).any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + library.len()..]);
@@ -203,7 +206,8 @@ fn library(package: &str) -> String {
     named.map_or_else(|| package.replace('-', "_"), |(_, l)| l.to_string())
 }
 
-/// Whether a feature asks for a feature of this package, which must then be a dependency, whatever code says.
+/// Whether a feature asks for a feature of this package, which must then be a dependency, whatever
+/// code says.
 fn in_a_feature(manifest: &Table, package: &str) -> bool {
     let features = manifest.get("features").and_then(|t| t.as_table());
     let asked = features.into_iter().flat_map(|t| t.values());
@@ -250,7 +254,8 @@ fn the_workspace_offers_nothing_that_no_crate_takes() {
     assert!(left.is_empty(), "no crate takes {left:?}");
 }
 
-/// `cargo build` and `cargo test` are all but the Python package, which needs what not everybody has.
+/// `cargo build` and `cargo test` are all but the Python package, which needs what not everybody
+/// has.
 #[test]
 fn everything_but_the_python_package_is_built_by_default() {
     let workspace = toml_of(&root());

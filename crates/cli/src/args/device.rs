@@ -8,7 +8,8 @@ use crate::terminal::failure::Failure;
 /// More threads than this are a machine for larger pictures.
 const MANY_THREADS: usize = 16;
 
-/// Pixels a side of a folder's photographs where nobody says how many: what `machine` learns from in a reasonable time.
+/// Pixels a side of a folder's photographs where nobody says how many: what `machine` learns from
+/// in a reasonable time.
 pub fn largest_pictures(machine: &MachineConfig) -> usize {
     let gpu = match machine.device {
         DeviceChoice::Cuda(_) | DeviceChoice::Several(_) | DeviceChoice::AllGpus => true,
@@ -21,7 +22,8 @@ pub fn largest_pictures(machine: &MachineConfig) -> usize {
     }
 }
 
-/// The device that `machine` names. `auto` takes a GPU when one works, one process the first of several.
+/// The device that `machine` names. `auto` takes a GPU when one works, one process the first of
+/// several.
 pub fn open(machine: &MachineConfig) -> Result<Device, Failure> {
     let gpu = |number| Device::cuda(number, machine.precision.into());
     Ok(match machine.device {
@@ -40,7 +42,8 @@ pub fn open(machine: &MachineConfig) -> Result<Device, Failure> {
     })
 }
 
-/// The device for what a run has left: a GPU need not be the one it was trained on, which may not be here.
+/// The device for what a run has left: a GPU need not be the one it was trained on, which may not
+/// be here.
 pub fn open_again(machine: &MachineConfig) -> Result<Device, Failure> {
     let device = match machine.device {
         DeviceChoice::Cpu => DeviceChoice::Cpu,
@@ -61,8 +64,8 @@ pub fn several(choice: DeviceChoice) -> Result<Vec<usize>, Failure> {
     })
 }
 
-/// Which of a choice's devices is that of one of several processes: of several GPUs its own, and where the choice is one for all, that of its number
-/// among the processes of the machine.
+/// Which of a choice's devices is that of one of several processes: of several GPUs its own, and
+/// where the choice is one for all, that of its number among the processes of the machine.
 pub fn of_process(
     choice: DeviceChoice,
     local_rank: Option<usize>,

@@ -1,4 +1,5 @@
-//! Whose features are judged: a checkpoint's, those of weights another program made, or those of a network nobody trained.
+//! Whose features are judged: a checkpoint's, those of weights another program made, or those of a
+//! network nobody trained.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,8 @@ pub struct EncoderArgs {
     /// Decides every random draw [default: the run's, or 0].
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Whose mean and standard deviation pictures are normalised by [default: imagenet for weights of another program].
+    /// Whose mean and standard deviation pictures are normalised by [default: imagenet for weights
+    /// of another program].
     #[arg(long, value_parser = PossibleValuesParser::new(["data", "imagenet"]).map(|s| normalisation(&s)))]
     pub normalise: Option<Normalisation>,
 }

@@ -1,8 +1,8 @@
-//! The command line, parsed and nothing more: no file is read, no default of the method is decided here. What was meant is
-//! decided by the modules below: which run ([`resolve`]), which pictures of a run ([`run_data`]), which folders ([`pictures`]), which
-//! model ([`model`]), which network ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags of a
-//! run's settings come from where settings are declared
-//! ([`setting`]).
+//! The command line, parsed and nothing more: no file is read, no default of the method is decided
+//! here. What was meant is decided by the modules below: which run ([`resolve`]), which pictures of
+//! a run ([`run_data`]), which folders ([`pictures`]), which model ([`model`]), which network
+//! ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags
+//! of a run's settings come from where settings are declared ([`setting`]).
 
 pub mod device;
 pub mod encoder;
@@ -112,9 +112,9 @@ A flag overrides the file given with --config, which overrides the preset.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub start: StartArgs,
-    /// Train for so long, from the program's start to its end: the speed is measured first, and the epochs follow from it (of a
-    /// short run of anchorhood also the rounds, unless --rounds says how many). They are kept in config.toml, so that the run can be
-    /// resumed and repeated.
+    /// Train for so long, from the program's start to its end: the speed is measured first, and the
+    /// epochs follow from it (of a short run of anchorhood also the rounds, unless --rounds says
+    /// how many). They are kept in config.toml, so that the run can be resumed and repeated.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with_all = ["training.epochs", "resume"])]
     pub minutes: Option<f64>,
     /// What to call the run [default: the data set and a number].
@@ -135,8 +135,8 @@ pub struct TrainArgs {
     /// Neither bars nor lines while training.
     #[arg(long)]
     pub quiet: bool,
-    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/. A resumed run
-    /// goes on with it.
+    /// Also write the run's figures for TensorBoard as they come, into its folder tensorboard/. A
+    /// resumed run goes on with it.
     #[arg(long)]
     pub tensorboard: bool,
 }
@@ -144,13 +144,16 @@ pub struct TrainArgs {
 /// What a new run begins from.
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
-    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as NAME:PATH; a packed set; a CIFAR
-    /// .tar.gz; a folder of pictures, a .tar of them, or a .txt that lists files [default: shapes].
+    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as
+    /// NAME:PATH; a packed set; a CIFAR .tar.gz; a folder of pictures, a .tar of them, or a .txt
+    /// that lists files [default: shapes].
     pub data: Option<String>,
-    /// Learn from the files that this text names: one a line, seen from its folder, and after a tab the class if there is one.
+    /// Learn from the files that this text names: one a line, seen from its folder, and after a tab
+    /// the class if there is one.
     #[arg(long, value_name = "LIST", conflicts_with = "data")]
     pub files: Option<String>,
-    /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU) or paper.
+    /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU)
+    /// or paper.
     #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
     pub preset: Option<Preset>,
     /// A configuration file, whole or in part, such as a run's config.toml.
@@ -185,8 +188,8 @@ Examples:
   anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
   anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
 pub struct EvaluateArgs {
-    /// A run's name or folder, a checkpoint file, `base`, a model file, an ONNX model; with --network a file of another program's weights,
-    /// or `untrained`.
+    /// A run's name or folder, a checkpoint file, `base`, a model file, an ONNX model; with
+    /// --network a file of another program's weights, or `untrained`.
     pub run: String,
     /// Where runs are kept.
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
@@ -237,7 +240,8 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// One training step on a fixed batch: forwards, loss over the bank, backwards, weights, memory.
+    /// One training step on a fixed batch: forwards, loss over the bank, backwards, weights,
+    /// memory.
     Step(BenchStepArgs),
     /// Entropy and nearest neighbours of a bank of random features; by several processes, too.
     Discover(BenchDiscoverArgs),
@@ -287,7 +291,8 @@ pub struct BenchDiscoverArgs {
     /// How often; the median counts.
     #[arg(long, default_value_t = 1)]
     pub repeat: usize,
-    /// In a few clusters of the features instead of all; the share of true neighbours found is told.
+    /// In a few clusters of the features instead of all; the share of true neighbours found is
+    /// told.
     #[arg(long)]
     pub approximate: bool,
     #[command(flatten)]

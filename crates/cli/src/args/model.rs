@@ -30,7 +30,8 @@ impl ModelArgs {
     }
 }
 
-/// Reads the model that a word means, and says what was found out about it, or where damage to it would go unnoticed.
+/// Reads the model that a word means, and says what was found out about it, or where damage to it
+/// would go unnoticed.
 pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
     if word == Model::BASE {
         return Ok(Model::base()?);
@@ -115,7 +116,8 @@ pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
         )));
     }
     if path.exists() && !path.is_file() {
-        // A rename would put a file in the place of a device or a pipe, for every program that uses it.
+        // A rename would put a file in the place of a device or a pipe, for every program that uses
+        // it.
         return Err(Failure::usage(format!(
             "{}: is no file that could be replaced; choose another name",
             path.display()

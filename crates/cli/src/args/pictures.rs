@@ -17,8 +17,8 @@ const MODEL_ENDINGS: [&str; 5] = ["onnx", "safetensors", "pth", "pt", "bin"];
 /// Which model.
 #[derive(Debug, Args)]
 pub struct ModelFlag {
-    /// The model: `base` (inside the program), a run's name or folder, a checkpoint or model file, or an ONNX model [default: base; of an
-    /// index, the one that made it].
+    /// The model: `base` (inside the program), a run's name or folder, a checkpoint or model file,
+    /// or an ONNX model [default: base; of an index, the one that made it].
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Where runs are kept.
@@ -80,7 +80,8 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir() || (path.is_file() && holds_pictures(path))
 }
 
-/// The model that made an index: the one inside the program, the one it names, or that of one of the runs.
+/// The model that made an index: the one inside the program, the one it names, or that of one of
+/// the runs.
 fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
     let fits = |model: &Model| index.check_model(model).is_ok();
     let load = |path: PathBuf| {

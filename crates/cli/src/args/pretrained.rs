@@ -1,5 +1,5 @@
-//! Which model does a run begin from? What `--from` names is found as every other model is, and has the say about network, size and
-//! normalisation.
+//! Which model does a run begin from? What `--from` names is found as every other model is, and has
+//! the say about network, size and normalisation.
 
 use std::path::{Path, absolute};
 

@@ -10,8 +10,8 @@ use anchorhood::train::MachineConfig;
 use crate::args::device;
 use crate::terminal::failure::Failure;
 
-/// How long a process other than the first waits before it says what went wrong: where the same went wrong everywhere, the first has said
-/// so by then, and all have ended.
+/// How long a process other than the first waits before it says what went wrong: where the same
+/// went wrong everywhere, the first has said so by then, and all have ended.
 const AFTER_THE_FIRST: Duration = Duration::from_secs(4);
 
 /// The processes that were started together.
@@ -50,8 +50,8 @@ impl Ranks {
         })
     }
 
-    /// How a command ends that all of them have worked on. What went wrong is said once, and ends all of them: whoever is still at work would
-    /// wait for this one for ever.
+    /// How a command ends that all of them have worked on. What went wrong is said once, and ends
+    /// all of them: whoever is still at work would wait for this one for ever.
     pub fn ended<T>(self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         let (Some(launch), Err(failure)) = (&self.launch, &outcome) else {
             return outcome;
@@ -74,7 +74,8 @@ impl Ranks {
         })
     }
 
-    /// The machine's settings for each of them: threads are divided, unless their number was given, and each has a GPU of its own.
+    /// The machine's settings for each of them: threads are divided, unless their number was given,
+    /// and each has a GPU of its own.
     pub fn divide(&self, mut machine: MachineConfig) -> Result<MachineConfig, Failure> {
         let Some(launch) = &self.launch else {
             return Ok(machine);
@@ -86,7 +87,8 @@ impl Ranks {
         Ok(machine)
     }
 
-    /// Cores for each process of this machine, where the launcher has not given each its own and says how many there are.
+    /// Cores for each process of this machine, where the launcher has not given each its own and
+    /// says how many there are.
     fn threads(&self) -> Option<usize> {
         let here = self.launch.as_ref()?.local_ranks.filter(|n| *n > 1)?;
         let cores = thread::available_parallelism().map_or(1, |n| n.get());
@@ -97,7 +99,8 @@ impl Ranks {
     }
 }
 
-/// A process on its own; where ANCHORHOOD_TOGETHER is set, by the ways of several, so that their cost can be measured.
+/// A process on its own; where ANCHORHOOD_TOGETHER is set, by the ways of several, so that their
+/// cost can be measured.
 pub fn alone() -> Communicator {
     match std::env::var_os("ANCHORHOOD_TOGETHER") {
         None => Communicator::single(),

@@ -98,7 +98,8 @@ fn new_configuration(
     Ok((config, model))
 }
 
-/// The configuration asked for. A resumed run begins from its own, unless a preset or a file is named.
+/// The configuration asked for. A resumed run begins from its own, unless a preset or a file is
+/// named.
 fn configuration(
     args: &StartArgs,
     resumed: Option<&RunConfig>,
@@ -143,7 +144,8 @@ pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunCon
     Ok(config)
 }
 
-/// What preset, the model that a run begins from, file and flags come to for a method, unless they name another.
+/// What preset, the model that a run begins from, file and flags come to for a method, unless they
+/// name another.
 fn begun_with(
     args: &StartArgs,
     resumed: Option<&RunConfig>,
@@ -251,7 +253,8 @@ pub fn model_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
     file_of(runs, model, model_path)
 }
 
-/// The file that is meant by a model to embed pictures with: of a run the one for another size than it learnt with, where it has one.
+/// The file that is meant by a model to embed pictures with: of a run the one for another size than
+/// it learnt with, where it has one.
 pub fn embedding_file(runs: &Path, model: &str) -> Result<PathBuf, Failure> {
     file_of(runs, model, embedding_path)
 }
@@ -494,7 +497,8 @@ mod tests {
         assert_eq!(instance.training.rounds, 0);
     }
 
-    /// A whole file means what it says, though some of it is left unwritten; a part of one names a method with its recipe.
+    /// A whole file means what it says, though some of it is left unwritten; a part of one names a
+    /// method with its recipe.
     #[test]
     fn a_file_of_a_method_is_taken_as_it_is() {
         let folder = tempfile::tempdir().unwrap();

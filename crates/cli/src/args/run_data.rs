@@ -5,7 +5,8 @@ use anchorhood::train::{CropsChoice, RunConfig};
 
 use crate::terminal::failure::Failure;
 
-/// The pictures of a run, to look at: where `given`, its `--data`, says; else where they were when it was trained.
+/// The pictures of a run, to look at: where `given`, its `--data`, says; else where they were when
+/// it was trained.
 pub fn open(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Failure> {
     let mut config = config.clone();
     config.data.crops = CropsChoice::Square; // nobody cuts any

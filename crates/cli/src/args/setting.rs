@@ -1,4 +1,5 @@
-//! A flag for every setting of a run, made from the settings' own declaration: name, help, what may be typed.
+//! A flag for every setting of a run, made from the settings' own declaration: name, help, what may
+//! be typed.
 
 use anchorhood::train::{ConfigError, Flag, Kind, RunConfig, SETTINGS, Setting};
 use clap::builder::PossibleValuesParser;

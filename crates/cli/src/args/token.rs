@@ -1,5 +1,5 @@
-//! The word that a server is to ask for: from a file, from the environment, from the command line, where every user of the
-//! machine can read it while the program runs, or drawn.
+//! The word that a server is to ask for: from a file, from the environment, from the command line,
+//! where every user of the machine can read it while the program runs, or drawn.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,8 +18,9 @@ const MOST: u64 = 4096;
 
 #[derive(Debug, Args)]
 pub struct TokenArgs {
-    /// A file with a word of at least 16 letters or digits, without which nothing is shown [default: the environment variable
-    /// ANCHORHOOD_TOKEN, if set; else, where other machines can reach the address, a random one that is printed].
+    /// A file with a word of at least 16 letters or digits, without which nothing is shown
+    /// [default: the environment variable ANCHORHOOD_TOKEN, if set; else, where other machines can
+    /// reach the address, a random one that is printed].
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
     /// The word itself; other users of this machine can see it in the list of processes.
@@ -27,7 +28,8 @@ pub struct TokenArgs {
     pub token: Option<String>,
 }
 
-/// A token, and whether it may be shown: one that was kept out of the command line stays out of logs too.
+/// A token, and whether it may be shown: one that was kept out of the command line stays out of
+/// logs too.
 #[derive(Debug, PartialEq)]
 pub struct Token {
     pub word: String,

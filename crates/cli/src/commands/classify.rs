@@ -42,14 +42,15 @@ and run again.")]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
-    /// The labelled pictures: a CSV file of paths and labels. With --check, the sub-folders where it is left out.
+    /// The labelled pictures: a CSV file of paths and labels. With --check, the sub-folders where
+    /// it is left out.
     #[arg(long, value_name = "FILE.csv", required_unless_present = "check")]
     pub labels: Option<PathBuf>,
     /// How classes are told.
     #[arg(long, value_enum, default_value_t = By::Auto)]
     pub by: By,
-    /// Name the labels that are likely wrong, the likeliest first: a line is the share of the votes for another label, that for the
-    /// given one, the path, and both labels.
+    /// Name the labels that are likely wrong, the likeliest first: a line is the share of the votes
+    /// for another label, that for the given one, the path, and both labels.
     #[arg(long, conflicts_with_all = ["output", "next_to", "next_sheet"])]
     pub check: bool,
     /// With --check, a JSON object a line.

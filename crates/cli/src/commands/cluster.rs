@@ -107,7 +107,8 @@ fn divide(
     Ok(groups?)
 }
 
-/// Writes the folder aside and puts it in its place when it is whole; gives the pictures that are gone.
+/// Writes the folder aside and puts it in its place when it is whole; gives the pictures that are
+/// gone.
 fn write(
     args: &ClusterArgs,
     index: &PictureIndex,

@@ -1,5 +1,5 @@
-//! `anchorhood completions` and `anchorhood man`: what a shell and a reader's `man` want to know, from the arguments
-//! themselves.
+//! `anchorhood completions` and `anchorhood man`: what a shell and a reader's `man` want to know,
+//! from the arguments themselves.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ Examples:
   anchorhood man | man -l -                        read it
   anchorhood man -o ~/.local/share/man/man1        a page for the program and one for each command")]
 pub struct ManArgs {
-    /// A folder to write a page for each command to; without one the program's own page goes to stdout.
+    /// A folder to write a page for each command to; without one the program's own page goes to
+    /// stdout.
     #[arg(long, short, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
 }

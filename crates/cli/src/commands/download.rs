@@ -1,5 +1,5 @@
-//! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name only when its checksum is
-//! right.
+//! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name
+//! only when its checksum is right.
 
 use std::fmt;
 use std::io::{self, Read};

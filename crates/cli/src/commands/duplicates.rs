@@ -1,4 +1,5 @@
-//! `anchorhood duplicates`: pictures of an index that are the same, which of them to keep, and the others moved aside.
+//! `anchorhood duplicates`: pictures of an index that are the same, which of them to keep, and the
+//! others moved aside.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -57,24 +58,27 @@ pub struct DuplicatesArgs {
     /// How alike two pictures must be that are one: the correlation of their detail.
     #[arg(long, default_value_t = DuplicateOptions::default().above, value_name = "LEAST")]
     pub above: f32,
-    /// Compare with the pictures of another folder, or of an index made with the same model: which pictures of the first are also in this one? These
-    /// are kept, those of the first moved.
+    /// Compare with the pictures of another folder, or of an index made with the same model: which
+    /// pictures of the first are also in this one? These are kept, those of the first moved.
     #[arg(long, value_name = "FOLDER")]
     pub against: Option<PathBuf>,
-    /// Which image of a group is kept; of several rules, each decides where those before it leave several [default: original].
+    /// Which image of a group is kept; of several rules, each decides where those before it leave
+    /// several [default: original].
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule())]
     pub keep: Vec<KeepRule>,
-    /// Also show bursts: photographs of one scene that are no copies of each other. They are never moved.
+    /// Also show bursts: photographs of one scene that are no copies of each other. They are never
+    /// moved.
     #[arg(long)]
     pub bursts: bool,
-    /// Remember that two images are no duplicates, whatever they look like; can be given several times.
+    /// Remember that two images are no duplicates, whatever they look like; can be given several
+    /// times.
     #[arg(long, num_args = 2, value_names = ["IMAGE", "IMAGE"], action = clap::ArgAction::Append)]
     pub not: Vec<String>,
     /// The file of such decisions [default: decisions.jsonl in the user's data folder].
     #[arg(long, value_name = "FILE")]
     pub decisions: Option<PathBuf>,
-    /// Move all but the kept pictures of each group to a folder, made where there is none, with a file that says how to put them back.
-    /// Nothing is deleted or overwritten.
+    /// Move all but the kept pictures of each group to a folder, made where there is none, with a
+    /// file that says how to put them back. Nothing is deleted or overwritten.
     #[arg(long, value_name = "FOLDER")]
     pub move_to: Option<PathBuf>,
     /// With --move-to, only print what would be moved where.
@@ -85,7 +89,8 @@ pub struct DuplicatesArgs {
         "pictures", "above", "against", "keep", "bursts", "not", "decisions", "move_to",
     ])]
     pub undo: Option<PathBuf>,
-    /// With --undo, follow a record that nothing shows to be yours, once you have looked at what it would move. Links are not followed.
+    /// With --undo, follow a record that nothing shows to be yours, once you have looked at what it
+    /// would move. Links are not followed.
     #[arg(long, requires = "undo")]
     pub trust_record: bool,
     #[command(flatten)]

@@ -44,10 +44,12 @@ pub struct ExportArgs {
     /// Write the model alone for this program, its numbers as bf16: what `base` is.
     #[arg(long, value_name = "FILE")]
     pub bf16: Option<PathBuf>,
-    /// Give it pictures of so many pixels a side. Larger ones than it learnt with are often better, and take longer.
+    /// Give it pictures of so many pixels a side. Larger ones than it learnt with are often better,
+    /// and take longer.
     #[arg(long, value_name = "PIXELS")]
     pub size: Option<usize>,
-    /// Whiten it by what it makes of some of these pictures, at most 4,096: for another size, or pictures of another kind.
+    /// Whiten it by what it makes of some of these pictures, at most 4,096: for another size, or
+    /// pictures of another kind.
     #[arg(long, value_name = "FOLDER")]
     pub whiten_on: Option<PathBuf>,
     /// How far: 0 leaves the directions of its vectors as they are, 1 has all count alike.

@@ -1,4 +1,5 @@
-//! A folder of pictures through a model, for every command that needs one: its flags, its bar, its warnings, and Ctrl-C.
+//! A folder of pictures through a model, for every command that needs one: its flags, its bar, its
+//! warnings, and Ctrl-C.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ const SHOWN: usize = 20;
 /// Flags that every such command has.
 #[derive(Debug, Args)]
 pub struct JobArgs {
-    /// Use this layer instead of the last (conv1 … conv5, fc, or any by its own name): the mean of each channel over all places.
+    /// Use this layer instead of the last (conv1 … conv5, fc, or any by its own name): the mean of
+    /// each channel over all places.
     #[arg(long)]
     pub layer: Option<String>,
     /// Pictures at a time.

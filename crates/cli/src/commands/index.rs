@@ -31,13 +31,15 @@ pub struct IndexArgs {
     pub folders: Vec<PathBuf>,
     #[command(flatten)]
     pub model: ModelFlag,
-    /// The index to write, or to bring up to date [default: the first folder's name and .index, here].
+    /// The index to write, or to bring up to date [default: the first folder's name and .index,
+    /// here].
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Make it from nothing, whatever is there.
     #[arg(long)]
     pub overwrite: bool,
-    /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag alone: 96].
+    /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag
+    /// alone: 96].
     #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96", value_parser = clap::value_parser!(u16).range(8..=512))]
     pub thumbnails: Option<u16>,
     /// Divide the index into clusters whatever its size: searches look at the nearest alone.

@@ -1,5 +1,5 @@
-//! An index brought up to date: the one a command writes, or one in the user's cache for a command that is given folders and needs an
-//! index. Nothing is ever written into a folder of pictures.
+//! An index brought up to date: the one a command writes, or one in the user's cache for a command
+//! that is given folders and needs an index. Nothing is ever written into a folder of pictures.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,8 @@ pub struct IndexedArgs {
 }
 
 impl IndexedArgs {
-    /// Their index: the one that was named, or that of the folders. A model that was named must be the index's.
+    /// Their index: the one that was named, or that of the folders. A model that was named must be
+    /// the index's.
     pub fn open(&self, job: &JobArgs) -> Result<PictureIndex, Failure> {
         let (words, model) = (&self.pictures, &self.model);
         let index = open_or_make(words, model, &self.folder, job, &self.machine)?;
@@ -160,7 +161,8 @@ pub fn cached(
     Ok(index)
 }
 
-/// Does a job and saves its index, with what `known` knows; where nothing changed, nothing is written.
+/// Does a job and saves its index, with what `known` knows; where nothing changed, nothing is
+/// written.
 pub fn bring_up_to_date(
     path: &Path,
     known: Option<PictureIndex>,

@@ -1,5 +1,5 @@
-//! What does each command do? A module each, named as it is typed; what a user says, and what is printed. The work itself is
-//! the library's.
+//! What does each command do? A module each, named as it is typed; what a user says, and what is
+//! printed. The work itself is the library's.
 
 pub mod attention;
 pub mod bench;

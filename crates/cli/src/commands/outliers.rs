@@ -1,4 +1,5 @@
-//! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright and flat ones.
+//! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright
+//! and flat ones.
 
 use std::path::PathBuf;
 

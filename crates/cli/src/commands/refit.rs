@@ -1,4 +1,5 @@
-//! What was learnt, for pictures of another size, and whitened by some: of a run when it ends, and for `export`.
+//! What was learnt, for pictures of another size, and whitened by some: of a run when it ends, and
+//! for `export`.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,11 +22,13 @@ use crate::terminal::failure::Failure;
 const BATCH: usize = 64;
 /// What an evaluation that is foreseen may take longer.
 const A_BIT_MORE: f64 = 1.2;
-/// Seconds until a GPU has tried out what is quickest for pictures of another size: four to five on an H200.
+/// Seconds until a GPU has tried out what is quickest for pictures of another size: four to five on
+/// an H200.
 const A_GPU: f64 = 5.0;
 
-/// The model that a run which has just ended is used by, where it is given pictures of another size than it learnt with, judged where there
-/// are labels. The run is whole without it, so what goes wrong is a warning.
+/// The model that a run which has just ended is used by, where it is given pictures of another size
+/// than it learnt with, judged where there are labels. The run is whole without it, so what goes
+/// wrong is a warning.
 pub fn after_training(run: &Path, data: &Dataset, device: &Device, viewer: &mut dyn Viewer) {
     if let Err(Failure { message, .. }) = refit(run, data, device, viewer) {
         let why = message.unwrap_or_default();
@@ -42,7 +45,8 @@ pub fn forget(run: &Path) -> Result<(), Failure> {
     }
 }
 
-/// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a network that must be built.
+/// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a
+/// network that must be built.
 pub fn seconds(config: &RunConfig, data: &Dataset, device: &Device, costs: &Costs) -> f64 {
     let Some(size) = wanted(config, data) else {
         return 0.0;
@@ -105,7 +109,8 @@ fn refit(
     Ok(())
 }
 
-/// What the layer that is whitened makes of files, a row each; those that cannot be read are left out.
+/// What the layer that is whitened makes of files, a row each; those that cannot be read are left
+/// out.
 pub fn features_of_files(
     model: &Model,
     files: Vec<PathBuf>,

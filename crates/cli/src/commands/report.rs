@@ -57,7 +57,8 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     output::line(&path.display().to_string())
 }
 
-/// The report of a run that has just ended. The run is whole without it, so what goes wrong is a warning.
+/// The report of a run that has just ended. The run is whole without it, so what goes wrong is a
+/// warning.
 pub fn after_training(run: &Path, data: &Dataset, device: &Device) {
     if let Err(why) = write(run, &Ok(data), &|| Ok(device.clone()), false) {
         eprintln!("warning: no report was written: {why}");

@@ -36,7 +36,8 @@ pub struct SelectArgs {
     /// How many.
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
-    /// Pictures that are labelled already, a path a line (of a CSV file the first column): they count as chosen.
+    /// Pictures that are labelled already, a path a line (of a CSV file the first column): they
+    /// count as chosen.
     #[arg(long, value_name = "LIST")]
     pub already: Option<PathBuf>,
     #[command(flatten)]

@@ -121,7 +121,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     unread.into_inner().map_or(Ok(()), Err)
 }
 
-/// What is meant: an index, a run, or folders. Where a name is that of a run and of a folder, it is the run.
+/// What is meant: an index, a run, or folders. Where a name is that of a run and of a folder, it is
+/// the run.
 fn collection(
     args: &ServeArgs,
     device: &dyn Fn() -> Result<Device, Failure>,

@@ -24,7 +24,8 @@ impl Follower {
         }
     }
 
-    /// Takes an event. Training is whole without TensorBoard, so what goes wrong is a warning, once.
+    /// Takes an event. Training is whole without TensorBoard, so what goes wrong is a warning,
+    /// once.
     pub fn event(&mut self, event: &Event) -> Option<String> {
         if !self.wanted {
             return None;

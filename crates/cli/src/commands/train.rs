@@ -105,7 +105,8 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
     }
 }
 
-/// Trains what was typed since some time, as one process or as one of several, on pictures of one's own where there are some.
+/// Trains what was typed since some time, as one process or as one of several, on pictures of one's
+/// own where there are some.
 pub fn learn(
     args: &TrainArgs,
     (began, ranks): (Instant, &Ranks),
@@ -172,17 +173,20 @@ fn own_data(plan: &Plan, own: Dataset) -> Result<Dataset, Failure> {
     Ok(own.with_options(&config.data.load_options(config.seed))?)
 }
 
-/// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, two to five minutes on two cores at the
-/// quick preset's width.
+/// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, two
+/// to five minutes on two cores at the quick preset's width.
 const A_RUN: usize = 330_000 * 32 * 32;
-/// The most that such a run is to take on a CPU: five minutes, less a tenth for what else a machine begins to do meanwhile.
+/// The most that such a run is to take on a CPU: five minutes, less a tenth for what else a machine
+/// begins to do meanwhile.
 const QUICK_MINUTES: f64 = 4.5;
 /// Seconds that its steps are timed, to see whether it is as quick as that.
 const A_GLANCE: f64 = 2.0;
 
-/// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on one core (an AMD EPYC).
+/// Seconds of what follows a training: the page with its map of up to 2,000 pictures took 1.7 on
+/// one core (an AMD EPYC).
 const A_REPORT: f64 = 2.0;
-/// The same of a GPU's large networks and memories: seven to eight beside an H200, while every checkpoint was read whole.
+/// The same of a GPU's large networks and memories: seven to eight beside an H200, while every
+/// checkpoint was read whole.
 const A_REPORT_ON_GPU: f64 = 8.0;
 
 /// Whether the quick preset decides about the epochs; `shapes` have their own.
@@ -193,8 +197,8 @@ fn epochs_are_open(args: &TrainArgs) -> bool {
     quick && !shapes && start.config.is_none() && !start.settings.has("training.epochs")
 }
 
-/// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 × 10 of 4,000 photographs AND
-/// does not pass raw pixels, with 3 × 30 it does.
+/// A preset cannot know how many pictures there are, and a few need more epochs than many: with 3 ×
+/// 10 of 4,000 photographs AND does not pass raw pixels, with 3 × 30 it does.
 fn enough_epochs(config: &RunConfig, data: &Dataset) -> usize {
     let pictures = &data.train.pictures;
     let views = config.method.views_of_a_picture();
@@ -271,13 +275,14 @@ impl Training<'_> {
         Ok((fitted, Beginning::after(measured)))
     }
 
-    /// Whether nobody but the preset says how long a run on a CPU is, which is as long as most people wait. A model that it begins from is
-    /// fine-tuned for as long as was found best.
+    /// Whether nobody but the preset says how long a run on a CPU is, which is as long as most
+    /// people wait. A model that it begins from is fine-tuned for as long as was found best.
     fn may_be_shortened(&self, config: &RunConfig, device: &Device) -> bool {
         device.is_host() && config.training.from.is_none() && epochs_are_open(self.args)
     }
 
-    /// The configuration where this machine is fast enough for it, else one that ends within [`QUICK_MINUTES`], with its floors.
+    /// The configuration where this machine is fast enough for it, else one that ends within
+    /// [`QUICK_MINUTES`], with its floors.
     fn shortened(
         &mut self,
         config: &RunConfig,
@@ -327,7 +332,8 @@ impl Training<'_> {
         }
     }
 
-    /// What the parts of the run take; the budget less what comes after training; and the rounds there may be.
+    /// What the parts of the run take; the budget less what comes after training; and the rounds
+    /// there may be.
     fn measured(
         &self,
         config: &RunConfig,
@@ -549,7 +555,8 @@ fn resume_command(runs: &Path, run: &Path) -> String {
     format!("anchorhood train --resume {}", run_and_place(runs, run))
 }
 
-/// A run by name where that is enough, by folder otherwise, and where the name would be taken for a flag.
+/// A run by name where that is enough, by folder otherwise, and where the name would be taken for a
+/// flag.
 fn run_and_place(runs: &Path, run: &Path) -> String {
     let name = run.file_name().map(|n| n.to_string_lossy().into_owned());
     match name {

@@ -1,5 +1,5 @@
-//! What to try when something went wrong. A library's error says what is the matter and carries the figures; which flag
-//! helps is known here and nowhere else.
+//! What to try when something went wrong. A library's error says what is the matter and carries the
+//! figures; which flag helps is known here and nowhere else.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -16,7 +16,8 @@ use anchorhood::search::SearchError;
 use anchorhood::serve::ServeError;
 use anchorhood::train::{CheckpointError, Setting, TrainError};
 
-/// Below this, a temperature is a likelier reason of overflow than the learning rate; the published one is 0.1.
+/// Below this, a temperature is a likelier reason of overflow than the learning rate; the published
+/// one is 0.1.
 const LOW_TEMPERATURE: f64 = 0.05;
 
 /// What the user reads: the error's own sentence, and the way out where there is one.

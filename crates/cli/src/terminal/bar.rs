@@ -1,4 +1,5 @@
-//! How far is it? A bar with the time left on a terminal, a line at every tenth in a pipe. On stderr: stdout holds results.
+//! How far is it? A bar with the time left on a terminal, a line at every tenth in a pipe. On
+//! stderr: stdout holds results.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

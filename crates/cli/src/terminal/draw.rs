@@ -1,6 +1,7 @@
 //! Events as someone sees them: bars on a terminal, lines in a log, JSON for a program.
 //!
-//! Progress goes to stderr, so that stdout holds results alone: the table, or with `--json` the events.
+//! Progress goes to stderr, so that stdout holds results alone: the table, or with `--json` the
+//! events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! What was found in a folder beside pictures, and what was decided about its sub-folders, in words.
+//! What was found in a folder beside pictures, and what was decided about its sub-folders, in
+//! words.
 
 use anchorhood::data::{FolderLabels, FolderReport, PassedOver};
 

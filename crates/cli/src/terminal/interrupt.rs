@@ -11,7 +11,8 @@ type Work = (Arc<AtomicBool>, Option<&'static str>);
 /// None before the first work: the system takes one handler for all of them.
 static NOW: Mutex<Option<Work>> = Mutex::new(None);
 
-/// A flag that the first Ctrl-C sets, with a word about it where there is one to say. The flag of the work before is set no more.
+/// A flag that the first Ctrl-C sets, with a word about it where there is one to say. The flag of
+/// the work before is set no more.
 pub fn stop_when_interrupted(word: Option<&'static str>) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);

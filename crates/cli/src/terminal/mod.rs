@@ -1,4 +1,5 @@
-//! What does a person see, and the shell? Bars and lines on stderr, results on stdout, and how it ended.
+//! What does a person see, and the shell? Bars and lines on stderr, results on stdout, and how it
+//! ended.
 
 pub mod advice;
 pub mod bar;

@@ -1,4 +1,5 @@
-//! Lines on stdout, without a panic when nobody reads them; and text that does nothing to the terminal but stand there.
+//! Lines on stdout, without a panic when nobody reads them; and text that does nothing to the
+//! terminal but stand there.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,8 +19,9 @@ pub fn line(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// A text as it may be shown: names of files can hold sequences that colour a terminal, move its cursor or turn the direction of
-/// writing, and are shown with these as JSON would escape them. Lines and tabs stay.
+/// A text as it may be shown: names of files can hold sequences that colour a terminal, move its
+/// cursor or turn the direction of writing, and are shown with these as JSON would escape them.
+/// Lines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return text.into();

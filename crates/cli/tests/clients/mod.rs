@@ -1,12 +1,14 @@
-//! Other people's programs, where they are installed: a Python with the modules that a test asks for.
+//! Other people's programs, where they are installed: a Python with the modules that a test asks
+//! for.
 
 use std::path::Path;
 use std::process::Command;
 
 use anchorhood_testing::{python_with, skip};
 
-/// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies beside this file; skips
-/// and gives nothing where there is none. A script that fails fails the test.
+/// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies
+/// beside this file; skips and gives nothing where there is none. A script that fails fails the
+/// test.
 pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> {
     let python = python_with(modules)?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");

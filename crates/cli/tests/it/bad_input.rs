@@ -321,7 +321,8 @@ fn a_diverging_run_stops_and_keeps_what_was_good() {
     sandbox
         .train(&["--name", "a", "--lr", "1e30", "--epochs", "3"])
         .failed(1, &["the loss became", "lower --lr"]);
-    // One step an epoch: its loss is that of the weights before it. By a memory of noise, whose gradients are the larger.
+    // One step an epoch: its loss is that of the weights before it. By a memory of noise, whose
+    // gradients are the larger.
     let at_once = ["--name", "b", "--lr", "3e38", "--batch", "48"];
     let ran = sandbox
         .train(&[&at_once[..], &["--fill-memory", "false"]].concat())

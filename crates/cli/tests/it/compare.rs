@@ -105,7 +105,8 @@ fn a_run_of_a_comparison_is_the_one_that_train_makes() {
     compare(&sandbox, other).failed(2, &["network.features"]);
 }
 
-/// All that the paper compares itself with, beside it; an epoch of a puzzle is one of each of its tiles.
+/// All that the paper compares itself with, beside it; an epoch of a puzzle is one of each of its
+/// tiles.
 #[test]
 fn the_papers_rivals_are_compared_too() {
     let sandbox = Sandbox::new();
@@ -204,7 +205,8 @@ fn minutes_become_epochs_that_are_kept() {
     assert!(last("a") == last("b"), "other weights");
 }
 
-/// Nobody said how long: no longer than five minutes on a CPU, whatever machine that is. Here a thread of a wide network makes it a slow one.
+/// Nobody said how long: no longer than five minutes on a CPU, whatever machine that is. Here a
+/// thread of a wide network makes it a slow one.
 #[test]
 fn the_default_is_shortened_where_a_machine_is_slow() {
     let sandbox = Sandbox::new();

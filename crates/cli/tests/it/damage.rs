@@ -1,5 +1,6 @@
-//! Damaged files, met by the commands that read them: each says so in a sentence, and none gives figures. The libraries' own
-//! tests flip many more bits; here are a few, spread over the whole file, through the real program.
+//! Damaged files, met by the commands that read them: each says so in a sentence, and none gives
+//! figures. The libraries' own tests flip many more bits; here are a few, spread over the whole
+//! file, through the real program.
 
 use std::fs;
 use std::path::Path;

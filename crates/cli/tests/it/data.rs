@@ -1,5 +1,5 @@
-//! `anchorhood data check` and `pack`, and training from a pack, as a user runs them. The fixtures are those of
-//! crates/data, made by tools/golden/set_fixtures.py.
+//! `anchorhood data check` and `pack`, and training from a pack, as a user runs them. The fixtures
+//! are those of crates/data, made by tools/golden/set_fixtures.py.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `anchorhood data fetch` against a server of our own that cuts connections, ignores ranges, lies and refuses.
+//! `anchorhood data fetch` against a server of our own that cuts connections, ignores ranges, lies
+//! and refuses.
 
 use std::fs;
 use std::net::TcpListener;

@@ -5,7 +5,8 @@ use std::fs;
 use crate::common::{self, Ran, Sandbox};
 use crate::folders;
 
-/// A run `a` on the folder `pictures`, of two classes, started in `home` beside the empty folder `away`.
+/// A run `a` on the folder `pictures`, of two classes, started in `home` beside the empty folder
+/// `away`.
 fn home_and_away() -> Sandbox {
     let sandbox = Sandbox::new();
     for class in ["x", "y"] {
@@ -91,7 +92,8 @@ fn pictures_that_moved_are_asked_for() {
     from(&sandbox, "home", &["report", "a"]).succeeded();
 }
 
-/// Where pictures have moved, the run is judged as before: by what it remembers of them, and of no others.
+/// Where pictures have moved, the run is judged as before: by what it remembers of them, and of no
+/// others.
 #[test]
 fn a_memory_is_of_its_own_pictures_wherever_they_are() {
     let sandbox = home_and_away();

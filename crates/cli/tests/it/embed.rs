@@ -146,7 +146,8 @@ fn what_cannot_be_asked_for() {
     assert_eq!(fs::read(sandbox.path("w.paths.csv")).unwrap(), b"mine");
 }
 
-/// A job killed in the middle, with a record half-written, ends in the same bytes as one that was left alone.
+/// A job killed in the middle, with a record half-written, ends in the same bytes as one that was
+/// left alone.
 #[test]
 fn an_interrupted_job_goes_on() {
     let sandbox = trained(&[]);
@@ -162,7 +163,8 @@ fn an_interrupted_job_goes_on() {
         sandbox.run(&args)
     };
     embed("whole.parquet", &[]).succeeded();
-    // A journal as a crash leaves it: a second name keeps what the job removes when its table is written.
+    // A journal as a crash leaves it: a second name keeps what the job removes when its table is
+    // written.
     let (journal, kept) = (sandbox.path(".cut.parquet.journal"), sandbox.path("kept"));
     fs::write(&journal, "").unwrap();
     fs::hard_link(&journal, &kept).unwrap();

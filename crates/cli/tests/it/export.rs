@@ -49,7 +49,8 @@ fn onnxruntime_runs_two_halves() {
     onnx_agrees(&["--colours", "split"]);
 }
 
-/// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the same vectors.
+/// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the
+/// same vectors.
 #[test]
 fn torchvision_and_timm_load_the_weights() {
     let wide = ["--network", "resnet18", "--width", "64"];

@@ -1,5 +1,5 @@
-//! `anchorhood train --from` as a user has it: before and after in one table, the same bits wherever it was stopped, and what does
-//! not fit is refused in a sentence.
+//! `anchorhood train --from` as a user has it: before and after in one table, the same bits
+//! wherever it was stopped, and what does not fit is refused in a sentence.
 
 use std::fs;
 
@@ -76,7 +76,8 @@ fn before_and_after_are_told_and_kept() {
     sandbox.run(&["report", "b"]).succeeded();
 }
 
-/// A run that has no checkpoint yet takes the model again, if it is the same; one that has does not need it.
+/// A run that has no checkpoint yet takes the model again, if it is the same; one that has does not
+/// need it.
 #[test]
 fn it_goes_on_without_its_model_but_never_begins_from_another() {
     let sandbox = begun();

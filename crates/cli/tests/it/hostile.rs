@@ -1,5 +1,5 @@
-//! What others do to pictures, packs and runs: damage them, swap them, name them badly, claim too much. Always a sentence, never
-//! an abort, and nothing taken for what it is not.
+//! What others do to pictures, packs and runs: damage them, swap them, name them badly, claim too
+//! much. Always a sentence, never an abort, and nothing taken for what it is not.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! `train --method NAME` as a user asks for it, and every command that uses the model afterwards: each takes the layer that the
-//! method judges, 16 values below the heads of a ResNet18 of width 2, and no last layer.
+//! `train --method NAME` as a user asks for it, and every command that uses the model afterwards:
+//! each takes the layer that the method judges, 16 values below the heads of a ResNet18 of width 2,
+//! and no last layer.
 
 use std::path::Path;
 
@@ -99,7 +100,8 @@ fn byol_is_used_by_every_command() {
     runs_everywhere("byol");
 }
 
-/// Whatever the method, it takes rounds and epochs, goes on after its end, and is repeated from its own configuration.
+/// Whatever the method, it takes rounds and epochs, goes on after its end, and is repeated from its
+/// own configuration.
 #[test]
 fn every_method_takes_rounds_and_epochs() {
     for method in ["instance", "simsiam", "nnclr", "supervised"] {

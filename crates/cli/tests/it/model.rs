@@ -1,4 +1,5 @@
-//! `anchorhood model` as a user has it: what can be fetched, a download that breaks, is wrong or is refused, and what a model is.
+//! `anchorhood model` as a user has it: what can be fetched, a download that breaks, is wrong or is
+//! refused, and what a model is.
 
 use std::fs;
 use std::net::TcpListener;

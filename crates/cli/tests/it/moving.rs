@@ -11,7 +11,8 @@ use image::imageops;
 use crate::common::{Ran, Sandbox, names};
 use crate::folders::{lines, scene};
 
-/// Folders `photos` with four scenes and a copy of the first, and `other` with that scene and another.
+/// Folders `photos` with four scenes and a copy of the first, and `other` with that scene and
+/// another.
 fn photos() -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["photos", "other"] {
@@ -203,7 +204,8 @@ fn a_record_of_nobody_moves_nothing() {
     }
     fs::write(&record, &whole).unwrap();
 
-    // Another user's, or one whose key is gone: what it would do is told, and done where it is trusted.
+    // Another user's, or one whose key is gone: what it would do is told, and done where it is
+    // trusted.
     let key = sandbox.path("user-data/anchorhood/undo.key");
     fs::rename(&key, sandbox.path("key")).unwrap();
     let before = all();

@@ -1,5 +1,5 @@
-//! ONNX models in every command that takes a model: what we export and read again makes the vectors of the run itself; what only a
-//! network of ours can do is refused.
+//! ONNX models in every command that takes a model: what we export and read again makes the vectors
+//! of the run itself; what only a network of ours can do is refused.
 
 use std::fs;
 use std::path::PathBuf;

@@ -166,7 +166,8 @@ fn attention_draws_a_strip_for_each_picture() {
         told.stdout
     );
     let strip = image::open(sandbox.path("looks/picture-7.png")).unwrap();
-    // A picture and two rounds, each 16 × 8 pixels wide, with its frame and gap; a row of neighbours below.
+    // A picture and two rounds, each 16 × 8 pixels wide, with its frame and gap; a row of
+    // neighbours below.
     assert_eq!((strip.width(), strip.height()), (6 + 3 * 142, 6 + 2 * 142));
 
     sandbox

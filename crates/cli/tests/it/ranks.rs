@@ -90,7 +90,8 @@ fn asked(program: &str, args: &[&str]) -> String {
     String::from_utf8(said.stdout).unwrap()
 }
 
-/// The launcher's process that is rank 1, by its environment: numbers of processes begin anew some day, and then the second has the lower one.
+/// The launcher's process that is rank 1, by its environment: numbers of processes begin anew some
+/// day, and then the second has the lower one.
 fn follower(launcher: &Child) -> String {
     let children = asked("pgrep", &["-P", &launcher.id().to_string()]);
     let is_second = |child: &&str| {
@@ -102,7 +103,8 @@ fn follower(launcher: &Child) -> String {
     found.expect("a process of rank 1").to_string()
 }
 
-/// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing where there is no `mpirun`.
+/// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing
+/// where there is no `mpirun`.
 fn long_run(sandbox: &Sandbox, name: &str) -> Option<Child> {
     long_run_by(sandbox, name, |args| launched(sandbox, 2, args))
 }
@@ -145,8 +147,8 @@ fn ends(running: Child) -> Ran {
     ended
 }
 
-/// The last checkpoint is whole, of somewhere on the way (a busy machine may have gone far before it was interrupted), and one process brings
-/// the run to its end.
+/// The last checkpoint is whole, of somewhere on the way (a busy machine may have gone far before
+/// it was interrupted), and one process brings the run to its end.
 fn goes_on(sandbox: &Sandbox, name: &str) {
     let run = sandbox.path(&format!("runs/{name}"));
     let last = run.join("checkpoints/last.safetensors");
@@ -190,7 +192,8 @@ fn an_interrupted_run_is_saved_by_all() {
     }
 }
 
-/// A disk that is full where the first process writes, here by a limit on the size of its files: one sentence, and what was saved stays.
+/// A disk that is full where the first process writes, here by a limit on the size of its files:
+/// one sentence, and what was saved stays.
 #[test]
 fn a_full_disk_stops_all_and_the_run_goes_on() {
     let sandbox = Sandbox::new();
@@ -300,7 +303,8 @@ fn the_program_starts_processes_itself() {
     assert!((one[0] - two[0]).abs() < 1e-5 * one[0], "{one:?} {two:?}");
 }
 
-/// Its signals are passed on; one that is killed ends all; what is wrong is said once, with its exit code.
+/// Its signals are passed on; one that is killed ends all; what is wrong is said once, with its
+/// exit code.
 #[test]
 fn processes_that_the_program_started_end_together() {
     let sandbox = Sandbox::new();

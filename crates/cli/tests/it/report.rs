@@ -1,4 +1,5 @@
-//! `report`, by the real program: the page after training, again on demand, without pictures, and for a run that is no run.
+//! `report`, by the real program: the page after training, again on demand, without pictures, and
+//! for a run that is no run.
 
 use std::fs;
 
@@ -145,7 +146,8 @@ fn tensorboard_reads_the_figures() {
     assert!(said.iter().zip(&told).all(|(a, b)| (a - b).abs() < 1e-5));
 }
 
-/// Frozen in its middle, a run has told TensorBoard how far it is; killed and resumed, it tells every epoch once.
+/// Frozen in its middle, a run has told TensorBoard how far it is; killed and resumed, it tells
+/// every epoch once.
 #[cfg(unix)]
 #[test]
 fn tensorboard_follows_a_run_and_its_resume() {

@@ -180,7 +180,8 @@ fn sharing_round_0_changes_no_bit() {
     assert!(last(&sandbox.path("runs/alone")) == last(&runs.join(shared)));
 }
 
-/// Sets that are not there are named with their archive and the command that gets them; nothing is invented.
+/// Sets that are not there are named with their archive and the command that gets them; nothing is
+/// invented.
 #[test]
 fn missing_data_sets_are_left_out_and_named() {
     let sandbox = Sandbox::new();

@@ -1,10 +1,12 @@
-//! Whether two pictures show the same, pixel by pixel: laid on each other, whole, mirrored, turned or one upon a part of the other.
+//! Whether two pictures show the same, pixel by pixel: laid on each other, whole, mirrored, turned
+//! or one upon a part of the other.
 //!
-//! Two numbers tell. The correlation of the brightness finds the place, since it changes slowly around it. The **detail**, that is the
-//! brightness less its mean over the 5×5 pixels around, decides: skies and rooms have the same large shapes, and no two photographs
-//! have the same small ones. Both are taken on a grid of 32 pixels along the longer side. Where it decides, the detail is [evened]: the
-//! edge of a white border would else be all that two photographs are compared by. Where a small part was changed, as by a text, most
-//! of the [tiles](retouched) still agree.
+//! Two numbers tell. The correlation of the brightness finds the place, since it changes slowly
+//! around it. The **detail**, that is the brightness less its mean over the 5×5 pixels around,
+//! decides: skies and rooms have the same large shapes, and no two photographs have the same small
+//! ones. Both are taken on a grid of 32 pixels along the longer side. Where it decides, the detail
+//! is [evened]: the edge of a white border would else be all that two photographs are compared by.
+//! Where a small part was changed, as by a text, most of the [tiles](retouched) still agree.
 
 use std::sync::LazyLock;
 
@@ -17,8 +19,8 @@ const GRID: usize = 32;
 const AROUND: usize = 2;
 /// Brightness that correlates less is no copy, whatever the detail says.
 const LEAST_BRIGHTNESS: f32 = 0.8;
-/// Pixels along the longer side where places for a crop are tried one after the other: of a picture that is more than three times as
-/// long as wide no crops are found.
+/// Pixels along the longer side where places for a crop are tried one after the other: of a picture
+/// that is more than three times as long as wide no crops are found.
 const COARSE: usize = 16;
 /// A crop has at least this share of the largest part of its shape.
 const LEAST_SHARE: f32 = 0.5;
@@ -43,8 +45,8 @@ const FEW: usize = 8;
 /// Tiles of a grid along each side, and points along each side of one.
 const TILES: usize = 4;
 const TILE: usize = GRID / TILES;
-/// An image of which a part was changed has so much the same brightness, at least this share of its tiles, and these
-/// correlate by so much.
+/// An image of which a part was changed has so much the same brightness, at least this share of its
+/// tiles, and these correlate by so much.
 const RETOUCHED_BRIGHTNESS: f32 = 0.3;
 const RETOUCHED_TILES: f32 = 0.5;
 const RETOUCHED_DETAIL: f32 = 0.9;
@@ -64,8 +66,9 @@ pub(super) struct Aligned {
     pub retouched: bool,
 }
 
-/// The first way that is accepted in which `b` lies on `a` with a detail that correlates by at least `above`: whole, mirrored,
-/// turned, with a part that was changed, in part, mirrored in part. `mirrored` is `a`, left for right.
+/// The first way that is accepted in which `b` lies on `a` with a detail that correlates by at
+/// least `above`: whole, mirrored, turned, with a part that was changed, in part, mirrored in part.
+/// `mirrored` is `a`, left for right.
 pub(super) fn align(
     a: &Ready,
     mirrored: &Ready,
@@ -206,7 +209,8 @@ impl Ready {
     }
 }
 
-/// Sums of all values above and to the left of each, so that the sum over a part takes four of them.
+/// Sums of all values above and to the left of each, so that the sum over a part takes four of
+/// them.
 struct Sums {
     wide: usize,
     sums: Vec<i32>,
@@ -315,7 +319,8 @@ impl Template {
     fn new(part: &Ready, rows: usize, columns: usize) -> Template {
         let values: Vec<f32> = part.sums.boxes(rows, columns).collect();
         let mean = values.iter().sum::<f32>() / values.len() as f32;
-        // In eighths of a grey, so that nothing is lost by rounding and no sum of products is too large.
+        // In eighths of a grey, so that nothing is lost by rounding and no sum of products is too
+        // large.
         let values: Vec<i16> = values
             .iter()
             .map(|v| ((v - mean) * 8.0).round() as i16)
@@ -495,7 +500,8 @@ pub(super) fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     out
 }
 
-/// No detail larger than twice the median of all there is, or than a grey; and none that is only noise.
+/// No detail larger than twice the median of all there is, or than a grey; and none that is only
+/// noise.
 pub(super) fn evened(mut detail: Vec<f32>) -> Vec<f32> {
     let sizes = detail.iter().map(|v| v.abs());
     let mut sizes: Vec<f32> = sizes.filter(|v| *v >= LEAST_DETAIL).collect();
@@ -535,7 +541,8 @@ pub(super) fn correlation(a: &[f32], b: &[f32]) -> f32 {
     products.sum::<f32>() / scale
 }
 
-/// The evened detail's correlation where `part` lies best on a part of `on`, if it is at least `above`, and that part.
+/// The evened detail's correlation where `part` lies best on a part of `on`, if it is at least
+/// `above`, and that part.
 fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<(f32, Part)> {
     let windows = promising(&on.coarse, part);
     if windows.is_empty() {
@@ -625,7 +632,8 @@ fn promising(on: &Coarse, part: &Ready) -> Vec<Window> {
     windows
 }
 
-/// From a place to the best one near it, by steps that become smaller, from `step` down to `least` pixels.
+/// From a place to the best one near it, by steps that become smaller, from `step` down to `least`
+/// pixels.
 fn climbed(on: &Luma, grid: &Grid, start: Window, mut step: f32, least: f32) -> (Window, Fit) {
     let worth = |fit: Fit| fit.brightness + fit.detail;
     let mut window = start.changed(0.0, 0.0, 1.0, on);
@@ -655,7 +663,8 @@ fn climbed(on: &Luma, grid: &Grid, start: Window, mut step: f32, least: f32) -> 
     (window, fit)
 }
 
-/// Where a part of an image shows what another image does, given about where: looked for in more and more pixels.
+/// Where a part of an image shows what another image does, given about where: looked for in more
+/// and more pixels.
 pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
     let (rows, columns) = (on.rows as f32, on.columns as f32);
     let mut window = Window {

@@ -1,9 +1,11 @@
-//! Two images that look the same, looked at closely: are they one photograph, and which of them was made from the other?
+//! Two images that look the same, looked at closely: are they one photograph, and which of them was
+//! made from the other?
 //!
-//! Both files are read whole. What the images share is laid on each other in up to 256 pixels, where two photographs of
-//! one scene differ by noise, by the hand that moved and by what moved before the camera. What only a copy has is then
-//! looked for: flat surroundings, no detail as fine as its pixels, no colours, a text over it, clipped tones, the steps
-//! of another file's compression.
+//! Both files are read whole. What the images share is laid on each other in up to 256 pixels,
+//! where two photographs of one scene differ by noise, by the hand that moved and by what moved
+//! before the camera. What only a copy has is then looked for: flat surroundings, no detail as fine
+//! as its pixels, no colours, a text over it, clipped tones, the steps of another file's
+//! compression.
 
 use anchorhood_data::Picture;
 
@@ -21,7 +23,8 @@ const MOST_FINE: f32 = 1024.0;
 const ALL_PIXELS: usize = 1 << 20;
 /// Pixels along a side of what is cut out of an image to look at its compression.
 const BLOCKS: usize = 512;
-/// Least correlation of the detail of one photograph's copies, and least share of the tiles that correlate by so much.
+/// Least correlation of the detail of one photograph's copies, and least share of the tiles that
+/// correlate by so much.
 const LEAST_DETAIL: f32 = 0.5;
 const LEAST_TILES: f32 = 0.6;
 /// … of a copy of which a part was changed.
@@ -29,7 +32,8 @@ const LEAST_RETOUCHED: f32 = 0.6;
 const TILES: usize = 8;
 /// The least share of an image that is clipped or covered.
 const LEAST_COVERED: f32 = 0.005;
-/// A copy in as many pixels lies where its original does, up to this part of a point; one in other sizes nearly so.
+/// A copy in as many pixels lies where its original does, up to this part of a point; one in other
+/// sizes nearly so.
 const SAME_PLACE: f32 = 0.1;
 const NEAR_PLACE: f32 = 0.4;
 /// Images that share so much of one's area have nothing beside it.
@@ -40,12 +44,13 @@ const SAME_SCALE: f32 = 1.08;
 const COLOURED: f32 = 6.0;
 const GREY: f32 = 2.5;
 
-/// What surrounds an image is a border where so much of it has one brightness and so much of the image's edge
-/// another: the flatter it is, the less of the edge is asked for. Texts may stand on a border.
+/// What surrounds an image is a border where so much of it has one brightness and so much of the
+/// image's edge another: the flatter it is, the less of the edge is asked for. Texts may stand on a
+/// border.
 const BORDERS: [(f32, f32); 3] = [(0.97, 0.2), (0.9, 0.5), (0.55, 0.85)];
 
-/// Differences that are nearly all of one sign need less evidence than others to be a text or a mark: those that
-/// compression makes have both.
+/// Differences that are nearly all of one sign need less evidence than others to be a text or a
+/// mark: those that compression makes have both.
 const ONE_WAY: f32 = 0.6;
 const CLEAR: f32 = 0.1;
 const MIXED: f32 = 1.1;
@@ -123,7 +128,8 @@ struct Native {
 }
 
 impl Sample {
-    /// With so many pixels along the longer side, and the frequencies of a part, if they are asked for.
+    /// With so many pixels along the longer side, and the frequencies of a part, if they are asked
+    /// for.
     fn read(look: &Look, longest: usize, spectrum_of: Option<Part>) -> Sample {
         let make = |picture: &Picture| {
             let ([rows, columns], rgb) = picture.within(longest)?;
@@ -189,7 +195,8 @@ fn pixels_of(part: Part, [height, width]: [u32; 2]) -> [f32; 2] {
     [part.height * height as f32, part.width * width as f32]
 }
 
-/// What is found where the second image is laid on the first; none where they are not one photograph.
+/// What is found where the second image is laid on the first; none where they are not one
+/// photograph.
 pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<Close> {
     let orientation = aligned.orientation;
     let upright = orientation.inverse().of_part(aligned.on_first);
@@ -286,8 +293,8 @@ impl Pair {
         }
     }
 
-    /// All that both images show, if the one is laid on the other so: more than what was compared, where that
-    /// was the inside of a border.
+    /// All that both images show, if the one is laid on the other so: more than what was compared,
+    /// where that was the inside of a border.
     fn overlap(&self) -> (Part, Part) {
         let (a, b) = (self.on_first, self.on_second);
         // A side of the second image as one of the first, and back.
@@ -308,8 +315,8 @@ impl Pair {
         (part(down, across), part(down_b, across_b))
     }
 
-    /// How far the second image is from the first, in points of the grid, by how brightness changes along it
-    /// (Lucas and Kanade).
+    /// How far the second image is from the first, in points of the grid, by how brightness changes
+    /// along it (Lucas and Kanade).
     fn displacement(&self, matched: &[f32]) -> f32 {
         let (mut xx, mut xy, mut yy, mut dx, mut dy) = (0.0_f64, 0.0, 0.0, 0.0, 0.0);
         for y in 1..self.rows - 1 {
@@ -410,7 +417,8 @@ impl Pair {
         self.second.iter().map(tone).collect()
     }
 
-    /// Which of the two has edges where they differ: that of a text or a mark which was laid over it.
+    /// Which of the two has edges where they differ: that of a text or a mark which was laid over
+    /// it.
     fn marked(&self, matched: &[f32]) -> Option<(Side, f32)> {
         let off: Vec<f32> = self.first.iter().zip(matched).map(|(a, b)| a - b).collect();
         let mut sizes: Vec<f32> = off.iter().map(|v| v.abs()).collect();
@@ -441,7 +449,8 @@ impl Pair {
         let (under_a, under_b) = (covered(&self.first), covered(matched));
         let sizes: Vec<f32> = there.iter().map(|i| off[*i].abs()).collect();
         let between = under_a.iter().zip(&under_b).map(|(a, b)| (a + b) / 2.0);
-        // White that is laid over an image changes what is dark there the most, black what is bright.
+        // White that is laid over an image changes what is dark there the most, black what is
+        // bright.
         let falls = -correlation(&sizes, &between.collect::<Vec<f32>>()) * sum.signum();
         // What is laid over an image has edges of its own, and evens out what it covers.
         let spread = |values: &[f32]| mean_and_deviation(values).1 + 1.0;
@@ -461,8 +470,8 @@ impl Pair {
     }
 }
 
-/// How much of one image varies where the other is black, or where it is white: what was pushed there was not
-/// all the same before, and nor was what a bar now covers.
+/// How much of one image varies where the other is black, or where it is white: what was pushed
+/// there was not all the same before, and nor was what a bar now covers.
 fn covered([own, other]: [&Vec<f32>; 2]) -> f32 {
     let varies = |at_end: fn(f32) -> bool| {
         let there = own.iter().zip(other).filter(|(own, _)| at_end(**own));

@@ -1,7 +1,8 @@
 //! Which colours a picture has, and how much of each: what a crop keeps, wherever it was cut out.
 //!
-//! A histogram of 6×6×6 colours, each pixel shared among those around it, as square roots and of unit length: the product of two is
-//! then Bhattacharyya's coefficient, 1 where the shares are the same.
+//! A histogram of 6×6×6 colours, each pixel shared among those around it, as square roots and of
+//! unit length: the product of two is then Bhattacharyya's coefficient, 1 where the shares are the
+//! same.
 
 /// Steps along each of red, green and blue.
 const STEPS: usize = 6;

@@ -10,9 +10,11 @@ const LINE: usize = 64;
 const SHORT_LINE: usize = 32;
 /// Pixels along each side of the middle of an image that are looked at.
 const MOST: usize = 768;
-/// Above what a smaller image can have, an enlarged one has less than this share of what goes on as below.
+/// Above what a smaller image can have, an enlarged one has less than this share of what goes on as
+/// below.
 const ENLARGED: f32 = 0.3;
-/// A sharp image has at least this share of what goes on as in its middle frequencies near its finest.
+/// A sharp image has at least this share of what goes on as in its middle frequencies near its
+/// finest.
 const SHARP: f32 = 0.25;
 
 /// Mean power of each frequency along rows and columns, from none to one in two pixels.
@@ -80,7 +82,8 @@ impl Spectrum {
         Some(Spectrum(power))
     }
 
-    /// Mean power between two frequencies, times the square of each: that of natural images falls so.
+    /// Mean power between two frequencies, times the square of each: that of natural images falls
+    /// so.
     fn mean(&self, from: f32, to: f32) -> f32 {
         let (from, to) = (from.round().max(1.0) as usize, to.round() as usize);
         let bins = &self.0[from.min(to)..=to.min(self.0.len() - 1)];
@@ -91,8 +94,8 @@ impl Spectrum {
         even.sum::<f32>() / bins.len().max(1) as f32
     }
 
-    /// Whether it has nothing that a smaller image could not have, `by` times as small along each side. That smaller
-    /// one is sharp, else nothing can be said.
+    /// Whether it has nothing that a smaller image could not have, `by` times as small along each
+    /// side. That smaller one is sharp, else nothing can be said.
     pub fn is_enlarged(&self, by: f32, smaller: &Spectrum) -> bool {
         let most = (self.0.len() - 1) as f32;
         let cut = most / by;
@@ -107,8 +110,8 @@ impl Spectrum {
 
 // ---- what compression leaves ----
 
-/// Frequencies of a block in which noise is looked for, in zigzag order; and the least mean square of it:
-/// rounding alone leaves a tenth.
+/// Frequencies of a block in which noise is looked for, in zigzag order; and the least mean square
+/// of it: rounding alone leaves a tenth.
 const FIRST_FINE: usize = 15;
 const FINE: usize = 40;
 const LEAST_NOISE: f32 = 1.0;
@@ -169,8 +172,8 @@ pub(super) fn still_frequencies(luma: &Luma) -> f32 {
     still as f32 / all.max(1) as f32
 }
 
-/// Whether the frequencies of an image are multiples of the steps by which another file is quantised, and not because
-/// its own are so large: it was made from that file.
+/// Whether the frequencies of an image are multiples of the steps by which another file is
+/// quantised, and not because its own are so large: it was made from that file.
 pub(super) fn quantised_by(luma: &Luma, steps: &[u16; 64], own: Option<&[u16; 64]>) -> bool {
     let (mut sum, mut count) = (0.0, 0_usize);
     let tell = |i: &usize| {
@@ -192,8 +195,8 @@ pub(super) fn quantised_by(luma: &Luma, steps: &[u16; 64], own: Option<&[u16; 64
     count >= 100 && sum / (count as f32) < 0.17
 }
 
-/// Whether two images of the same size have noise as strong as each other's that is not the same: each was
-/// taken by itself. In a copy it is the same, or compression took it away.
+/// Whether two images of the same size have noise as strong as each other's that is not the same:
+/// each was taken by itself. In a copy it is the same, or compression took it away.
 pub(super) fn has_own_noise(a: &Luma, b: &Luma) -> bool {
     // Products of fine frequencies, block by block, and how much there is in the block.
     let mut fine: [Vec<[f32; FINE]>; 2] = [vec![], vec![]];

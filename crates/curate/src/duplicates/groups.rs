@@ -174,7 +174,8 @@ impl<'a> Groups<'a> {
     ) -> Self {
         let mut known = HashMap::new();
         for ((a, b), found) in judged.matches {
-            // Where two sides are compared, the images that spoke may not be the first of their pixels.
+            // Where two sides are compared, the images that spoke may not be the first of their
+            // pixels.
             let (first, second) = (equal.first[a], equal.first[b]);
             let found = if first < second {
                 found
@@ -212,7 +213,8 @@ impl<'a> Groups<'a> {
         (groups, bursts, self.judged.get())
     }
 
-    /// Of images that hang together: one that is kept with all that match it, then of the others likewise.
+    /// Of images that hang together: one that is kept with all that match it, then of the others
+    /// likewise.
     fn divide(&self, mut left: Vec<usize>, groups: &mut Vec<DuplicateGroup>) {
         let from = self.compared.against_from;
         let may_stay = |i: &usize| from.is_none() || is_other(from, *i);
@@ -298,7 +300,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// What is known of two images with other pixels, the first of which lies first; judged now, where nothing is.
+    /// What is known of two images with other pixels, the first of which lies first; judged now,
+    /// where nothing is.
     fn matched(&self, i: usize, j: usize) -> Option<Match> {
         self.judge(i, std::iter::once(j));
         let (a, b) = (self.equal.first[i], self.equal.first[j]);

@@ -1,9 +1,9 @@
 //! Which of several copies is kept, and why.
 //!
-//! The original is the image that the others were made from. First counts what pixels tell surely: the whole
-//! image before a part of it, an image before the same with a border, more detail before less, whatever the
-//! number of pixels. Then what a camera wrote; then what pixels tell less surely: colours, a text laid over
-//! the image, clipped tones, compression; then times and names.
+//! The original is the image that the others were made from. First counts what pixels tell surely:
+//! the whole image before a part of it, an image before the same with a border, more detail before
+//! less, whatever the number of pixels. Then what a camera wrote; then what pixels tell less
+//! surely: colours, a text laid over the image, clipped tones, compression; then times and names.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -168,8 +168,8 @@ fn time_of(look: &Look) -> Option<i64> {
     look.metadata.taken.or_else(written)
 }
 
-/// Which of two copies is the original: it is less than the other; and why. `traces` are of the first and the
-/// second; none where all their pixels are the same.
+/// Which of two copies is the original: it is less than the other; and why. `traces` are of the
+/// first and the second; none where all their pixels are the same.
 pub(super) fn compare(
     [i, j]: [usize; 2],
     looks: [&Look; 2],

@@ -1,5 +1,5 @@
-//! What is kept of an image to compare it with others: some five kilobytes of its pixels, ten where it has a
-//! flat border, and what its file says of it.
+//! What is kept of an image to compare it with others: some five kilobytes of its pixels, ten where
+//! it has a flat border, and what its file says of it.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,9 +16,11 @@ use crate::luma::{Luma, mean_and_deviation};
 pub(super) const SIDE: usize = 64;
 /// Pixels of the longer side by which a flat border is found.
 const BORDER_SIDE: usize = 256;
-/// Images whose brightness deviates less from its mean (of 255) have too little in them to be told apart.
+/// Images whose brightness deviates less from its mean (of 255) have too little in them to be told
+/// apart.
 const FLAT: f32 = 4.0;
-/// Values in a border differ at most so much from its colour, but for a share of the pixels of a row.
+/// Values in a border differ at most so much from its colour, but for a share of the pixels of a
+/// row.
 const SAME_COLOUR: u8 = 10;
 const OTHER_SHARE: f32 = 0.02;
 /// A border takes at least this share of a side; within it there is at least so much of the image.

@@ -1,11 +1,13 @@
 //! Which images are the same? Vectors and hashes propose, pixels decide.
 //!
-//! Every image is [looked at](Look) once. Files and pixels that are equal are found by their checksums, all of them. Of
-//! the others, those are [proposed](propose) whose [perceptual hashes](perceptual_hash) are near, in any of eight
-//! orientations, and the nearest by their vectors and by their [colours](colours), which a crop keeps. What is proposed
-//! is [laid on each other](aligned), and where its detail correlates both files are [read whole](close): two
-//! photographs of one scene are told from copies there, and an original from what was made of it. Of what hangs
-//! together one image is [kept](keep), and those are its copies that match it themselves.
+//! Every image is [looked at](Look) once. Files and pixels that are equal are found by their
+//! checksums, all of them. Of the others, those are [proposed](propose) whose [perceptual
+//! hashes](perceptual_hash) are near, in any of eight orientations, and the nearest by their
+//! vectors and by their [colours](colours), which a crop keeps. What is proposed is [laid on each
+//! other](aligned), and where its detail correlates both files are [read whole](close): two
+//! photographs of one scene are told from copies there, and an original from what was made of it.
+//! Of what hangs together one image is [kept](keep), and those are its copies that match it
+//! themselves.
 
 mod aligned;
 mod close;
@@ -162,14 +164,15 @@ pub struct Duplicates {
 /// The pictures to compare.
 #[derive(Clone, Copy)]
 pub struct Compared<'a> {
-    /// Looks at a picture by its number, or says why it cannot be read; on several threads at a time.
+    /// Looks at a picture by its number, or says why it cannot be read; on several threads at a
+    /// time.
     pub look: &'a (dyn Fn(usize) -> Result<Look, String> + Sync),
     /// Their vectors of unit length, one after the other.
     pub vectors: &'a [f32],
     /// Length of a vector.
     pub dim: usize,
-    /// Pictures from this number on are others, which the first are compared with: pairs are of one and the other, and the
-    /// kept one is among these. None: all are compared with all.
+    /// Pictures from this number on are others, which the first are compared with: pairs are of one
+    /// and the other, and the kept one is among these. None: all are compared with all.
     pub against_from: Option<usize>,
     /// Place of an image's folder in the order in which the user named folders.
     pub folder_rank: &'a (dyn Fn(usize) -> usize + Sync),
@@ -188,7 +191,8 @@ pub enum DuplicateStage {
     Judging,
 }
 
-/// Finds the pictures that are the same. `progress` is told of each stage how much of it is done, of how much.
+/// Finds the pictures that are the same. `progress` is told of each stage how much of it is done,
+/// of how much.
 pub fn find_duplicates(
     device: &Device,
     compared: &Compared,

@@ -1,5 +1,5 @@
-//! 64 bits that change little where a picture is resized or compressed again (pHash): of the lowest frequencies of its brightness,
-//! which are above their median.
+//! 64 bits that change little where a picture is resized or compressed again (pHash): of the lowest
+//! frequencies of its brightness, which are above their median.
 
 use std::f32::consts::PI;
 use std::sync::LazyLock;
@@ -13,7 +13,8 @@ const SIDE: usize = 32;
 const FREQUENCIES: usize = 8;
 /// Bits in which two hashes may differ: fewer than there are bands.
 const MOST_BITS: u32 = 7;
-/// Bands of eight bits. Two hashes that differ in fewer bits than there are bands agree in one of them.
+/// Bands of eight bits. Two hashes that differ in fewer bits than there are bands agree in one of
+/// them.
 const BANDS: usize = 8;
 
 /// The hash of a picture.
@@ -29,7 +30,8 @@ static COSINES: LazyLock<Vec<[f32; SIDE]>> = LazyLock::new(|| {
 });
 
 impl PerceptualHash {
-    /// Of an image and of what it is when it is mirrored and turned, in the order of [`Orientation::ALL`].
+    /// Of an image and of what it is when it is mirrored and turned, in the order of
+    /// [`Orientation::ALL`].
     pub fn all(luma: &Luma) -> [PerceptualHash; 8] {
         let low = frequencies(luma);
         Orientation::ALL.map(|orientation| PerceptualHash::above_median(&turned(&low, orientation)))
@@ -107,8 +109,8 @@ impl NearHashes {
         NearHashes { buckets }
     }
 
-    /// The numbers above `after` that pass, of hashes near to one of these; each once, in order, and
-    /// none is missed.
+    /// The numbers above `after` that pass, of hashes near to one of these; each once, in order,
+    /// and none is missed.
     pub fn near(
         &self,
         hashes: &[PerceptualHash],

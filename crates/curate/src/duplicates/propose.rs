@@ -1,7 +1,7 @@
 //! Which pairs are worth a comparison: near by their hashes, by their vectors or by their colours.
 //!
-//! Near hashes may be as many as there are pairs, so they are asked for image by image, and a batch holds a
-//! bounded number of pairs that are still open.
+//! Near hashes may be as many as there are pairs, so they are asked for image by image, and a batch
+//! holds a bounded number of pairs that are still open.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! What vectors alone say: every pair of pictures above a similarity.
 //!
-//! Each picture's nearest are asked for, and of those that are all above the similarity more, until one is not: no pair is
-//! missed, and the matrix of all pairs never exists.
+//! Each picture's nearest are asked for, and of those that are all above the similarity more, until
+//! one is not: no pair is missed, and the matrix of all pairs never exists.
 
 use anchorhood_engine::{Device, Scan};
 
@@ -21,8 +21,8 @@ pub struct Pair {
     pub similarity: f32,
 }
 
-/// Every pair of vectors of unit length whose similarity is at least `above`, the most similar first. `progress` is told how
-/// many vectors have been looked at.
+/// Every pair of vectors of unit length whose similarity is at least `above`, the most similar
+/// first. `progress` is told how many vectors have been looked at.
 pub fn similar_pairs(
     device: &Device,
     vectors: &[f32],
@@ -107,7 +107,8 @@ mod tests {
         row
     }
 
-    /// 300 vectors of which 60 are near copies of the first and some of others, against plain loops.
+    /// 300 vectors of which 60 are near copies of the first and some of others, against plain
+    /// loops.
     #[test]
     fn no_pair_is_missed() {
         let draws = Draws::new(1, Stream::Test, 0, 0);

@@ -1,8 +1,10 @@
-//! The augmentation made fast: planes of f32, one pass per operation, nothing allocated after a thread's first picture.
+//! The augmentation made fast: planes of f32, one pass per operation, nothing allocated after a
+//! thread's first picture.
 //!
-//! Loops are over plain slices with selects instead of branches, so that they vectorise on any machine; no operation is
-//! fused, so the bits do not depend on the machine. Sums over a picture go to 32 lanes (pixel index modulo 32), then
-//! lane i takes lane i+16, i+8, … in turn: the order in which a GPU's warp would add them.
+//! Loops are over plain slices with selects instead of branches, so that they vectorise on any
+//! machine; no operation is fused, so the bits do not depend on the machine. Sums over a picture go
+//! to 32 lanes (pixel index modulo 32), then lane i takes lane i+16, i+8, … in turn: the order in
+//! which a GPU's warp would add them.
 
 use std::cell::RefCell;
 
@@ -45,8 +47,8 @@ thread_local! {
     static SCRATCH: RefCell<AugmentBuffers> = RefCell::default();
 }
 
-/// Crops, colours, blurs, solarises and normalises one RGB picture of `from[0]` rows and `from[1]` columns into `out` (`to[0]` rows
-/// and `to[1]` columns, HWC), as `params` say.
+/// Crops, colours, blurs, solarises and normalises one RGB picture of `from[0]` rows and `from[1]`
+/// columns into `out` (`to[0]` rows and `to[1]` columns, HWC), as `params` say.
 ///
 /// Mirroring comes last. Panics if a slice has the wrong length or the crop leaves the picture.
 pub fn apply(
@@ -104,14 +106,16 @@ impl AugmentBuffers {
     }
 }
 
-/// Between which two of `from` cells the centre of cell `i` of `to` lies, and how far from the first (half-pixel centres).
+/// Between which two of `from` cells the centre of cell `i` of `to` lies, and how far from the
+/// first (half-pixel centres).
 fn place(i: usize, scale: f32, from: usize) -> (usize, usize, f32) {
     let centre = ((i as f32 + 0.5) * scale - 0.5).max(0.0);
     let first = (centre as usize).min(from - 1);
     (first, (first + 1).min(from - 1), centre - first as f32)
 }
 
-/// Bilinear, rows stretched first and then blended in pairs. A stretched row serves every output row that touches it.
+/// Bilinear, rows stretched first and then blended in pairs. A stretched row serves every output
+/// row that touches it.
 fn resized_crop(
     picture: &[u8],
     [rows, columns]: [usize; 2],
@@ -254,8 +258,8 @@ fn solarise(plane: &mut [f32]) {
     }
 }
 
-/// To hue (in sixths of the circle) and back, by the branch-free form of HSV: with k = (n + 6·hue) mod 6,
-/// channel = value − range·clip(min(k, 4 − k)), n = 5, 3, 1 for red, green, blue.
+/// To hue (in sixths of the circle) and back, by the branch-free form of HSV: with k = (n + 6·hue)
+/// mod 6, channel = value − range·clip(min(k, 4 − k)), n = 5, 3, 1 for red, green, blue.
 fn turn_hue(r: &mut [f32], g: &mut [f32], b: &mut [f32], turn: f32) {
     for ((r, g), b) in r.iter_mut().zip(g).zip(b) {
         let max = |x: f32, y: f32| if x > y { x } else { y };

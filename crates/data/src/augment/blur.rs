@@ -1,22 +1,24 @@
 //! Gaussian blur of a plane, as torchvision's `GaussianBlur`: first across, then down.
 //!
-//! With radius r, weights w(k) = exp(−k² / 2σ²) / Σ and the edge mirrored (pixel −1 is pixel 1), each pass makes
-//! w(0)·v(x) + w(1)·(v(x−1) + v(x+1)) + … + w(r)·(v(x−r) + v(x+r)), added in this order, no operation fused: a GPU
-//! computes the same bits. The weights come from `+ - * /` alone.
+//! With radius r, weights w(k) = exp(−k² / 2σ²) / Σ and the edge mirrored (pixel −1 is pixel 1),
+//! each pass makes w(0)·v(x) + w(1)·(v(x−1) + v(x+1)) + … + w(r)·(v(x−r) + v(x+r)), added in this
+//! order, no operation fused: a GPU computes the same bits. The weights come from `+ - * /` alone.
 
 use super::params::exp;
 
 /// Weights that a kernel on a device has room for.
 pub(super) const MOST_RADIUS: usize = 64;
 
-/// Pixels either side that a blur takes in: a window of a tenth of the lesser side, odd, at least 3 (as SimCLR has it: 23
-/// for 224). The mirrored edge must lie within the picture, so one of a single row or column stays as it is.
+/// Pixels either side that a blur takes in: a window of a tenth of the lesser side, odd, at least 3
+/// (as SimCLR has it: 23 for 224). The mirrored edge must lie within the picture, so one of a
+/// single row or column stays as it is.
 pub(super) fn radius(h: usize, w: usize) -> usize {
     let side = h.min(w);
     (side / 20).clamp(1, MOST_RADIUS).min(side - 1)
 }
 
-/// e^x for x ≤ 0, and 0 below −50. Absolute error below 1e-6: halved until the polynomial holds, then squared as often.
+/// e^x for x ≤ 0, and 0 below −50. Absolute error below 1e-6: halved until the polynomial holds,
+/// then squared as often.
 fn exp_below_zero(mut x: f32) -> f32 {
     if x < -50.0 {
         return 0.0;

@@ -1,8 +1,9 @@
 //! The augmentation as a CUDA kernel: its source, and the words that tell it what to do.
 //!
-//! `augment.cu` draws the same bits as [`AugmentParams::draw`](super::AugmentParams::draw) and computes the same bits as
-//! [`apply`](super::apply). It is launched once for each view, with one block of [`THREADS`] threads per picture of the
-//! batch, no dynamic shared memory, and seven arguments: the view's number, a u32 by value, and pointers into device memory:
+//! `augment.cu` draws the same bits as [`AugmentParams::draw`](super::AugmentParams::draw) and
+//! computes the same bits as [`apply`](super::apply). It is launched once for each view, with one
+//! block of [`THREADS`] threads per picture of the batch, no dynamic shared memory, and seven
+//! arguments: the view's number, a u32 by value, and pointers into device memory:
 //!
 //! | argument | what |
 //! |---|---|
@@ -14,7 +15,8 @@
 //! | out | batch×h×w×channels, f32 or bf16 |
 //! | chosen | null, or an [`AugmentParams`](super::AugmentParams) per picture, written for tests |
 //!
-//! Block b augments item `indices[b]` with [`view_draws`](super::view_draws) of that item, epoch and view.
+//! Block b augments item `indices[b]` with [`view_draws`](super::view_draws) of that item, epoch
+//! and view.
 
 use super::params::log;
 use super::{Augmentation, blur};
@@ -41,11 +43,11 @@ pub struct AugmentKernel {
     pub channels: u32,
     /// Whether the output is bf16; f32 otherwise.
     pub bf16: bool,
-    /// 0 where `pictures` is the whole data set. Else so many batches take turns in it, each in its order: that of step s
-    /// is at place s modulo this.
+    /// 0 where `pictures` is the whole data set. Else so many batches take turns in it, each in its
+    /// order: that of step s is at place s modulo this.
     pub ring: u32,
-    /// 0 where items are pictures of that height and width. Else bytes of a slot, which begins with the rows and columns of what
-    /// crops are cut from, u32 each.
+    /// 0 where items are pictures of that height and width. Else bytes of a slot, which begins with
+    /// the rows and columns of what crops are cut from, u32 each.
     pub slot: u32,
     /// The run's seed.
     pub seed: u64,
@@ -100,7 +102,8 @@ impl AugmentKernel {
 mod tests {
     use super::*;
 
-    /// The kernel names its words in an enum; they must be as many as are written, and in this order.
+    /// The kernel names its words in an enum; they must be as many as are written, and in this
+    /// order.
     #[test]
     fn words_are_those_the_kernel_reads() {
         let names = SOURCE.split("enum Word {").nth(1).unwrap();

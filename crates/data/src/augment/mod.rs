@@ -1,10 +1,11 @@
-//! What the network sees of a picture in training: a random crop, colours jittered in random order, sometimes grey,
-//! blurred, solarised, mirrored.
+//! What the network sees of a picture in training: a random crop, colours jittered in random order,
+//! sometimes grey, blurred, solarised, mirrored.
 //!
-//! The operations are torchvision's on float tensors in [0, 1], in this order: `RandomResizedCrop`, `ColorJitter`,
-//! `RandomGrayscale`, `GaussianBlur`, `RandomSolarize`, `RandomHorizontalFlip`, then normalisation. Choosing
-//! ([`AugmentParams::draw`]) is apart from doing ([`apply`]), so that another device can do either and agree. [`naive`] is
-//! the specification of the doing. A method may see several [`Views`] of a picture, each with settings and draws of its own.
+//! The operations are torchvision's on float tensors in [0, 1], in this order: `RandomResizedCrop`,
+//! `ColorJitter`, `RandomGrayscale`, `GaussianBlur`, `RandomSolarize`, `RandomHorizontalFlip`, then
+//! normalisation. Choosing ([`AugmentParams::draw`]) is apart from doing ([`apply`]), so that
+//! another device can do either and agree. [`naive`] is the specification of the doing. A method
+//! may see several [`Views`] of a picture, each with settings and draws of its own.
 
 mod apply;
 mod blur;
@@ -19,8 +20,8 @@ pub use views::Views;
 
 use anchorhood_random::Draws;
 
-/// How strongly pictures are changed. The default is that of the authors' code. Numbers are not checked here: a run's settings
-/// have ranges.
+/// How strongly pictures are changed. The default is that of the authors' code. Numbers are not
+/// checked here: a run's settings have ranges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Augmentation {
     /// Least and greatest share of the picture's area that a crop keeps.
@@ -39,7 +40,8 @@ pub struct Augmentation {
     pub jitter: f32,
     /// Probability of turning grey.
     pub grey: f32,
-    /// Probability of a Gaussian blur. Its window is a tenth of the picture's lesser side, at least 3 pixels.
+    /// Probability of a Gaussian blur. Its window is a tenth of the picture's lesser side, at least
+    /// 3 pixels.
     pub blur: f32,
     /// Least and greatest sigma of the blur, in pixels.
     pub blur_sigma: (f32, f32),
@@ -84,8 +86,8 @@ impl Augmentation {
     }
 }
 
-/// Augments one RGB picture of `from[0]` rows and `from[1]` columns with what `draws` give, and normalises it into `out` (`to[0]` rows
-/// and `to[1]` columns, HWC).
+/// Augments one RGB picture of `from[0]` rows and `from[1]` columns with what `draws` give, and
+/// normalises it into `out` (`to[0]` rows and `to[1]` columns, HWC).
 ///
 /// Allocates nothing after a thread's first call for a size.
 pub fn augment(

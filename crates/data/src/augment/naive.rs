@@ -1,4 +1,5 @@
-//! The specification of the augmentation: one pixel and one operation at a time, as torchvision's source reads.
+//! The specification of the augmentation: one pixel and one operation at a time, as torchvision's
+//! source reads.
 //!
 //! Slow, and used only to test [`apply`](super::apply).
 
@@ -72,7 +73,8 @@ fn resized_crop(picture: &[u8], columns: usize, [h, w]: [usize; 2], p: &AugmentP
     result
 }
 
-/// Between which two of `from` cells the centre of cell `i` of `to` lies, and how far from the first.
+/// Between which two of `from` cells the centre of cell `i` of `to` lies, and how far from the
+/// first.
 fn place(i: usize, to: usize, from: usize) -> (usize, usize, f32) {
     let centre = ((i as f32 + 0.5) * (from as f32 / to as f32) - 0.5).max(0.0);
     let first = (centre as usize).min(from - 1);

@@ -1,12 +1,13 @@
 //! Which crop, which colours: the random choices for one picture.
 //!
-//! Written so that a GPU can draw the same bits: every step is one f32 `+ - * /` or `sqrt` (rounded to nearest, never fused),
-//! a comparison, or an integer multiply and shift. Only the logarithms of the ratio bounds come from a library; they are
-//! the same for every picture, computed once in f64.
+//! Written so that a GPU can draw the same bits: every step is one f32 `+ - * /` or `sqrt` (rounded
+//! to nearest, never fused), a comparison, or an integer multiply and shift. Only the logarithms of
+//! the ratio bounds come from a library; they are the same for every picture, computed once in f64.
 //!
-//! Words used, by block of four: try `t` of the crop takes block `t` (area, log-ratio, top, left); block 16 holds
-//! brightness, contrast, saturation, hue; block 17 the order, grey, flip; block 18 whether colours are jittered, whether
-//! it is blurred, sigma, whether it is solarised. A view has [`VIEW_BLOCKS`] blocks of its own: those of view 0 come first.
+//! Words used, by block of four: try `t` of the crop takes block `t` (area, log-ratio, top, left);
+//! block 16 holds brightness, contrast, saturation, hue; block 17 the order, grey, flip; block 18
+//! whether colours are jittered, whether it is blurred, sigma, whether it is solarised. A view has
+//! [`VIEW_BLOCKS`] blocks of its own: those of view 0 come first.
 
 use anchorhood_random::{Draws, Stream, unit};
 
@@ -182,7 +183,8 @@ fn round(x: f32) -> u32 {
     (x + 0.5) as u32
 }
 
-/// e^x by a degree-6 Taylor polynomial of x/8, squared three times. Relative error below 2e-6 for |x| ≤ ln 8.
+/// e^x by a degree-6 Taylor polynomial of x/8, squared three times. Relative error below 2e-6 for
+/// |x| ≤ ln 8.
 pub(super) fn exp(x: f32) -> f32 {
     let y = x * 0.125;
     let mut p = 1.0 / 720.0;
@@ -198,7 +200,8 @@ pub(super) fn log(x: f32) -> f32 {
     f64::from(x).ln() as f32
 }
 
-/// torchvision's rule: an area and a ratio, both uniform (the ratio in its logarithm), until the box fits.
+/// torchvision's rule: an area and a ratio, both uniform (the ratio in its logarithm), until the
+/// box fits.
 fn crop(how: &Augmentation, h: u32, w: u32, draws: &Draws) -> (u32, u32, u32, u32) {
     let area = (h * w) as f32;
     let (low, high) = (log(how.crop_ratio.0), log(how.crop_ratio.1));
@@ -269,7 +272,8 @@ mod tests {
         let all = drawn(&Augmentation::default(), 32, 32, 20_000);
         let share = |p: &AugmentParams| f64::from(p.height * p.width) / 1024.0;
         let mean = all.iter().map(share).sum::<f64>() / all.len() as f64;
-        // torchvision's rule gives 0.550 over 200,000 draws (large crops off the square do not fit and are drawn again).
+        // torchvision's rule gives 0.550 over 200,000 draws (large crops off the square do not fit
+        // and are drawn again).
         assert!((mean - 0.550).abs() < 0.01, "{mean}");
         assert!(all.iter().all(|p| share(p) > 0.17));
         assert!(all.iter().any(|p| p.top > 10) && all.iter().any(|p| p.left > 10));
@@ -330,7 +334,8 @@ mod tests {
         assert!(sigmas().all(|s| (0.1..2.0).contains(&s)));
         let mean = sigmas().sum::<f32>() / sigmas().count() as f32;
         assert!((mean - 1.05).abs() < 0.04, "{mean}");
-        // Independent of each other: each pair of choices as often as the product of its probabilities.
+        // Independent of each other: each pair of choices as often as the product of its
+        // probabilities.
         assert!((900..1100).contains(&count(|p| p.blur > 0.0 && p.solarise == 1)));
         assert!((330..470).contains(&count(|p| p.solarise == 1 && p.hue == 0.0)));
     }

@@ -1,6 +1,8 @@
-//! The python files of CIFAR: a pickled dictionary with byte strings, lists of numbers or names, and one numpy array of bytes.
+//! The python files of CIFAR: a pickled dictionary with byte strings, lists of numbers or names,
+//! and one numpy array of bytes.
 //!
-//! The few calls by which numpy and python store an array are understood (`_reconstruct`, `dtype`, `_codecs.encode`); none is made.
+//! The few calls by which numpy and python store an array are understood (`_reconstruct`, `dtype`,
+//! `_codecs.encode`); none is made.
 
 use std::borrow::Cow;
 

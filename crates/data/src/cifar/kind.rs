@@ -1,4 +1,5 @@
-//! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python forms.
+//! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python
+//! forms.
 
 use crate::sets::{self, SetFacts};
 use crate::statistics::Sums;
@@ -11,13 +12,14 @@ pub(crate) struct Kind {
     pub train_records: usize,
     /// Records in the test file.
     pub test_records: usize,
-    /// Sums of red, green and blue over all pixels to train and to test on, where they are known to the last digit. They do not
-    /// depend on the pictures' order, in which copies differ.
+    /// Sums of red, green and blue over all pixels to train and to test on, where they are known to
+    /// the last digit. They do not depend on the pictures' order, in which copies differ.
     pub sums: Option<[[u64; 3]; 2]>,
 }
 
 impl Kind {
-    /// Whether pictures that add up to this can be the published ones: where no sums are known, by the published mean.
+    /// Whether pictures that add up to this can be the published ones: where no sums are known, by
+    /// the published mean.
     pub fn can_be(&self, train: Sums, test: Sums) -> bool {
         let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-3;
         match self.sums {

@@ -1,7 +1,8 @@
-//! CIFAR-10 and CIFAR-100 as their authors publish them: binary or python files, in a folder or a `.tar.gz`.
+//! CIFAR-10 and CIFAR-100 as their authors publish them: binary or python files, in a folder or a
+//! `.tar.gz`.
 //!
-//! Whichever it is read from, the pictures, their order and their labels are the same. A file of another length than the
-//! official one is refused: half a data set must not pass for the whole.
+//! Whichever it is read from, the pictures, their order and their labels are the same. A file of
+//! another length than the official one is refused: half a data set must not pass for the whole.
 
 mod dictionary;
 mod kind;
@@ -33,7 +34,8 @@ struct Records {
     test: usize,
 }
 
-/// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or archive, or an archive.
+/// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or
+/// archive, or an archive.
 pub(crate) fn open(path: &Path, set: Option<&SetFacts>) -> Result<Option<Dataset>, DataError> {
     let Some(source) = Source::find(path, is_of(set))? else {
         return Ok(None);
@@ -76,8 +78,8 @@ pub(crate) fn places(set: &SetFacts) -> Vec<&'static str> {
     forms.flat_map(|form| [form.folder, form.archive]).collect()
 }
 
-/// What CIFAR at `path` is: which set, how many pictures its whole files hold to train and to test on, and what is wrong
-/// with the others.
+/// What CIFAR at `path` is: which set, how many pictures its whole files hold to train and to test
+/// on, and what is wrong with the others.
 pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Examined>, DataError> {
     let Some(mut source) = Source::find(path, is_of(set))? else {
         return Ok(None);
@@ -258,7 +260,8 @@ pub(crate) fn pickled(bytes: &[u8]) -> bool {
     })
 }
 
-/// The names in the official file. Names are for people: without a good file, classes go by their numbers.
+/// The names in the official file. Names are for people: without a good file, classes go by their
+/// numbers.
 fn class_names(source: &mut Source) -> Vec<String> {
     let form = source.form;
     let bytes = source.read(form.names, None).unwrap_or_default();

@@ -25,7 +25,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// CIFAR in the folder `path`, in its official sub-folder, or in its official archive there; or the archive `path`.
+    /// CIFAR in the folder `path`, in its official sub-folder, or in its official archive there; or
+    /// the archive `path`.
     pub fn find(path: &Path, wanted: impl Fn(&Form) -> bool) -> Result<Option<Source>, DataError> {
         if path.is_file() {
             return match is_archive(path) {

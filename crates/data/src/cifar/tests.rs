@@ -1,5 +1,5 @@
-//! Small copies of the official files, whole and damaged. The python ones come from tools/golden/cifar_fixtures.py, which
-//! says what their bytes are.
+//! Small copies of the official files, whole and damaged. The python ones come from
+//! tools/golden/cifar_fixtures.py, which says what their bytes are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -307,7 +307,8 @@ fn official_cifar10() {
             );
         }
     }
-    // The published mean; the published deviation is of another kind (the mean over pictures), and smaller.
+    // The published mean; the published deviation is of another kind (the mean over pictures), and
+    // smaller.
     let (mean, _) = crate::statistics::measure(&data.train.pictures);
     for c in 0..3 {
         assert!((mean[c] - data.mean[c]).abs() < 1e-4, "{mean:?}");

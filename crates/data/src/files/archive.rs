@@ -1,7 +1,9 @@
-//! Pictures inside tar archives, read where they lie: an archive is like a folder, and `shard.tar/a.jpg` is the path of a picture.
+//! Pictures inside tar archives, read where they lie: an archive is like a folder, and
+//! `shard.tar/a.jpg` is the path of a picture.
 //!
-//! Where the members of an archive begin is found out once, by going from header to header, and kept as long as the file stays
-//! what it was. Compressed archives are not read: nobody could go to one of their pictures without unpacking all before it.
+//! Where the members of an archive begin is found out once, by going from header to header, and
+//! kept as long as the file stays what it was. Compressed archives are not read: nobody could go to
+//! one of their pictures without unpacking all before it.
 
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
@@ -95,7 +97,8 @@ fn name_in_archive(path: &Path) -> Option<String> {
     (!hidden && !parts.is_empty()).then(|| parts.join("/"))
 }
 
-/// A picture in an archive, by a path that goes on after the archive's; none where it goes through none, or has no such picture.
+/// A picture in an archive, by a path that goes on after the archive's; none where it goes through
+/// none, or has no such picture.
 pub(crate) fn find(path: &Path) -> Option<(PathBuf, Member)> {
     let is_one = |place: &&Path| is_archive(place) && place.is_file();
     let archive = path.ancestors().skip(1).find(is_one)?;
@@ -105,8 +108,8 @@ pub(crate) fn find(path: &Path) -> Option<(PathBuf, Member)> {
     Some((archive.into(), members[at.ok()?].clone()))
 }
 
-/// Where the bytes of a picture in an archive lie: the archive's file, the first byte, and how many there are. None where the path
-/// goes through no archive, or to no picture of it.
+/// Where the bytes of a picture in an archive lie: the archive's file, the first byte, and how many
+/// there are. None where the path goes through no archive, or to no picture of it.
 pub fn archived_picture(path: &Path) -> Option<(PathBuf, u64, u64)> {
     let (archive, member) = find(path)?;
     Some((archive, member.start, member.length))
@@ -124,7 +127,8 @@ pub(crate) fn read(archive: &Path, member: &Member, most: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Length of a picture's file, and when it was written, where it lies by itself or in an archive; none where it is not there.
+/// Length of a picture's file, and when it was written, where it lies by itself or in an archive;
+/// none where it is not there.
 pub fn about(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     if let Ok(about) = path.metadata() {
         return Some((about.len(), about.modified().ok()));

@@ -1,5 +1,6 @@
-//! Which pictures are taken: what is held out for testing or validation, and what a limit leaves. A function of the seed and of how many
-//! there are, so that a folder and its packed copy give the same.
+//! Which pictures are taken: what is held out for testing or validation, and what a limit leaves. A
+//! function of the seed and of how many there are, so that a folder and its packed copy give the
+//! same.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,8 @@ pub(crate) struct Offer {
     pub test: Option<usize>,
     /// Whether to hold out a share for testing.
     pub holds_out: bool,
-    /// Whether a limit takes the first ones (the set is in no order) rather than some by the seed (it is sorted).
+    /// Whether a limit takes the first ones (the set is in no order) rather than some by the seed
+    /// (it is sorted).
     pub shuffled: bool,
 }
 
@@ -125,7 +127,8 @@ mod tests {
         assert_eq!(all, (0..50).collect::<Vec<_>>());
     }
 
-    /// They are still held out of training, so that a network that was validated can be tested on them.
+    /// They are still held out of training, so that a network that was validated can be tested on
+    /// them.
     #[test]
     fn where_there_is_validation_test_pictures_are_left_alone() {
         let options = LoadOptions {

@@ -1,10 +1,11 @@
 //! One picture file to squares of RGB bytes.
 //!
-//! The format is told by the file's content, not its name. Grey, palette and 16-bit pictures become 8-bit RGB; what is
-//! transparent shows white, as on a page; the camera's orientation is undone; of an animation the first frame counts.
-//! Whatever the file holds, the answer is pixels or a reason: sizes are checked before memory is taken, what is cut off is
-//! noticed, and a decoder that panics is caught. Large pictures are decoded one after the other, where memory for several at
-//! once is short. A large JPEG that is only to become a small square is [read small](super::jpeg).
+//! The format is told by the file's content, not its name. Grey, palette and 16-bit pictures become
+//! 8-bit RGB; what is transparent shows white, as on a page; the camera's orientation is undone; of
+//! an animation the first frame counts. Whatever the file holds, the answer is pixels or a reason:
+//! sizes are checked before memory is taken, what is cut off is noticed, and a decoder that panics
+//! is caught. Large pictures are decoded one after the other, where memory for several at once is
+//! short. A large JPEG that is only to become a small square is [read small](super::jpeg).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -37,16 +38,19 @@ pub(crate) fn decode(path: &Path, size: usize, out: &mut [u8]) -> Result<(), Str
     Picture::read_for(path, size, |picture| picture.square(size, out))
 }
 
-/// Shorter sides are not read smaller than this, so that squares of all usual sizes are cut from the same pixels.
+/// Shorter sides are not read smaller than this, so that squares of all usual sizes are cut from
+/// the same pixels.
 const LEAST_SIDE: usize = 256;
 
-/// Pixels of the shorter side from which squares of `side` pixels are cut: half as many again, since pixels of a picture that was
-/// read smaller are means over boxes, and a square's are means over triangles.
+/// Pixels of the shorter side from which squares of `side` pixels are cut: half as many again,
+/// since pixels of a picture that was read smaller are means over boxes, and a square's are means
+/// over triangles.
 fn enough(side: usize) -> usize {
     LEAST_SIDE.max(side + side / 2)
 }
 
-/// A decoded picture, from which squares of any size are cut. Errors are reasons: "the file is empty".
+/// A decoded picture, from which squares of any size are cut. Errors are reasons: "the file is
+/// empty".
 #[derive(Clone, Debug)]
 pub struct Picture {
     rgb: RgbImage,
@@ -83,9 +87,10 @@ impl Picture {
         Ok(read_file(path.as_ref(), None)?.0)
     }
 
-    /// Reads a file for what is made of the picture, squares of at most `side` pixels, and lets go of it. A large JPEG is not
-    /// decoded whole for that. Until it is let go its memory counts among that of all decoders, so that threads that read at
-    /// the same time do not need too much together. Nothing else may be read in `make`.
+    /// Reads a file for what is made of the picture, squares of at most `side` pixels, and lets go
+    /// of it. A large JPEG is not decoded whole for that. Until it is let go its memory counts
+    /// among that of all decoders, so that threads that read at the same time do not need too much
+    /// together. Nothing else may be read in `make`.
     pub fn read_for<T>(
         path: impl AsRef<Path>,
         side: usize,
@@ -111,7 +116,8 @@ impl Picture {
         from_bytes(bytes, None)
     }
 
-    /// Reads the bytes of a file for squares of at most `side` pixels: what [`Picture::read_for`] reads.
+    /// Reads the bytes of a file for squares of at most `side` pixels: what [`Picture::read_for`]
+    /// reads.
     pub fn from_bytes_for(bytes: &[u8], side: usize) -> Result<Picture, String> {
         from_bytes(bytes, Some(side))
     }
@@ -142,8 +148,8 @@ impl Picture {
         (self.rgb.as_raw(), [self.rgb.height(), self.rgb.width()])
     }
 
-    /// A checksum of its pixels, the right way up, and their rows and columns. Two pictures that were read whole have the same one
-    /// where every pixel of them is the same.
+    /// A checksum of its pixels, the right way up, and their rows and columns. Two pictures that
+    /// were read whole have the same one where every pixel of them is the same.
     pub fn checksum(&self) -> Checksum {
         let [height, width] = self.height_and_width();
         let upright = match self.orientation {
@@ -165,8 +171,9 @@ impl Picture {
         self.shrunk_by == 1
     }
 
-    /// The picture, the right way up, shrunk or grown so that its longer side has `side` pixels: rows, columns, RGB bytes. A shape
-    /// that whole pixels cannot have costs a part of a pixel at the edges; sides are at least an eighth of `side`.
+    /// The picture, the right way up, shrunk or grown so that its longer side has `side` pixels:
+    /// rows, columns, RGB bytes. A shape that whole pixels cannot have costs a part of a pixel at
+    /// the edges; sides are at least an eighth of `side`.
     pub fn within(&self, side: usize) -> Result<([usize; 2], Vec<u8>), String> {
         let [height, width] = self.height_and_width().map(f64::from);
         let scale = side as f64 / height.max(width);
@@ -177,8 +184,8 @@ impl Picture {
         Ok((to, out))
     }
 
-    /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the right way up: what a
-    /// network of that size sees.
+    /// Fills `out` (`size`×`size`×3) with the centre of the picture, the shorter side whole, the
+    /// right way up: what a network of that size sees.
     pub fn square(&self, size: usize, out: &mut [u8]) -> Result<(), String> {
         self.shrunk([size, size], out)
     }
@@ -206,8 +213,8 @@ impl Picture {
         ]
     }
 
-    /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most `longest` pixels and never more than
-    /// were read.
+    /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most
+    /// `longest` pixels and never more than were read.
     pub fn fitted(&self, longest: usize) -> Result<([usize; 2], Vec<u8>), String> {
         let [height, width] = self.height_and_width().map(f64::from);
         let scale =
@@ -219,7 +226,8 @@ impl Picture {
         Ok((to, out))
     }
 
-    /// Fills `out` with so many rows and columns of the largest part around the centre that has this shape, the right way up.
+    /// Fills `out` with so many rows and columns of the largest part around the centre that has
+    /// this shape, the right way up.
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
         let [height, width] = self.extents();
         let [rows, columns] = to;
@@ -322,7 +330,8 @@ fn read_heif(bytes: &[u8]) -> Result<Held, String> {
     Ok((Picture::whole(over_white(picture), orientation), permit))
 }
 
-/// Decoders are other people's code on strangers' files; nothing of ours is left half-done when they panic.
+/// Decoders are other people's code on strangers' files; nothing of ours is left half-done when
+/// they panic.
 fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let result = catch_unwind(AssertUnwindSafe(read));
     result.unwrap_or_else(|_| Err("its decoder failed".into()))
@@ -378,7 +387,8 @@ fn admitted(size: [u32; 2], bytes_of_pixel: u64) -> Result<Permit<'static>, Stri
     Ok(permit)
 }
 
-/// A large JPEG in fewer pixels, enough for squares of `side`; none where the whole has to be decoded for them.
+/// A large JPEG in fewer pixels, enough for squares of `side`; none where the whole has to be
+/// decoded for them.
 fn read_small(bytes: &[u8], frame: &Frame, side: usize) -> Result<Option<Held>, String> {
     let Some(shrink) = Shrink::choose(frame, enough(side)) else {
         return Ok(None);
@@ -434,8 +444,8 @@ fn semaphore() -> &'static Semaphore {
     })
 }
 
-/// Bytes that a pixel takes at most while it is decoded: as it comes, beside what its decoder keeps (coefficients of a
-/// progressive JPEG, a canvas), and what it becomes.
+/// Bytes that a pixel takes at most while it is decoded: as it comes, beside what its decoder keeps
+/// (coefficients of a progressive JPEG, a canvas), and what it becomes.
 fn bytes_of_pixel(format: ImageFormat, colour: ColorType) -> u64 {
     let kept = match format {
         ImageFormat::Jpeg => 6,
@@ -475,7 +485,8 @@ fn reversed(orientation: Orientation) -> [bool; 2] {
     }
 }
 
-/// The part's centre is the picture's, so turning it after resizing is the same as before, and cheap.
+/// The part's centre is the picture's, so turning it after resizing is the same as before, and
+/// cheap.
 fn turn([rows, columns]: [usize; 2], orientation: Orientation, out: &mut [u8]) {
     if orientation == Orientation::NoTransforms {
         return;

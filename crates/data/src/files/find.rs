@@ -1,4 +1,5 @@
-//! The pictures of a folder by their names alone, to be read one at a time: for folders larger than memory.
+//! The pictures of a folder by their names alone, to be read one at a time: for folders larger than
+//! memory.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,9 @@ pub struct PictureFiles {
     pub report: FolderReport,
 }
 
-/// Every picture under `root`, a folder or a tar archive, or of the list of files that `root` is, found as for training (`train/`
-/// and `test/` together), without reading one. A folder without pictures is an error.
+/// Every picture under `root`, a folder or a tar archive, or of the list of files that `root` is,
+/// found as for training (`train/` and `test/` together), without reading one. A folder without
+/// pictures is an error.
 pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, DataError> {
     if !root.exists() {
         return Err(DataError::NotFound { path: root.into() });

@@ -1,7 +1,8 @@
-//! HEIC and AVIF pictures, by the system's libheif where there is one. It is opened when the first such file is met.
+//! HEIC and AVIF pictures, by the system's libheif where there is one. It is opened when the first
+//! such file is met.
 //!
-//! The library turns pictures the right way up by itself. It is C++ on strangers' files, so only files of folders are given to
-//! it, never what is sent to a server.
+//! The library turns pictures the right way up by itself. It is C++ on strangers' files, so only
+//! files of folders are given to it, never what is sent to a server.
 
 #![allow(unsafe_code)]
 
@@ -120,7 +121,8 @@ impl Heif {
         }
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the field that it becomes has the type that `libheif/heif.h` declares for this name.
+                // SAFETY: the field that it becomes has the type that `libheif/heif.h` declares for
+                // this name.
                 unsafe { *library.get(concat!($name, "\0").as_bytes()).ok()? }
             };
         }
@@ -215,7 +217,8 @@ impl<'a> Handle<'a> {
             false => CHROMA_INTERLEAVED_RGB,
         };
         let mut image = ptr::null_mut();
-        // SAFETY: the handle is alive, and the pointer has room for an image; null stands for the usual options.
+        // SAFETY: the handle is alive, and the pointer has room for an image; null stands for the
+        // usual options.
         let status = unsafe {
             let colours = COLOURSPACE_RGB;
             (self.heif.decode)(self.handle, &mut image, colours, chroma, ptr::null())
@@ -266,7 +269,8 @@ impl Image<'_> {
         }
         let mut pixels = Vec::with_capacity(row * height);
         for y in 0..height {
-            // SAFETY: the plane has `height` rows of at least `row` bytes, `stride` bytes apart, as long as the image lives.
+            // SAFETY: the plane has `height` rows of at least `row` bytes, `stride` bytes apart, as
+            // long as the image lives.
             pixels.extend(unsafe { std::slice::from_raw_parts(plane.add(y * stride), row) });
         }
         let (width, height) = (width as u32, height as u32);

@@ -1,7 +1,8 @@
-//! A list of files: a text with a path on each line, and where one is known the picture's class after a tab.
+//! A list of files: a text with a path on each line, and where one is known the picture's class
+//! after a tab.
 //!
-//! Paths are absolute or seen from the list's own folder. Empty lines and those that begin with `#` say nothing. Whatever a name ends
-//! with, it is taken for a picture.
+//! Paths are absolute or seen from the list's own folder. Empty lines and those that begin with `#`
+//! say nothing. Whatever a name ends with, it is taken for a picture.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

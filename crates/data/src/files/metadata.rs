@@ -1,5 +1,5 @@
-//! What an image file says of itself beside its pixels: which camera took it and when, which program
-//! wrote it, and how strongly it is compressed. Nothing of the pixels is decoded.
+//! What an image file says of itself beside its pixels: which camera took it and when, which
+//! program wrote it, and how strongly it is compressed. Nothing of the pixels is decoded.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Seek, SeekFrom};
@@ -164,7 +164,8 @@ mod tests {
     use super::*;
     use crate::encode_jpeg;
 
-    /// Exif of a camera, big-endian: maker, software and two times, the second in a part of its own.
+    /// Exif of a camera, big-endian: maker, software and two times, the second in a part of its
+    /// own.
     pub(crate) fn exif(software: &str, taken: &str, parts: &str) -> Vec<u8> {
         let mut heap = vec![];
         let entry = |heap: &mut Vec<u8>, from: usize, tag: u16, text: &str| {

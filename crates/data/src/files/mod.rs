@@ -1,6 +1,8 @@
-//! Sets whose pictures are files: which files make up a split, which of them are taken, and how they are read.
+//! Sets whose pictures are files: which files make up a split, which of them are taken, and how
+//! they are read.
 //!
-//! Whoever knows a form on disk (a folder, ImageNet, CUB, Dogs) writes a [`Listing`]; the rest is the same for all.
+//! Whoever knows a form on disk (a folder, ImageNet, CUB, Dogs) writes a [`Listing`]; the rest is
+//! the same for all.
 
 pub(crate) mod archive;
 pub(crate) mod choose;
@@ -63,7 +65,8 @@ pub(crate) struct Listing {
     pub train: Part,
     /// Those to test on, where the set says so.
     pub test: Option<Part>,
-    /// Whether a share of the training pictures is held out where there are labels and no test part.
+    /// Whether a share of the training pictures is held out where there are labels and no test
+    /// part.
     pub holds_out: bool,
     /// Folders that could not be entered.
     pub unreadable: Skipped,

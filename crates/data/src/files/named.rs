@@ -1,8 +1,10 @@
-//! A picture's name: its path relative to the folder, as text that tells every two files apart and can be shown anywhere.
+//! A picture's name: its path relative to the folder, as text that tells every two files apart and
+//! can be shown anywhere.
 //!
-//! Parts are joined by `/`. A name is the path itself but for what would not survive as text, or would do something to the
-//! terminal it is shown on: bytes that are not UTF-8, control characters, and characters that turn the direction of writing are
-//! written `\xHH`, byte by byte. A `\` that stands before an `x` is written `\x5c`, so that no other file has the same name.
+//! Parts are joined by `/`. A name is the path itself but for what would not survive as text, or
+//! would do something to the terminal it is shown on: bytes that are not UTF-8, control characters,
+//! and characters that turn the direction of writing are written `\xHH`, byte by byte. A `\` that
+//! stands before an `x` is written `\x5c`, so that no other file has the same name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -25,8 +27,8 @@ pub fn name_of(file: &OsStr) -> String {
     }
 }
 
-/// Whether a character is not seen itself but does something: to the cursor, to lines, to the order of others. A name never has
-/// one.
+/// Whether a character is not seen itself but does something: to the cursor, to lines, to the order
+/// of others. A name never has one.
 pub fn unseen(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')

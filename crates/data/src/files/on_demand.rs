@@ -27,7 +27,8 @@ pub(crate) struct OnDemand {
 }
 
 impl OnDemand {
-    /// Files under `root`, to be decoded to `size`×`size`; `sums` are those of what came out, where it is known.
+    /// Files under `root`, to be decoded to `size`×`size`; `sums` are those of what came out, where
+    /// it is known.
     pub fn new(root: PathBuf, files: Vec<Candidate>, size: usize, sums: Vec<u32>) -> Self {
         OnDemand {
             root,
@@ -54,8 +55,8 @@ impl OnDemand {
         self.slots.is_some()
     }
 
-    /// Decodes picture `i`. One that cannot be read becomes plain grey and is noted: a run of weeks must not end because
-    /// a file vanished.
+    /// Decodes picture `i`. One that cannot be read becomes plain grey and is noted: a run of weeks
+    /// must not end because a file vanished.
     pub fn decode(&self, i: usize, out: &mut [u8]) {
         if let Err(why) = decode(&self.files[i].path(&self.root), self.size, out) {
             out.fill(GREY);

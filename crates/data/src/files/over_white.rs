@@ -1,5 +1,6 @@
-//! Whatever a decoder gives, as RGB of eight bits: grey as three equal channels, sixteen bits rounded, what shines through laid over
-//! white. The `image` crate converts grey and sixteen bits by the general way of colour spaces, which takes longer than decoding.
+//! Whatever a decoder gives, as RGB of eight bits: grey as three equal channels, sixteen bits
+//! rounded, what shines through laid over white. The `image` crate converts grey and sixteen bits
+//! by the general way of colour spaces, which takes longer than decoding.
 
 use image::{DynamicImage, RgbImage};
 

@@ -1,12 +1,13 @@
-//! From a listing to a data set: everything decoded into memory where it fits, decoded on demand where it does not.
+//! From a listing to a data set: everything decoded into memory where it fits, decoded on demand
+//! where it does not.
 //!
-//! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is decoded once when the
-//! set is opened, to know what cannot be read and to measure, and thrown away again. Published sets
-//! are spared that: they have as many pictures as was published wherever they are, and a plain grey
-//! one stands for each file that cannot be read.
+//! Both ways give the same pictures, labels, statistics and warnings. For the second, every file is
+//! decoded once when the set is opened, to know what cannot be read and to measure, and thrown away
+//! again. Published sets are spared that: they have as many pictures as was published wherever they
+//! are, and a plain grey one stands for each file that cannot be read.
 //!
-//! Of several processes that open a set together each decodes its own part of the files for that, and afterwards those that it is asked for,
-//! which it keeps where there is room.
+//! Of several processes that open a set together each decodes its own part of the files for that,
+//! and afterwards those that it is asked for, which it keeps where there is room.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -117,7 +118,8 @@ fn sides_of_some(part: &Part, root: &Path) -> Vec<[u32; 2]> {
     sample.par_iter().filter_map(sides).collect()
 }
 
-/// The largest of the sizes that networks are used to, up to `most`, that half of the pictures have at least.
+/// The largest of the sizes that networks are used to, up to `most`, that half of the pictures have
+/// at least.
 fn fitting_size(sides: &[[u32; 2]], most: usize) -> Option<usize> {
     let mut shorter: Vec<usize> = sides.iter().map(|[h, w]| *h.min(w) as usize).collect();
     shorter.sort_unstable();

@@ -1,8 +1,9 @@
 //! Which files of a folder are pictures, by their names, in one order on every machine.
 //!
-//! Hidden files and folders are passed over; other files that are not read are counted by the endings of their names. Links are
-//! followed, to files and to folders, but no folder is entered twice, so loops end. A tar archive
-//! is like a folder. What is neither a folder nor a regular file is counted, and never opened.
+//! Hidden files and folders are passed over; other files that are not read are counted by the
+//! endings of their names. Links are followed, to files and to folders, but no folder is entered
+//! twice, so loops end. A tar archive is like a folder. What is neither a folder nor a regular file
+//! is counted, and never opened.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::DirEntry;
@@ -250,7 +251,8 @@ mod tests {
         assert_eq!(found, expected.map(|(e, n)| (e.to_string(), n)).into());
     }
 
-    /// As in Hugging Face's caches and DVC's: names are links to files that are called by their checksums.
+    /// As in Hugging Face's caches and DVC's: names are links to files that are called by their
+    /// checksums.
     #[cfg(unix)]
     #[test]
     fn links_to_files_elsewhere_are_pictures_by_their_own_names() {

@@ -1,10 +1,13 @@
 //! Who may decode now? A semaphore counted in bytes, so that large pictures do not meet in memory.
 //!
 //! * One picture always gets through, however large: it waits until it is alone.
-//! * Those who wait are served in their order, so that a large one is not passed for ever by smaller ones.
-//! * A small one never waits: so many of them as there are cores take an eighth of the budget together.
+//! * Those who wait are served in their order, so that a large one is not passed for ever by
+//!   smaller ones.
+//! * A small one never waits: so many of them as there are cores take an eighth of the budget
+//!   together.
 //!
-//! Whoever holds a permit asks for no other, nor waits for anybody who might: so nobody waits for ever.
+//! Whoever holds a permit asks for no other, nor waits for anybody who might: so nobody waits for
+//! ever.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -87,7 +90,8 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Threads that ask for all sizes, more than the budget among them: all end, and never do two meet that do not fit.
+    /// Threads that ask for all sizes, more than the budget among them: all end, and never do two
+    /// meet that do not fit.
     #[test]
     fn what_is_in_use_fits_or_is_one_alone() {
         let semaphore = Semaphore::new(1000, 1);

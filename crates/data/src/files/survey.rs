@@ -1,4 +1,5 @@
-//! What is known of picture files once each was decoded, by this process or by several, each of which looks at its own part.
+//! What is known of picture files once each was decoded, by this process or by several, each of
+//! which looks at its own part.
 
 use std::ops::Range;
 use std::path::Path;

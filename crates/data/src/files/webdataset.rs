@@ -1,4 +1,5 @@
-//! Labels in WebDataset shards: beside `000017.jpg` lies `000017.cls` with its class, or `000017.json` that has one.
+//! Labels in WebDataset shards: beside `000017.jpg` lies `000017.cls` with its class, or
+//! `000017.json` that has one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,8 @@ pub(super) fn is_label(ending: &str) -> bool {
     ["cls", "json"].contains(&ending)
 }
 
-/// What the files of an archive have in common that belong together: the name up to the first dot after the last `/`.
+/// What the files of an archive have in common that belong together: the name up to the first dot
+/// after the last `/`.
 fn key(name: &str) -> &str {
     let file = name.rfind('/').map_or(0, |slash| slash + 1);
     let dot = name[file..].find('.').unwrap_or(name.len() - file);

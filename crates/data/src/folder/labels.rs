@@ -1,8 +1,9 @@
-//! Are the sub-folders of a folder classes? Decided by looking at their names and at how many there are.
+//! Are the sub-folders of a folder classes? Decided by looking at their names and at how many there
+//! are.
 //!
-//! A folder of photographs is sorted by days, by cameras or by journeys as often as by what pictures show, and a label that is
-//! none makes every figure about it meaningless. So sub-folders are classes unless something speaks against it, and what was
-//! decided is told.
+//! A folder of photographs is sorted by days, by cameras or by journeys as often as by what
+//! pictures show, and a label that is none makes every figure about it meaningless. So sub-folders
+//! are classes unless something speaks against it, and what was decided is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -172,8 +173,9 @@ fn is_cameras(name: &str) -> bool {
         && rest.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// An example of a folder in a sub-folder, where most pictures lie in folders that no more than half of the sub-folders have:
-/// `n01/images` and `n02/images` are two classes, `Italy/Rome` and `France/Paris` are places.
+/// An example of a folder in a sub-folder, where most pictures lie in folders that no more than
+/// half of the sub-folders have: `n01/images` and `n02/images` are two classes, `Italy/Rome` and
+/// `France/Paris` are places.
 fn divided_again(files: &[Candidate], folders: usize) -> Option<String> {
     let inner = |file: &Candidate| {
         let mut parts = file.name.split('/');

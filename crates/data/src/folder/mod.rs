@@ -1,11 +1,12 @@
 //! A folder of pictures: someone's own photographs, flat or nested, with or without classes.
 //!
 //! * A tar archive is like a folder, and a list of files names them itself.
-//! * Classes are the first-level sub-folders, if they [look like classes](labels): at least two with pictures, none beside them, and
-//!   neither dates nor places.
-//! * `train/` with `test/` or `val/` gives the two parts; otherwise, where there are classes, a share is held out.
-//! * Files that cannot be read are skipped and named; more than a tenth of them is an error. Files of kinds that are not read are
-//!   counted.
+//! * Classes are the first-level sub-folders, if they [look like classes](labels): at least two
+//!   with pictures, none beside them, and neither dates nor places.
+//! * `train/` with `test/` or `val/` gives the two parts; otherwise, where there are classes, a
+//!   share is held out.
+//! * Files that cannot be read are skipped and named; more than a tenth of them is an error. Files
+//!   of kinds that are not read are counted.
 
 mod labels;
 #[cfg(test)]

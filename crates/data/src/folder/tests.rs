@@ -579,7 +579,8 @@ fn damaged_pictures_never_panic() {
     assert!(refused > 200, "{refused} of 900");
 }
 
-/// What does not fit in memory is decoded on demand: everything anyone can see of the set is the same.
+/// What does not fit in memory is decoded on demand: everything anyone can see of the set is the
+/// same.
 #[test]
 fn on_demand_gives_what_memory_gives() {
     let dir = TempDir::new().unwrap();
@@ -632,8 +633,8 @@ fn batches(data: &Dataset) -> Vec<crate::Batch> {
     loader.take(7).collect()
 }
 
-/// Squares stay what they are; what crops are cut from is more, in memory and on demand alike, after some pictures were chosen and
-/// others could not be read.
+/// Squares stay what they are; what crops are cut from is more, in memory and on demand alike,
+/// after some pictures were chosen and others could not be read.
 #[test]
 fn crops_are_cut_from_whole_pictures() {
     let dir = TempDir::new().unwrap();

@@ -1,10 +1,11 @@
-//! MATLAB files of version 5, as far as published data sets use them: arrays of numbers, text, cells and structures,
-//! compressed or not, little-endian.
+//! MATLAB files of version 5, as far as published data sets use them: arrays of numbers, text,
+//! cells and structures, compressed or not, little-endian.
 //!
-//! Variables are read one after the other from a stream; those not wanted are passed over. Whatever the file holds, memory
-//! is bounded: a length is believed only as far as bytes arrive, nothing may be longer than the caller allows, and
-//! structures nest to a fixed depth. Crates were weighed: `matfile` (0.5) passes over cells and structures, which the lists
-//! of Stanford Dogs and ImageNet consist of, and is slower and holds pixels three times.
+//! Variables are read one after the other from a stream; those not wanted are passed over. Whatever
+//! the file holds, memory is bounded: a length is believed only as far as bytes arrive, nothing may
+//! be longer than the caller allows, and structures nest to a fixed depth. Crates were weighed:
+//! `matfile` (0.5) passes over cells and structures, which the lists of Stanford Dogs and ImageNet
+//! consist of, and is slower and holds pixels three times.
 
 mod element;
 #[cfg(test)]
@@ -26,7 +27,8 @@ type Reason = String;
 
 const HEADER: usize = 128;
 
-/// The wanted variables of the file at `path`, in the order of `wanted`. No array may have more than `most` bytes.
+/// The wanted variables of the file at `path`, in the order of `wanted`. No array may have more
+/// than `most` bytes.
 pub(crate) fn read<const N: usize>(
     path: &Path,
     wanted: [&str; N],

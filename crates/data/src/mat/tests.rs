@@ -1,4 +1,5 @@
-//! Files as scipy writes them (tools/golden/set_fixtures.py), and files that nobody should have written.
+//! Files as scipy writes them (tools/golden/set_fixtures.py), and files that nobody should have
+//! written.
 
 use std::path::PathBuf;
 

@@ -67,7 +67,8 @@ impl Value {
     }
 }
 
-/// The variable that follows, with its place in `wanted`, if its name is there. The rest of `input` may be left unread.
+/// The variable that follows, with its place in `wanted`, if its name is there. The rest of `input`
+/// may be left unread.
 pub(super) fn read_wanted(
     input: &mut Take<impl Read>,
     wanted: &[&str],

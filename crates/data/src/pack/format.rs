@@ -13,10 +13,10 @@
 //! …     the index: name, size, what it was made from, and for each part its classes and pictures
 //! ```
 //!
-//! Numbers are little-endian, texts a u32 length and UTF-8. Header and index are checked whole when a pack is opened; a
-//! picture has a CRC-32 of its own in the index, compared when the picture is first touched. A picture that could not be
-//! read keeps its place in the index, with the reason, so that what a seed chooses stays the same. `docs/formats.md` has
-//! every field.
+//! Numbers are little-endian, texts a u32 length and UTF-8. Header and index are checked whole when
+//! a pack is opened; a picture has a CRC-32 of its own in the index, compared when the picture is
+//! first touched. A picture that could not be read keeps its place in the index, with the reason,
+//! so that what a seed chooses stays the same. `docs/formats.md` has every field.
 
 use anchorhood_files::checksum;
 
@@ -32,7 +32,8 @@ pub(super) const PIXELS_START: u64 = 4096;
 pub(super) const HEADER: usize = PIXELS_START as usize;
 /// Where the header's own checksum lies.
 pub(super) const HEADER_SUM: usize = HEADER - 16;
-/// How pictures become squares: the shorter side whole, the centre cut out. Raised when other pixels come out.
+/// How pictures become squares: the shorter side whole, the centre cut out. Raised when other
+/// pixels come out.
 pub(super) const PREPROCESSING: u32 = 1;
 /// Elements of pictures: bytes.
 const U8: u8 = 0;
@@ -63,7 +64,8 @@ pub(crate) struct Index {
 pub(crate) struct PartIndex {
     /// Names of the classes, where there are classes.
     pub classes: Option<Vec<String>>,
-    /// Which pictures of how many they are, where the part is a shard: the first, and the number of all.
+    /// Which pictures of how many they are, where the part is a shard: the first, and the number of
+    /// all.
     pub rows: [u64; 2],
     /// The pictures.
     pub entries: Vec<Entry>,
@@ -76,7 +78,8 @@ pub(crate) struct Entry {
     pub name: String,
     /// Its class.
     pub class: u32,
-    /// Rows and columns that it had before it was made a square, the right way up; zeros where nobody knows.
+    /// Rows and columns that it had before it was made a square, the right way up; zeros where
+    /// nobody knows.
     pub height_and_width: [u32; 2],
     /// CRC-32 and channel sums of its pixels, or why it could not be read.
     pub pixels: Result<(u32, Sums), String>,

@@ -1,7 +1,7 @@
 //! Packed sets: pictures decoded and resized once, in one file that is mapped instead of read.
 //!
-//! A packed folder gives what the folder gives: the same pictures, labels, names, warnings, statistics and, by the seed,
-//! the same held-out share. The layout is that of [`mod@format`].
+//! A packed folder gives what the folder gives: the same pictures, labels, names, warnings,
+//! statistics and, by the seed, the same held-out share. The layout is that of [`mod@format`].
 
 mod format;
 mod pixels;

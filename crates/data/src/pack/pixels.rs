@@ -1,9 +1,9 @@
 //! The pictures of a pack where they lie, each compared with its checksum when it is first touched.
 //!
-//! A picture is what is touched at once, so it is what has a checksum: to check larger blocks would read hundreds of small
-//! pictures for one. One that is damaged is seen as plain grey and noted, as a file is that cannot
-//! be read. Behind the last picture of a published set is a grey one, for the files that could not
-//! be read when it was packed.
+//! A picture is what is touched at once, so it is what has a checksum: to check larger blocks would
+//! read hundreds of small pictures for one. One that is damaged is seen as plain grey and noted, as
+//! a file is that cannot be read. Behind the last picture of a published set is a grey one, for the
+//! files that could not be read when it was packed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Opening a packed set: the index is read and checked, the pictures are mapped and stay where they are.
+//! Opening a packed set: the index is read and checked, the pictures are mapped and stay where they
+//! are.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,8 +160,8 @@ impl Pack {
     }
 }
 
-/// The index of a pack, after everything before and in it was checked, and that its pictures are all there. The error is a
-/// clause.
+/// The index of a pack, after everything before and in it was checked, and that its pictures are
+/// all there. The error is a clause.
 fn read_index(bytes: &[u8]) -> Result<Index, String> {
     if !bytes.starts_with(&MAGIC) {
         return Err("this is not a packed set".into());

@@ -183,7 +183,8 @@ fn a_failure_leaves_nothing() {
     );
 }
 
-/// Every byte of header and index changed, and the file cut anywhere: refused; a pixel changed: named by the check.
+/// Every byte of header and index changed, and the file cut anywhere: refused; a pixel changed:
+/// named by the check.
 #[test]
 fn damage_is_noticed() {
     let dir = TempDir::new().unwrap();
@@ -382,8 +383,8 @@ fn two_at_one_name_leave_a_whole_file() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 }
 
-/// Every file operation goes wrong in every way, and the power is cut after each: what is there afterwards is no file or the
-/// whole one, and packing again gives the same bytes.
+/// Every file operation goes wrong in every way, and the power is cut after each: what is there
+/// afterwards is no file or the whole one, and packing again gives the same bytes.
 #[test]
 fn nothing_that_happens_leaves_half_a_pack() {
     use anchorhood_files::{Disk, FileSystem, Forgetful, attack};

@@ -1,6 +1,7 @@
 //! Packing: pictures are decoded by all threads, some megabytes at a time, and written in order.
 //!
-//! The file is an [`AtomicFile`]: under its own name it is whole or not there, and two at one name do not meet.
+//! The file is an [`AtomicFile`]: under its own name it is whole or not there, and two at one name
+//! do not meet.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -34,7 +35,8 @@ pub struct Packed {
     pub size: usize,
     /// Length of the file.
     pub bytes: u64,
-    /// Pictures so large that training on their files would cut crops from more than the squares that are packed.
+    /// Pictures so large that training on their files would cut crops from more than the squares
+    /// that are packed.
     pub cut: usize,
     /// Files that could not be read, each with the reason. They are left out, or seen as plain grey
     /// in a published set.
@@ -47,7 +49,8 @@ pub struct Packed {
 
 /// Packs the data set that `spec` names into the file `to`, at `size`×`size` or the set's own size.
 ///
-/// A file that is there already is kept if it was made from the same pictures, and otherwise replaced only by `force`.
+/// A file that is there already is kept if it was made from the same pictures, and otherwise
+/// replaced only by `force`.
 pub fn pack(
     spec: &str,
     to: &Path,
@@ -166,7 +169,8 @@ impl Source {
         })
     }
 
-    /// MD5 of names, classes, lengths and times of files, or of the pixels where there are no files; and of the size.
+    /// MD5 of names, classes, lengths and times of files, or of the pixels where there are no
+    /// files; and of the size.
     fn fingerprint(&self) -> [u8; 16] {
         let mut hash = Md5::new();
         hash.update(format!("{}\n{}\n{}\n", self.name, self.set, self.size));

@@ -1,4 +1,5 @@
-//! Which files make up a published set, where they are downloaded from, and what their bytes must add up to.
+//! Which files make up a published set, where they are downloaded from, and what their bytes must
+//! add up to.
 
 /// A file to download.
 #[derive(Debug)]

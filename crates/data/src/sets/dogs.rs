@@ -1,4 +1,5 @@
-//! Stanford Dogs: `Images/` with a folder for each breed, and `train_list.mat` and `test_list.mat` with names and labels.
+//! Stanford Dogs: `Images/` with a folder for each breed, and `train_list.mat` and `test_list.mat`
+//! with names and labels.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ use crate::mat::{self, Value};
 /// More than any variable of the lists.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The folder with `Images`: `path` itself, or `dogs` or `stanford_dogs` in it. The lists lie there or in `lists`.
+/// The folder with `Images`: `path` itself, or `dogs` or `stanford_dogs` in it. The lists lie there
+/// or in `lists`.
 pub(crate) fn find(path: &Path) -> Option<PathBuf> {
     let places = ["", "dogs", "stanford_dogs"].map(|name| path.join(name));
     let is_it =

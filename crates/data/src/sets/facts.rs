@@ -1,4 +1,5 @@
-//! What is true of each published data set, wherever it lies: counts, classes, statistics, the paper's sizes and batches.
+//! What is true of each published data set, wherever it lies: counts, classes, statistics, the
+//! paper's sizes and batches.
 
 use super::archives::{self, Archive};
 
@@ -29,7 +30,8 @@ pub struct SetFacts {
     pub crop_scale: (f32, f32),
     /// Pictures in a training batch in the paper.
     pub batch: usize,
-    /// The folder that fetched files are put in, below that of all sets; empty where an archive brings its own.
+    /// The folder that fetched files are put in, below that of all sets; empty where an archive
+    /// brings its own.
     pub folder: &'static str,
     /// What is downloaded; nothing where that needs an account.
     pub archives: &'static [Archive],
@@ -74,7 +76,8 @@ pub static CIFAR100: SetFacts = SetFacts {
     archives: &archives::CIFAR100,
 };
 
-/// Street View House Numbers, cropped digits. Its statistics are those of the training pictures, as commonly used.
+/// Street View House Numbers, cropped digits. Its statistics are those of the training pictures, as
+/// commonly used.
 pub static SVHN: SetFacts = SetFacts {
     name: "svhn",
     title: "SVHN (cropped digits)",

@@ -1,6 +1,8 @@
-//! ImageNet (ILSVRC2012): `train/` with a folder for each synset; `val/` likewise, or flat with its ground truth.
+//! ImageNet (ILSVRC2012): `train/` with a folder for each synset; `val/` likewise, or flat with its
+//! ground truth.
 //!
-//! The ground truth is a number for each validation picture, which `meta.mat` of the development kit turns into a synset.
+//! The ground truth is a number for each validation picture, which `meta.mat` of the development
+//! kit turns into a synset.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +20,9 @@ const TRUTH: &str = "ILSVRC2012_validation_ground_truth.txt";
 const KITS: [&str; 4] = ["ILSVRC2012_devkit_t12/data", "devkit/data", "data", ""];
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The folder with `train` and `val`: `path` itself or `imagenet` in it. A set with synsets that is not all of ImageNet is
-/// taken for it only if `asked` for, or if its validation pictures lie flat under their official names.
+/// The folder with `train` and `val`: `path` itself or `imagenet` in it. A set with synsets that is
+/// not all of ImageNet is taken for it only if `asked` for, or if its validation pictures lie flat
+/// under their official names.
 pub(crate) fn find(path: &Path, asked: bool) -> Option<PathBuf> {
     let places = [path.to_owned(), path.join("imagenet")];
     places.into_iter().find(|place| is_it(place, asked))
@@ -214,7 +217,8 @@ mod tests {
     use crate::LoadOptions;
     use crate::files::open_within;
 
-    /// A published set is not decoded when it is opened; what is decoded later is what memory would have held.
+    /// A published set is not decoded when it is opened; what is decoded later is what memory would
+    /// have held.
     #[test]
     fn too_large_for_memory() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");

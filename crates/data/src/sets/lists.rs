@@ -1,4 +1,5 @@
-//! What lists of pictures have in common: they are text or MATLAB files that a stranger wrote, and they name files.
+//! What lists of pictures have in common: they are text or MATLAB files that a stranger wrote, and
+//! they name files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -19,7 +20,8 @@ pub(super) fn inside(name: &str) -> bool {
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Refuses a listing that names pictures which are not there. `list` says which file names those of a part.
+/// Refuses a listing that names pictures which are not there. `list` says which file names those of
+/// a part.
 pub(super) fn check_there(
     listing: &Listing,
     list: impl Fn(&str) -> PathBuf,

@@ -1,6 +1,7 @@
 //! The data sets that are published, in the form their official archives have on disk.
 //!
-//! [`facts`] says what is true of each; a file each says how to find it in a folder and what it consists of.
+//! [`facts`] says what is true of each; a file each says how to find it in a folder and what it
+//! consists of.
 
 mod archives;
 pub(crate) mod cub;

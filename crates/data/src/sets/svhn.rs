@@ -1,6 +1,8 @@
-//! SVHN, cropped digits: `train_32x32.mat`, `test_32x32.mat` and, for those who ask, `extra_32x32.mat`.
+//! SVHN, cropped digits: `train_32x32.mat`, `test_32x32.mat` and, for those who ask,
+//! `extra_32x32.mat`.
 //!
-//! `X` is 32×32×3×N bytes with the row changing fastest; `y` counts as MATLAB does, so that 10 is the digit 0.
+//! `X` is 32×32×3×N bytes with the row changing fastest; `y` counts as MATLAB does, so that 10 is
+//! the digit 0.
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,8 @@ use anchorhood_files::{AtomicFolder, FileSystem, Kind, folder_of, move_file, res
 
 use super::Archive;
 
-/// Unpacks the bytes of `tar`, which is what `archive` should be, into `folder`. What it creates last says that it is whole.
+/// Unpacks the bytes of `tar`, which is what `archive` should be, into `folder`. What it creates
+/// last says that it is whole.
 pub fn unpack(
     disk: &dyn FileSystem,
     tar: impl Read,
@@ -23,7 +24,8 @@ pub fn unpack(
     into_place(disk, aside.path(), folder, archive)
 }
 
-/// Makes all files survive a power cut: several at a time, since a disk writes many together as quickly as one.
+/// Makes all files survive a power cut: several at a time, since a disk writes many together as
+/// quickly as one.
 fn sync(disk: &dyn FileSystem, files: &[PathBuf]) -> io::Result<()> {
     const AT_ONCE: usize = 16;
     let share = files.len().div_ceil(AT_ONCE).max(1);

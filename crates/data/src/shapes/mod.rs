@@ -1,9 +1,11 @@
-//! `shapes`: pictures drawn by code, told apart by their shape alone. The data set that needs no download.
+//! `shapes`: pictures drawn by code, told apart by their shape alone. The data set that needs no
+//! download.
 //!
-//! A picture shows one of ten outlines, repeated side by side like the pattern of a cloth, so that every crop shows the
-//! shape. Colour of shape and background, size, place, turn, background texture and noise all vary, so that pixels say
-//! little about the class: what is left to learn is the shape. Picture `i` depends on the seed and `i` alone: any number can be drawn, on any number of
-//! threads, and more pictures never change the first ones.
+//! A picture shows one of ten outlines, repeated side by side like the pattern of a cloth, so that
+//! every crop shows the shape. Colour of shape and background, size, place, turn, background
+//! texture and noise all vary, so that pixels say little about the class: what is left to learn is
+//! the shape. Picture `i` depends on the seed and `i` alone: any number can be drawn, on any number
+//! of threads, and more pictures never change the first ones.
 
 mod outline;
 mod scene;
@@ -18,7 +20,8 @@ use scene::Scene;
 
 /// Side of the pictures unless another is asked for.
 pub const SIZE: usize = 32;
-/// Mean of each channel: pictures 0 to 49,999 of seed 0, by `statistics::measure` (the test `constants_are_what_pictures_have`).
+/// Mean of each channel: pictures 0 to 49,999 of seed 0, by `statistics::measure` (the test
+/// `constants_are_what_pictures_have`).
 pub const MEAN: [f32; 3] = [0.5004, 0.5002, 0.4999];
 /// Standard deviation of each channel, likewise.
 pub const STD: [f32; 3] = [0.2455, 0.2314, 0.2456];

@@ -1,7 +1,9 @@
-//! The ten outlines, each a signed distance: negative inside, positive outside, in a frame where shapes reach from −1 to 1.
+//! The ten outlines, each a signed distance: negative inside, positive outside, in a frame where
+//! shapes reach from −1 to 1.
 //!
-//! Near the edge the distance is exact enough for one pixel of anti-aliasing. Only `+ - * /`, square root and comparisons,
-//! so every machine draws the same bytes. The star, triangle and heart follow Inigo Quilez's derivations.
+//! Near the edge the distance is exact enough for one pixel of anti-aliasing. Only `+ - * /`,
+//! square root and comparisons, so every machine draws the same bytes. The star, triangle and heart
+//! follow Inigo Quilez's derivations.
 
 /// A class of the data set: what a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

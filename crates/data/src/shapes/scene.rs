@@ -1,6 +1,8 @@
-//! One picture: a pattern of copies of one shape, its colours, the texture behind it, drawn into bytes.
+//! One picture: a pattern of copies of one shape, its colours, the texture behind it, drawn into
+//! bytes.
 //!
-//! Block by block of a picture's own random words, so a picture depends on nothing but its seed and number.
+//! Block by block of a picture's own random words, so a picture depends on nothing but its seed and
+//! number.
 
 use anchorhood_random::Draws;
 
@@ -24,7 +26,8 @@ enum Texture {
     Blobs,
 }
 
-/// Everything about a picture but its pixel noise. Coordinates reach from −1 to 1 in both directions.
+/// Everything about a picture but its pixel noise. Coordinates reach from −1 to 1 in both
+/// directions.
 pub(super) struct Scene {
     pub outline: Outline,
     centre: (f32, f32),
@@ -182,14 +185,16 @@ impl Scene {
 
 /// A coordinate measured from the nearest copy's centre.
 fn nearest_copy(x: f32) -> f32 {
-    // Rounds to nearest by dropping the fraction of a number made positive; frames are a few copies wide.
+    // Rounds to nearest by dropping the fraction of a number made positive; frames are a few copies
+    // wide.
     let copies = (x * (0.5 / PITCH) + 64.5) as i32 - 64;
     x - copies as f32 * (2.0 * PITCH)
 }
 
 /// A triangle wave of period 2 between 0 and 1.
 fn wave(x: f32) -> f32 {
-    // `as i32` drops the fraction; arguments stay far inside its range, and are made positive first.
+    // `as i32` drops the fraction; arguments stay far inside its range, and are made positive
+    // first.
     let x = x + 16.0;
     let part = x - ((x * 0.5) as i32 * 2) as f32;
     (part - 1.0).abs()

@@ -1,4 +1,5 @@
-//! Both augmentations against torchvision's, for fixed parameters. The values come from tools/golden/augment.py.
+//! Both augmentations against torchvision's, for fixed parameters. The values come from
+//! tools/golden/augment.py.
 
 use anchorhood_data::augment::{AugmentParams, apply, naive};
 

@@ -1,4 +1,5 @@
-//! The first view of the settings without blur and solarise: the same bits in every version, so that runs can be repeated.
+//! The first view of the settings without blur and solarise: the same bits in every version, so
+//! that runs can be repeated.
 //!
 //! The hashes were made by the version that knew one view only.
 

@@ -1,5 +1,5 @@
-//! Published sets in the exact form of their official archives, a few pictures each, whole and damaged.
-//! The fixtures come from tools/golden/set_fixtures.py, which says what their bytes are.
+//! Published sets in the exact form of their official archives, a few pictures each, whole and
+//! damaged. The fixtures come from tools/golden/set_fixtures.py, which says what their bytes are.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Functions of each value alone; the maths is in [`crate::naive::activation`]. y = f(x); dx (+)= dy · f′, told by y.
+//! Functions of each value alone; the maths is in [`crate::naive::activation`]. y = f(x); dx (+)=
+//! dy · f′, told by y.
 
 use rayon::prelude::*;
 

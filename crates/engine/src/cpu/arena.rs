@@ -41,8 +41,8 @@ impl Arena {
             assert!(r.start <= r.end && r.end <= self.values.len());
         }
         let base = self.values.as_mut_ptr();
-        // SAFETY: all ranges lie within the vector; no written one meets any other, both checked just above; the
-        // borrow of self lasts as long as the slices.
+        // SAFETY: all ranges lie within the vector; no written one meets any other, both checked
+        // just above; the borrow of self lasts as long as the slices.
         unsafe {
             (
                 read.map(|r| std::slice::from_raw_parts(base.add(r.start), r.len())),

@@ -1,4 +1,5 @@
-//! Batch norm, with the residual add and ReLU that follow it, over rows of `channels` values (places of all pictures).
+//! Batch norm, with the residual add and ReLU that follow it, over rows of `channels` values
+//! (places of all pictures).
 //!
 //! ```text
 //! mean, var     over the M rows of each channel (var biased)                            statistics
@@ -7,8 +8,8 @@
 //! dc = γ/√(var + ε) · (dz − dβ/M − x̂ · dγ/M);  dresidual (+)= dz                        (dc over dy in place)
 //! ```
 //!
-//! Statistics are taken per task in two passes (mean, then squared deviations) and merged in the order of the tasks with
-//! Chan's formula in f64.
+//! Statistics are taken per task in two passes (mean, then squared deviations) and merged in the
+//! order of the tasks with Chan's formula in f64.
 
 mod column_sums;
 
@@ -26,7 +27,8 @@ pub(super) fn task_len(channels: usize) -> usize {
     (VALUES_PER_TASK / channels).max(1) * channels
 }
 
-/// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 × channels.
+/// Mean and sum of squared deviations of each channel over the rows of one task; `out` holds 2 ×
+/// channels.
 pub(super) fn task_statistics(arch: Arch, rows: &[f32], out: &mut [f32]) {
     let channels = out.len() / 2;
     let (mean, squares) = out.split_at_mut(channels);
@@ -43,7 +45,8 @@ pub(super) fn statistics(arch: Arch, rows: &[f32], channels: usize, partials: &m
         .for_each(|(rows, out)| task_statistics(arch, rows, out));
 }
 
-/// Merges the tasks' statistics: mean and biased variance of each channel over `rows` rows, `task_rows` a task.
+/// Merges the tasks' statistics: mean and biased variance of each channel over `rows` rows,
+/// `task_rows` a task.
 pub(super) fn merge_statistics(
     partials: &[f32],
     rows: usize,
@@ -87,8 +90,9 @@ pub(super) fn scale_and_shift(
 /// Values of rows that are walked over at once.
 const WIDE: usize = 64;
 
-/// What is said of each channel, again and again, so that narrow rows are walked over several at once, as one of many channels: a row of
-/// four values is half a vector, and a loop for each costs more than its work.
+/// What is said of each channel, again and again, so that narrow rows are walked over several at
+/// once, as one of many channels: a row of four values is half a vector, and a loop for each costs
+/// more than its work.
 struct Repeated {
     values: [f32; WIDE],
     len: usize,
@@ -263,8 +267,8 @@ pub(super) fn backward_sums(
     }
 }
 
-/// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or `+=`. dγ, dβ and the statistics are over
-/// so many times as many rows as there are here.
+/// dc over dy in place; `coefficients` holds 3 × channels of scratch. `dresidual` takes dz, `=` or
+/// `+=`. dγ, dβ and the statistics are over so many times as many rows as there are here.
 pub(super) fn backward_values(
     arch: Arch,
     saved: &Saved,

@@ -1,4 +1,5 @@
-//! Colours of normalised pictures as CIE Lab; the maths is in [`crate::naive::lab`]. A place's three values depend on its own three.
+//! Colours of normalised pictures as CIE Lab; the maths is in [`crate::naive::lab`]. A place's
+//! three values depend on its own three.
 
 use rayon::prelude::*;
 

@@ -6,12 +6,13 @@
 //! dw[t][c][n]     =  Σ_b Σ_o x[b][in(o, t)][c] · dy[b][o][n]         weight gradient (writes =)
 //! ```
 //!
-//! t runs over the taps of the kernel; in(o, t) is the input place that tap t of output place o reads, if it is not in
-//! the padding. Weights are HWIO here ([tap][in][out]). Both tables are made once. For the input gradient, input places
-//! are sorted into classes by their position modulo the stride: all places of a class use the same taps.
+//! t runs over the taps of the kernel; in(o, t) is the input place that tap t of output place o
+//! reads, if it is not in the padding. Weights are HWIO here ([tap][in][out]). Both tables are made
+//! once. For the input gradient, input places are sorted into classes by their position modulo the
+//! stride: all places of a class use the same taps.
 //!
-//! Work is cut by the geometry alone, never by the number of threads, and partial sums are added in a fixed order, so
-//! results are the same to the bit on any number of threads.
+//! Work is cut by the geometry alone, never by the number of threads, and partial sums are added in
+//! a fixed order, so results are the same to the bit on any number of threads.
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -65,7 +66,8 @@ struct TapPairs {
 }
 
 impl TapPairs {
-    /// `inputs` are the input offsets of all output places, −1 in the padding; places have `n` values.
+    /// `inputs` are the input offsets of all output places, −1 in the padding; places have `n`
+    /// values.
     fn new(inputs: impl Iterator<Item = i32>, n: usize) -> Self {
         let (mut pairs, mut before) = (vec![], vec![]);
         for (place, input) in inputs.enumerate() {
@@ -169,7 +171,8 @@ impl Conv {
         pack_parallel(arch, weights, self.taps * n, c, n, row, packed);
     }
 
-    /// One task's share of the forward pass: the output of the pictures from `first` on that fill `y`.
+    /// One task's share of the forward pass: the output of the pictures from `first` on that fill
+    /// `y`.
     #[inline]
     pub(super) fn forward_task(
         &self,
@@ -411,7 +414,8 @@ fn pack_parallel(
         });
 }
 
-/// Winograd's tiles, forwards and backwards, for 3×3 kernels of stride 1 over whole vectors of channels.
+/// Winograd's tiles, forwards and backwards, for 3×3 kernels of stride 1 over whole vectors of
+/// channels.
 fn tiles(input: Shape, output: Shape, window: Window) -> Option<[Tiles; 2]> {
     let whole = |s: Shape| s.channels.is_multiple_of(winograd::LANES);
     let [down, across] = window.padding;

@@ -69,8 +69,8 @@ pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
     tasks.for_each(|(dy, y)| task(arch, y, dy));
 }
 
-/// The larger of `x` and `floor`, and NaN where `x` is NaN, as in PyTorch: a diverged run must not look healthy.
-/// (`f32::max` drops NaN, and takes three vector instructions in place of one.)
+/// The larger of `x` and `floor`, and NaN where `x` is NaN, as in PyTorch: a diverged run must not
+/// look healthy. (`f32::max` drops NaN, and takes three vector instructions in place of one.)
 #[inline(always)]
 pub(super) fn at_least(floor: f32, x: f32) -> f32 {
     if floor > x { floor } else { x }
@@ -104,7 +104,8 @@ pub(super) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
 }
 
 vectorised! {
-    /// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one task.
+    /// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one
+    /// task.
     pub(super) fn finish_plain<'a>(
         bias: Option<&'a [f32]>,
         residual: Option<&'a [f32]>,
@@ -174,7 +175,8 @@ pub(super) fn dropout(
     });
 }
 
-/// Channel c of a place of y (+)= channel c + `first` of x where there is one, else zero; places have so many channels in x and in y.
+/// Channel c of a place of y (+)= channel c + `first` of x where there is one, else zero; places
+/// have so many channels in x and in y.
 pub(super) fn channels(
     x: &[f32],
     [from, to]: [usize; 2],

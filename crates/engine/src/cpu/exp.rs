@@ -1,8 +1,8 @@
 //! e^x for vectors of f32.
 //!
-//! x = n·ln 2 + r with |r| ≤ ln 2 / 2; e^r by a polynomial, 2^n by the exponent's bits. Within 2 units in the last place
-//! for −87.3 ≤ x ≤ 88; below that the result is 0; NaN stays NaN. Above 88 it is not defined: a softmax that subtracts
-//! its maximum first never asks.
+//! x = n·ln 2 + r with |r| ≤ ln 2 / 2; e^r by a polynomial, 2^n by the exponent's bits. Within 2
+//! units in the last place for −87.3 ≤ x ≤ 88; below that the result is 0; NaN stays NaN. Above 88
+//! it is not defined: a softmax that subtracts its maximum first never asks.
 
 use pulp::Simd;
 
@@ -12,7 +12,8 @@ const LEAST: f32 = -87.336_54;
 /// e^x, lane by lane.
 #[inline(always)]
 pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    // Adding 1.5·2²³ rounds to an integer and leaves it in the low bits, here with the exponent's bias on top.
+    // Adding 1.5·2²³ rounds to an integer and leaves it in the low bits, here with the exponent's
+    // bias on top.
     let shift = simd.splat_f32s(12_582_912.0 + 127.0);
     let shifted = simd.mul_add_e_f32s(x, simd.splat_f32s(std::f32::consts::LOG2_E), shift);
     let n = simd.sub_f32s(shifted, shift);

@@ -44,8 +44,8 @@ impl Gathered {
         self.items.extend(0..count as u32);
     }
 
-    /// The positives of every process's items, each told by the process that has them: how many, and which. The rows of a process, so many,
-    /// are of its items over and over.
+    /// The positives of every process's items, each told by the process that has them: how many,
+    /// and which. The rows of a process, so many, are of its items over and over.
     pub(super) fn positives(
         &mut self,
         communicator: &Communicator,
@@ -87,7 +87,8 @@ impl Gathered {
         self.all_sums.resize(ranks * queries, [0.0; 2]);
     }
 
-    /// Every process's rows, which are stacked view after view, stacked so again: `each` values a view and process.
+    /// Every process's rows, which are stacked view after view, stacked so again: `each` values a
+    /// view and process.
     pub(super) fn views(&mut self, c: &Communicator, own: &[f32], each: usize) -> Result<()> {
         gather_by_view(c, own, each, &mut self.rows, &mut self.by_view)
     }
@@ -98,7 +99,8 @@ impl Gathered {
     }
 }
 
-/// From every process's views (`rows`, one process's after the other's) to all processes' view 0, then view 1, and so on.
+/// From every process's views (`rows`, one process's after the other's) to all processes' view 0,
+/// then view 1, and so on.
 fn gather_by_view(
     c: &Communicator,
     own: &[f32],

@@ -1,16 +1,20 @@
-//! The three matrix kernels that convolution, linear layers, the loss and discovery are all made of.
+//! The three matrix kernels that convolution, linear layers, the loss and discovery are all made
+//! of.
 //!
-//! [`gather`]: `C[m][n] (+)= Σ_t Σ_k A[row(m, t) + k] · B[t][k][n]`. Rows of A are found through a table of offsets, one
-//! for each output place and tap of the kernel, so a convolution needs no im2col copy: the taps of a place are read where
-//! they lie, and a tap in the padding reads zeros. B is packed in panels of [`panel_width`] columns.
+//! [`gather`]: `C[m][n] (+)= Σ_t Σ_k A[row(m, t) + k] · B[t][k][n]`. Rows of A are found through a
+//! table of offsets, one for each output place and tap of the kernel, so a convolution needs no
+//! im2col copy: the taps of a place are read where they lie, and a tap in the padding reads zeros.
+//! B is packed in panels of [`panel_width`] columns.
 //!
-//! [`products`]: many small matrix products `C = A · B` of one shape, rows of A contiguous: Winograd's.
+//! [`products`]: many small matrix products `C = A · B` of one shape, rows of A contiguous:
+//! Winograd's.
 //!
-//! [`outer`]: `C[i][n] += Σ_p A[a(p) + i] · B[b(p) + n]`: the sum of outer products that gives weight gradients. Pairs whose
-//! left factor lies in the padding are simply not listed.
+//! [`outer`]: `C[i][n] += Σ_p A[a(p) + i] · B[b(p) + n]`: the sum of outer products that gives
+//! weight gradients. Pairs whose left factor lies in the padding are simply not listed.
 //!
-//! All keep a block of C in registers (8 rows × 2 vectors where there are 32 registers, 6 × 2 where there are 16, 8 × 1 where C is no wider
-//! than a vector) over the whole sum; how many rows share a block does not change their bits.
+//! All keep a block of C in registers (8 rows × 2 vectors where there are 32 registers, 6 × 2 where
+//! there are 16, 8 × 1 where C is no wider than a vector) over the whole sum; how many rows share a
+//! block does not change their bits.
 
 mod gather;
 mod outer;
@@ -43,8 +47,8 @@ pub(crate) fn packed_len(depth: usize, n: usize, width: usize) -> usize {
     depth * n.next_multiple_of(width)
 }
 
-/// Packs `depth` rows of `n` columns into panels [panel][depth][width], the last padded with zeros. `row(k)` gives the
-/// start of row k in `b`; columns are `step` apart.
+/// Packs `depth` rows of `n` columns into panels [panel][depth][width], the last padded with zeros.
+/// `row(k)` gives the start of row k in `b`; columns are `step` apart.
 #[inline(always)]
 pub(crate) fn pack(
     b: &[f32],
@@ -75,8 +79,9 @@ pub(crate) fn pack(
     }
 }
 
-/// Calls `work::<MR>(first, valid)` for blocks of rows: of 8 where there are registers for so many rows of NV vectors, else of 6, and of 4
-/// for what sixes leave. A block of which only some rows are valid ends the matrix.
+/// Calls `work::<MR>(first, valid)` for blocks of rows: of 8 where there are registers for so many
+/// rows of NV vectors, else of 6, and of 4 for what sixes leave. A block of which only some rows
+/// are valid ends the matrix.
 macro_rules! in_blocks {
     ($rows:expr, $simd:ident, $vectors:expr, $work:ident::<$($type:tt),*>($($arg:expr),*)) => {{
         let mut first = 0;
@@ -128,8 +133,8 @@ unsafe fn add_products<S: Simd, const MR: usize, const NV: usize>(
     }
 }
 
-/// The same for one vector, some rows of B at a time: a row of C then waits for its sums while those of the others are computed, and
-/// its pointer is looked up once for all of them.
+/// The same for one vector, some rows of B at a time: a row of C then waits for its sums while
+/// those of the others are computed, and its pointer is looked up once for all of them.
 ///
 /// # Safety
 /// As [`add_products`].

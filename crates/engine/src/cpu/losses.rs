@@ -1,8 +1,10 @@
-//! Losses over rows of f32, and what goes with them, each with the gradient of weight · mean(losses); the maths is in [`crate::naive`].
+//! Losses over rows of f32, and what goes with them, each with the gradient of weight ·
+//! mean(losses); the maths is in [`crate::naive`].
 //!
-//! Losses and gradients are written (`=`). A row is summed by one thread in one order, so the bits are the same for any
-//! number of threads. Nothing allocates. Everything here runs in the current rayon pool, and is given what
-//! [`crate::Stream`] has checked. The contrastive loss compares rows with each other and lives beside the other similarities.
+//! Losses and gradients are written (`=`). A row is summed by one thread in one order, so the bits
+//! are the same for any number of threads. Nothing allocates. Everything here runs in the current
+//! rayon pool, and is given what [`crate::Stream`] has checked. The contrastive loss compares rows
+//! with each other and lives beside the other similarities.
 
 mod cosine;
 mod counting;

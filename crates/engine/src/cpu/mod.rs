@@ -49,8 +49,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// So many threads (0: one for each core) and the vector instructions that [`SimdLevel::wanted`] gives, or else the best
-    /// there are.
+    /// So many threads (0: one for each core) and the vector instructions that
+    /// [`SimdLevel::wanted`] gives, or else the best there are.
     pub fn new(threads: usize) -> Self {
         let level = SimdLevel::wanted().unwrap_or_else(|_| SimdLevel::detect());
         Cpu::with_level(threads, level).expect("the detected level is there")

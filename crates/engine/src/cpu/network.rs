@@ -81,7 +81,8 @@ impl State {
         self.pass = pass;
     }
 
-    /// The passes' gradients, added up in their order and over all processes, become the first one's.
+    /// The passes' gradients, added up in their order and over all processes, become the first
+    /// one's.
     fn sum_gradients(&mut self) -> Result<()> {
         self.select(0);
         if std::mem::replace(&mut self.summed, true) {
@@ -94,7 +95,8 @@ impl State {
         self.communicator.sum(&mut self.parameters.gradients)
     }
 
-    /// Running statistics that each process has moved by its own rows become their mean over all processes.
+    /// Running statistics that each process has moved by its own rows become their mean over all
+    /// processes.
     fn agree_on_statistics(&mut self) -> Result<()> {
         if self.sync_norm || self.communicator.is_single() {
             return Ok(());

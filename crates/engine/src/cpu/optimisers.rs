@@ -1,7 +1,9 @@
-//! A step of any [`Optimiser`] over the vector of all weights, tensor by tensor, and the moving average of such vectors.
+//! A step of any [`Optimiser`] over the vector of all weights, tensor by tensor, and the moving
+//! average of such vectors.
 //!
-//! Norms are summed in f64 over parts that depend on a tensor's length alone, and the parts in order: the bits are the same
-//! for any number of threads. Nothing allocates but [`Update::new`]. Everything here runs in the current rayon pool.
+//! Norms are summed in f64 over parts that depend on a tensor's length alone, and the parts in
+//! order: the bits are the same for any number of threads. Nothing allocates but [`Update::new`].
+//! Everything here runs in the current rayon pool.
 
 use std::ops::Range;
 
@@ -16,7 +18,8 @@ use crate::{Optimiser, ParameterGroup};
 /// Values a task works on.
 const TASK: usize = 16 * 1024;
 
-/// Where each tensor lies in the vector of all weights and how it is trained, with the memory that its norms need.
+/// Where each tensor lies in the vector of all weights and how it is trained, with the memory that
+/// its norms need.
 pub(crate) struct Update {
     optimiser: Optimiser,
     tensors: Vec<(Range<usize>, ParameterGroup)>,

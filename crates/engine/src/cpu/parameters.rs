@@ -1,7 +1,8 @@
-//! A network's parameters on the CPU: all weights in one vector, so that the optimiser is one pass, and their layout.
+//! A network's parameters on the CPU: all weights in one vector, so that the optimiser is one pass,
+//! and their layout.
 //!
-//! Outside, tensors are PyTorch's: convolutions OIHW, linear layers out × in. In here a convolution is HWIO and a linear
-//! layer in × out, which is what the kernels read.
+//! Outside, tensors are PyTorch's: convolutions OIHW, linear layers out × in. In here a convolution
+//! is HWIO and a linear layer in × out, which is what the kernels read.
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ pub(super) struct Parameters {
     /// The optimiser's state; slots that it does not have are empty.
     slots: [Vec<f32>; 2],
     update: Update,
-    /// Running statistics, which every pass forwards moves, and as they were after the last step whose loss was finite.
+    /// Running statistics, which every pass forwards moves, and as they were after the last step
+    /// whose loss was finite.
     pub(super) statistics: Vec<f32>,
     kept_statistics: Vec<f32>,
 }
@@ -78,7 +80,8 @@ impl Parameters {
         &mut self.gradients[range]
     }
 
-    /// Two neighbouring parameters of a layer (a norm's weight and bias, or its running mean and variance).
+    /// Two neighbouring parameters of a layer (a norm's weight and bias, or its running mean and
+    /// variance).
     pub(super) fn pair<'a>(
         &self,
         from: &'a mut [f32],

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-/// Pictures of `size`×`size` pixels: for each the whole, shrunk to half, then of each its first quarter, and so on, all enlarged to
-/// the size of a picture.
+/// Pictures of `size`×`size` pixels: for each the whole, shrunk to half, then of each its first
+/// quarter, and so on, all enlarged to the size of a picture.
 pub(crate) fn quarters(pixels: &[f32], size: usize, channels: usize, to: &mut [f32]) {
     let one = size * size * channels;
     let (pictures, half) = (pixels.len() / one, size / 2);

@@ -4,10 +4,12 @@ use pulp::Arch;
 
 use crate::{Error, Result};
 
-/// Defines a function of plain loops that is compiled once for each level of vector instructions, and takes the level to
-/// run at as its first argument. Borrowed arguments are written with the lifetime 'a.
+/// Defines a function of plain loops that is compiled once for each level of vector instructions,
+/// and takes the level to run at as its first argument. Borrowed arguments are written with the
+/// lifetime 'a.
 ///
-/// A closure given to `Arch::dispatch` would do the same if it were always inlined; measured, it is not.
+/// A closure given to `Arch::dispatch` would do the same if it were always inlined; measured, it is
+/// not.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident<'a>($($arg:ident: $type:ty),* $(,)?) $body:block) => {
         $(#[$meta])*

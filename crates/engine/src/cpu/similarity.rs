@@ -1,10 +1,13 @@
-//! Similarities of queries with all keys, tile by tile, so that the matrix of all of them never exists.
+//! Similarities of queries with all keys, tile by tile, so that the matrix of all of them never
+//! exists.
 //!
-//! Queries are packed as the columns of a panel and lie along the vector lanes; keys are read as they are, one row of the
-//! tile each. Maximum, sum, entropy and top-k of a query are then computed lane by lane, and a lane's result depends only
-//! on the order of the keys: it is the same whatever the number of threads.
+//! Queries are packed as the columns of a panel and lie along the vector lanes; keys are read as
+//! they are, one row of the tile each. Maximum, sum, entropy and top-k of a query are then computed
+//! lane by lane, and a lane's result depends only on the order of the keys: it is the same whatever
+//! the number of threads.
 //!
-//! Everything here runs in the current rayon pool, and [`crate::Stream`] or [`crate::Device`] has checked what it is given.
+//! Everything here runs in the current rayon pool, and [`crate::Stream`] or [`crate::Device`] has
+//! checked what it is given.
 
 mod best;
 mod contrastive;
@@ -24,8 +27,9 @@ pub(super) use sampled::SampledScratch;
 pub(super) use scan::scan;
 pub(super) use shard::{ShardScratch, ShardSums};
 
-/// Rows `indices` of `keys`, whose first is number `first`, become normalise((1 − rate) · row + rate · query), one after the other: an
-/// index named twice is blended twice, and rows that are not here are left to others.
+/// Rows `indices` of `keys`, whose first is number `first`, become normalise((1 − rate) · row +
+/// rate · query), one after the other: an index named twice is blended twice, and rows that are not
+/// here are left to others.
 pub(super) fn blend_rows(
     keys: &mut [f32],
     dim: usize,

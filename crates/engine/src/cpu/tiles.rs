@@ -1,5 +1,6 @@
-//! Tiles cut out of pictures; the maths is in [`crate::naive::tiles`]. A picture's draws depend on nothing but its place in the batch of all
-//! processes and the step, so the bits are the same for any number of threads. Nothing allocates: a tile is read where it lies.
+//! Tiles cut out of pictures; the maths is in [`crate::naive::tiles`]. A picture's draws depend on
+//! nothing but its place in the batch of all processes and the step, so the bits are the same for
+//! any number of threads. Nothing allocates: a tile is read where it lies.
 
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
@@ -77,7 +78,8 @@ fn statistics(side: usize, at: impl Fn(usize, usize) -> f32) -> (f32, f32) {
     (mean as f32, (1.0 / (variance + 1e-5).sqrt()) as f32)
 }
 
-/// The two pixels of a tile that a pixel of the enlarged one lies between, and how near it is to the second.
+/// The two pixels of a tile that a pixel of the enlarged one lies between, and how near it is to
+/// the second.
 fn between(o: usize, side: usize, size: usize) -> (usize, usize, f32) {
     let at = (o as f32 + 0.5) * (side as f32 / size as f32) - 0.5;
     let at = at.clamp(0.0, (side - 1) as f32);

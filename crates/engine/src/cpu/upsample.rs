@@ -1,5 +1,5 @@
-//! Each place four times; the maths is in [`crate::naive::upsample`]. Works row by row of the input, whose two rows of the output lie
-//! one after the other.
+//! Each place four times; the maths is in [`crate::naive::upsample`]. Works row by row of the
+//! input, whose two rows of the output lie one after the other.
 
 use rayon::prelude::*;
 

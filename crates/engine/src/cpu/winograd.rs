@@ -1,5 +1,5 @@
-//! 3×3 convolutions of stride 1 by Winograd's minimal filtering F(4×4, 3×3): 36 multiplications for sixteen outputs where
-//! the direct sum takes 144 (Lavin and Gray, 2016).
+//! 3×3 convolutions of stride 1 by Winograd's minimal filtering F(4×4, 3×3): 36 multiplications for
+//! sixteen outputs where the direct sum takes 144 (Lavin and Gray, 2016).
 //!
 //! ```text
 //! V = Bᵀ d B   of each 6×6 tile d of the input        U = G g Gᵀ   of each 3×3 kernel g
@@ -7,10 +7,11 @@
 //! y = Aᵀ M A                                          a 4×4 tile of the output
 //! ```
 //!
-//! In f32 it is off by about 5e-6 of the largest output (the direct sum by 2e-7; the tests state their tolerance).
-//! The weight gradient is the adjoint: dU = Σ_tiles V ⊙ (A dy Aᵀ), dg = Gᵀ dU G. The input gradient is the convolution of
-//! dy with the kernels turned round and their channels exchanged. Channels lie along the vector lanes, so this file is
-//! used where both channel counts are multiples of [`LANES`]; `conv.rs` takes the rest.
+//! In f32 it is off by about 5e-6 of the largest output (the direct sum by 2e-7; the tests state
+//! their tolerance). The weight gradient is the adjoint: dU = Σ_tiles V ⊙ (A dy Aᵀ), dg = Gᵀ dU G.
+//! The input gradient is the convolution of dy with the kernels turned round and their channels
+//! exchanged. Channels lie along the vector lanes, so this file is used where both channel counts
+//! are multiples of [`LANES`]; `conv.rs` takes the rest.
 
 mod kernels;
 mod transforms;
@@ -33,11 +34,11 @@ const SIDE: usize = 6;
 const OUT: usize = 4;
 /// Places in a tile of the input.
 const PLACES: usize = SIDE * SIDE;
-/// Values between the end of one place's rows and the next place's: without them all of them would fall into the
-/// same set of the first-level cache.
+/// Values between the end of one place's rows and the next place's: without them all of them would
+/// fall into the same set of the first-level cache.
 const GAP: usize = 16;
-/// Tiles transformed together: few enough for V to stay in the second-level cache, many enough to make up for reading all
-/// of U.
+/// Tiles transformed together: few enough for V to stay in the second-level cache, many enough to
+/// make up for reading all of U.
 const TILES: usize = 32;
 thread_local! {
     /// Working memory of a task; it grows to the largest layer's need and stays.
@@ -118,7 +119,8 @@ impl Tiles {
         self.tiles.len()
     }
 
-    /// Asserts that `values` holds the pictures of this shape that `used` tiles from tile `start` on lie in.
+    /// Asserts that `values` holds the pictures of this shape that `used` tiles from tile `start`
+    /// on lie in.
     fn assert_whole(&self, shape: Shape, values: &[f32], start: usize, used: usize) {
         let pictures = (start + used).div_ceil(self.count());
         assert!(values.len() >= pictures * shape.len() && shape.channels.is_multiple_of(LANES));

@@ -1,8 +1,9 @@
-//! Autotuning: of cuDNN's ways to compute a convolution in one direction, and ours where there is one, the fastest.
+//! Autotuning: of cuDNN's ways to compute a convolution in one direction, and ours where there is
+//! one, the fastest.
 //!
-//! Candidates are those that give the same bits every time. They are measured in recordings, since call by call the host
-//! is what would be measured. Small tasks take the first that runs. A choice is made once and kept, so that two networks
-//! compute the same bits.
+//! Candidates are those that give the same bits every time. They are measured in recordings, since
+//! call by call the host is what would be measured. Small tasks take the first that runs. A choice
+//! is made once and kept, so that two networks compute the same bits.
 
 use super::Cuda;
 use super::autotune_cache::Choice;
@@ -48,8 +49,8 @@ enum By {
 }
 
 impl Tuned {
-    /// The way for a task: the one chosen before, else the fastest over the tensors of `call`, whose result is lost.
-    /// Nothing if cuDNN has none.
+    /// The way for a task: the one chosen before, else the fastest over the tensors of `call`,
+    /// whose result is lost. Nothing if cuDNN has none.
     pub(super) fn choose(
         cuda: &Cuda,
         task: Task,
@@ -145,7 +146,8 @@ impl Tuned {
         Ok(best.map(|(_, way)| way))
     }
 
-    /// Runs it once, with the working memory it needs; gives the call with that memory in it, or nothing if it fails.
+    /// Runs it once, with the working memory it needs; gives the call with that memory in it, or
+    /// nothing if it fails.
     fn tried(&self, cuda: &Cuda, call: Call, scratch: &mut Workspace) -> Result<Option<Call>> {
         if self.workspace() > WORKSPACE_LIMIT {
             return Ok(None);
@@ -159,7 +161,8 @@ impl Tuned {
             .then_some(call))
     }
 
-    /// Milliseconds, without the host's part; what takes longer than `limit` is not measured further.
+    /// Milliseconds, without the host's part; what takes longer than `limit` is not measured
+    /// further.
     fn time(&self, cuda: &Cuda, call: &Call, limit: f32) -> Result<f32> {
         let recorder = cuda.recorder()?;
         let once = recorder.record(|| self.run(&recorder, call));

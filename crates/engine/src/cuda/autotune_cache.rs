@@ -1,5 +1,5 @@
-//! Which of cuDNN's ways was the fastest, for each problem met so far: measured once, kept on disk, so that a later run on
-//! the same kind of GPU starts at once and computes the same bits.
+//! Which of cuDNN's ways was the fastest, for each problem met so far: measured once, kept on disk,
+//! so that a later run on the same kind of GPU starts at once and computes the same bits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -96,7 +96,8 @@ fn written(made: &BTreeMap<String, Choice>) -> String {
     serde_json::to_string_pretty(made).expect("a map of words to choices is JSON")
 }
 
-/// The choices of a file; none of one that is broken, or as earlier versions wrote it: it is then made again.
+/// The choices of a file; none of one that is broken, or as earlier versions wrote it: it is then
+/// made again.
 fn parse(bytes: &[u8]) -> Option<BTreeMap<String, Choice>> {
     serde_json::from_slice(bytes).ok()
 }
@@ -139,7 +140,8 @@ mod tests {
         parse(written(made).as_bytes()).unwrap()
     }
 
-    /// Whatever cuDNN may choose is found again: in every direction each of its algorithms, Winograd's last of all.
+    /// Whatever cuDNN may choose is found again: in every direction each of its algorithms,
+    /// Winograd's last of all.
     #[test]
     fn every_algorithm_is_read_as_it_was_written() {
         for (direction, count) in [

@@ -1,5 +1,5 @@
-//! Batches on the GPU: made by a kernel from items that lie there or travel ahead, prepared by a data loader of the host, or
-//! rows of a matrix.
+//! Batches on the GPU: made by a kernel from items that lie there or travel ahead, prepared by a
+//! data loader of the host, or rows of a matrix.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -167,7 +167,8 @@ impl CudaBatches {
             pointer(&to),
             pointer(&none),
         ];
-        // SAFETY: the arguments are those that a batch kernel promises to take; the memory is the batches' and the network's.
+        // SAFETY: the arguments are those that a batch kernel promises to take; the memory is the
+        // batches' and the network's.
         let launched = unsafe {
             result::launch_kernel(
                 made.kernel.cu_function(),

@@ -1,9 +1,9 @@
-//! A CUDA stream with what is bound to it (cuDNN's handle, kernels); a side stream for work beside it; and CUDA graphs,
-//! recordings of the work given to a stream.
+//! A CUDA stream with what is bound to it (cuDNN's handle, kernels); a side stream for work beside
+//! it; and CUDA graphs, recordings of the work given to a stream.
 //!
-//! A device works on one stream. A second one only records (stream capture): calls made on it run nothing and become a CUDA
-//! graph, which the first then launches as a whole. A stream of its own keeps what other threads do meanwhile out of the
-//! recording.
+//! A device works on one stream. A second one only records (stream capture): calls made on it run
+//! nothing and become a CUDA graph, which the first then launches as a whole. A stream of its own
+//! keeps what other threads do meanwhile out of the recording.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,8 +59,9 @@ impl BoundStream {
     }
 }
 
-/// A side stream: work that goes on beside a stream's, for layers counted downwards: it begins after what the stream was given so far, and is
-/// waited for when the stream has come a few layers further.
+/// A side stream: work that goes on beside a stream's, for layers counted downwards: it begins
+/// after what the stream was given so far, and is waited for when the stream has come a few layers
+/// further.
 pub(super) struct SideStream<'a> {
     main: &'a BoundStream,
     side: &'a BoundStream,

@@ -1,7 +1,8 @@
 //! From .cu files to code for the chip found: compiled by NVRTC, kept on disk between runs.
 //!
-//! Kernels include no header: `common.cuh` stands before each of them, and `f32_tiles.cuh` before two. `ELEMENT_BF16` is 1 where activations are bf16
-//! and 0 where they are f32. What the driver refuses is compiled anew.
+//! Kernels include no header: `common.cuh` stands before each of them, and `f32_tiles.cuh` before
+//! two. `ELEMENT_BF16` is 1 where activations are bf16 and 0 where they are f32. What the driver
+//! refuses is compiled anew.
 
 use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -72,7 +73,8 @@ pub(super) fn architecture(major: i32, minor: i32) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// Compiles what the cache does not have of our kernel files, side by side: whoever asks for them next finds them there.
+/// Compiles what the cache does not have of our kernel files, side by side: whoever asks for them
+/// next finds them there.
 pub(super) fn fill_cache(architecture: &str, precision: Precision) {
     std::thread::scope(|scope| {
         for (stem, _) in SOURCES {

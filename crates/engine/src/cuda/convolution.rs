@@ -1,5 +1,5 @@
-//! One convolution on the GPU: the fastest way in each direction, chosen before the first batch, or plain loops where there
-//! is none.
+//! One convolution on the GPU: the fastest way in each direction, chosen before the first batch, or
+//! plain loops where there is none.
 //!
 //! ```text
 //! forward           y = x ∗ w           (NHWC, weights OHWI)
@@ -17,8 +17,9 @@ use crate::{Result, Shape, Window};
 
 pub(super) struct Convolution {
     problem: Problem,
-    /// Bytes of what a 1×1 window with a stride reads. Since cuDNN's ways with strides are slow, that is put together first,
-    /// and a gradient of it is shared out last. Nothing for other windows.
+    /// Bytes of what a 1×1 window with a stride reads. Since cuDNN's ways with strides are slow,
+    /// that is put together first, and a gradient of it is shared out last. Nothing for other
+    /// windows.
     gathered: Option<usize>,
     forward: Option<Tuned>,
     input_gradient: Option<Tuned>,
@@ -52,8 +53,8 @@ fn gathered(p: &Problem) -> Option<Problem> {
 }
 
 impl Convolution {
-    /// Chooses a way for each direction by running the candidates over `places`, whose values are lost. The second working
-    /// memory is for what runs beside the rest.
+    /// Chooses a way for each direction by running the candidates over `places`, whose values are
+    /// lost. The second working memory is for what runs beside the rest.
     pub(super) fn new(
         cuda: &Cuda,
         problem: Problem,

@@ -112,13 +112,15 @@ pub(super) struct Handle(Mutex<RawHandle>);
 
 pub(super) struct RawHandle(pub(super) sys::cudnnHandle_t);
 
-// SAFETY: a handle may move between threads as long as one at a time uses it, which the mutex sees to.
+// SAFETY: a handle may move between threads as long as one at a time uses it, which the mutex sees
+// to.
 unsafe impl Send for RawHandle {}
 
 impl Handle {
     pub(super) fn new(stream: &Arc<CudaStream>) -> Result<Self> {
         let mut handle = null_mut();
-        // SAFETY: the pointer is valid to write to; the stream lives as long as the stream that owns this handle.
+        // SAFETY: the pointer is valid to write to; the stream lives as long as the stream that
+        // owns this handle.
         unsafe {
             check("making a handle", sys::cudnnCreate(&mut handle))?;
             let raw = RawHandle(handle);
@@ -148,7 +150,8 @@ pub(super) struct Descriptors {
     convolution: sys::cudnnConvolutionDescriptor_t,
 }
 
-// SAFETY: descriptors are plain memory that is written at creation and, for the math type, under the handle's lock.
+// SAFETY: descriptors are plain memory that is written at creation and, for the math type, under
+// the handle's lock.
 unsafe impl Send for Descriptors {}
 // SAFETY: as above.
 unsafe impl Sync for Descriptors {}
@@ -174,7 +177,8 @@ impl Descriptors {
         let float = DataType::CUDNN_DATA_FLOAT;
         let mode = Mode::CUDNN_CROSS_CORRELATION;
         let done = |s| check("describing a convolution", s);
-        // SAFETY: every descriptor is created before it is set; what was created is destroyed by Drop.
+        // SAFETY: every descriptor is created before it is set; what was created is destroyed by
+        // Drop.
         unsafe {
             done(sys::cudnnCreateTensorDescriptor(&mut d.x))?;
             done(sys::cudnnCreateTensorDescriptor(&mut d.y))?;
@@ -300,9 +304,9 @@ impl Handle {
         let [first, second] = [call.first, call.second].map(|p| p as *const std::ffi::c_void);
         let [result, space] = [call.result, call.workspace].map(|p| p as *mut std::ffi::c_void);
         let (h, c, size) = (handle.0, d.convolution, a.workspace);
-        // SAFETY: tensors are as large as the descriptors say and the workspace as the algorithm asked for (the
-        // caller's promise); numbers of algorithms came from cuDNN itself or were found below its count, for the same
-        // direction.
+        // SAFETY: tensors are as large as the descriptors say and the workspace as the algorithm
+        // asked for (the caller's promise); numbers of algorithms came from cuDNN itself or were
+        // found below its count, for the same direction.
         let status = unsafe {
             sys::cudnnSetConvolutionMathType(c, a.math);
             match direction {

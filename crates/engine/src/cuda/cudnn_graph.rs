@@ -1,8 +1,9 @@
-//! cuDNN's second door: descriptors of an operation, from which it proposes execution plans. It offers more kernels than
-//! the first (cudnn.rs), and is asked for those that the first does not have.
+//! cuDNN's second door: descriptors of an operation, from which it proposes execution plans. It
+//! offers more kernels than the first (cudnn.rs), and is asked for those that the first does not
+//! have.
 //!
-//! A plan is named by its place in the list of what cuDNN proposes, which is the same for the same version of cuDNN on the
-//! same kind of GPU.
+//! A plan is named by its place in the list of what cuDNN proposes, which is the same for the same
+//! version of cuDNN on the same kind of GPU.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -23,7 +24,8 @@ use super::bound_stream::BoundStream;
 use super::cudnn::{Call, Direction, check};
 use crate::{Result, Shape};
 
-/// Plans that are looked at, which is nearly all that cuDNN proposes: the fastest are not always among the first.
+/// Plans that are looked at, which is nearly all that cuDNN proposes: the fastest are not always
+/// among the first.
 const MOST_PLANS: usize = 40;
 
 /// Which plan: its place in the list of what cuDNN proposes.
@@ -216,7 +218,8 @@ impl Operation {
         })
     }
 
-    /// Whether a configuration is there at once, gives the same bits every time, and what the precision promises.
+    /// Whether a configuration is there at once, gives the same bits every time, and what the
+    /// precision promises.
     fn allows(&self, configuration: &Descriptor) -> Result<bool> {
         let engine = Descriptor::new(Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         let of_descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
@@ -289,8 +292,8 @@ impl Plan {
             check("setting a stream", status)
         };
         serve(stream)?;
-        // SAFETY: the plan was made with this handle; tensors and working memory are as large as it asked for, which the
-        // caller promises.
+        // SAFETY: the plan was made with this handle; tensors and working memory are as large as it
+        // asked for, which the caller promises.
         let status = unsafe { sys::cudnnBackendExecute(handle.0, self.plan.0, pack.0) };
         serve(&self.home)?;
         check("a convolution's plan", status)

@@ -1,4 +1,5 @@
-//! Where the items of batches lie: all of them on the device, or a few batches at a time, brought as they are needed.
+//! Where the items of batches lie: all of them on the device, or a few batches at a time, brought
+//! as they are needed.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::{BatchMaker, Result};
 /// Batches that are on their way or in use at once, where not all items fit.
 const RING: usize = 4;
 
-/// Device memory left to others, where all items are brought: what evaluation and discovery ask for.
+/// Device memory left to others, where all items are brought: what evaluation and discovery ask
+/// for.
 const LEFT_FREE: usize = 2 << 30;
 
 /// Bytes that are fetched at a time, where all items are brought.

@@ -1,7 +1,9 @@
-//! Safe-looking doors to our kernels: one method per kernel, with its types, and the shape of its launch.
+//! Safe-looking doors to our kernels: one method per kernel, with its types, and the shape of its
+//! launch.
 //!
-//! Tensors are device pointers; 0 is a tensor that is not there. What a method reads and writes is said in its .cu file.
-//! Callers promise, by passing a pointer, that it covers the values the kernel touches; the network's plan sees to that.
+//! Tensors are device pointers; 0 is a tensor that is not there. What a method reads and writes is
+//! said in its .cu file. Callers promise, by passing a pointer, that it covers the values the
+//! kernel touches; the network's plan sees to that.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -90,8 +92,8 @@ impl Kernels {
         shared_bytes: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        // SAFETY: every caller is a method below that passes what its kernel declares, in order; pointers are the
-        // callers' promise.
+        // SAFETY: every caller is a method below that passes what its kernel declares, in order;
+        // pointers are the callers' promise.
         let launched = unsafe {
             result::launch_kernel(
                 function.cu_function(),
@@ -107,9 +109,9 @@ impl Kernels {
 
     /// Launches a kernel whose blocks wait for each other, a block or none on every multiprocessor.
     ///
-    /// It begins before the kernel before it has quite ended, where it knows how to wait for that one. That they get onto
-    /// the chip together, and no other such kernel with them, is then seen to by the order of the one stream they go to;
-    /// else it is the driver's promise.
+    /// It begins before the kernel before it has quite ended, where it knows how to wait for that
+    /// one. That they get onto the chip together, and no other such kernel with them, is then seen
+    /// to by the order of the one stream they go to; else it is the driver's promise.
     fn launch_together(
         &self,
         function: &CudaFunction,

@@ -1,7 +1,8 @@
-//! Where are NVIDIA's libraries? On the loader's path, under CUDA_HOME, or in the folders where pip puts them.
+//! Where are NVIDIA's libraries? On the loader's path, under CUDA_HOME, or in the folders where pip
+//! puts them.
 //!
-//! A library found is opened with its symbols global and stays open; the bindings then find it by its name, wherever it
-//! came from.
+//! A library found is opened with its symbols global and stays open; the bindings then find it by
+//! its name, wherever it came from.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -161,7 +162,8 @@ fn folders() -> &'static [PathBuf] {
     })
 }
 
-/// The folders of pip's nvidia packages: `nvidia/*/lib` among the packages of every Python there is.
+/// The folders of pip's nvidia packages: `nvidia/*/lib` among the packages of every Python there
+/// is.
 fn packaged() -> Vec<PathBuf> {
     let nvidia = python_packages()
         .into_iter()

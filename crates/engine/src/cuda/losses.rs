@@ -1,7 +1,9 @@
-//! Losses over rows of f32 on the GPU, each with the gradient of weight · mean(losses) (kernels/losses.cu has the maths).
+//! Losses over rows of f32 on the GPU, each with the gradient of weight · mean(losses)
+//! (kernels/losses.cu has the maths).
 //!
-//! Everything is on the device and is asked for on the stream given; nothing waits, so that a step can be captured as a
-//! graph. Losses and gradients are written (`=`). Callers promise that pointers cover the rows named.
+//! Everything is on the device and is asked for on the stream given; nothing waits, so that a step
+//! can be captured as a graph. Losses and gradients are written (`=`). Callers promise that
+//! pointers cover the rows named.
 
 use std::sync::Arc;
 
@@ -66,8 +68,8 @@ impl Losses {
         })
     }
 
-    /// Softmax cross-entropy: row b's class is `labels[indices[b]]`, a class less than `classes` (u32 both), and counts with
-    /// `weights[class]`, or 1 without weights (0).
+    /// Softmax cross-entropy: row b's class is `labels[indices[b]]`, a class less than `classes`
+    /// (u32 both), and counts with `weights[class]`, or 1 without weights (0).
     pub(super) fn cross_entropy(
         &self,
         stream: &Arc<CudaStream>,
@@ -243,7 +245,8 @@ impl Losses {
         launched.map(drop).map_err(|e| failed("gathering rows", e))
     }
 
-    /// What the parts of `pictures` pictures add up to, and what another picture must not; the distances of both are given too.
+    /// What the parts of `pictures` pictures add up to, and what another picture must not; the
+    /// distances of both are given too.
     pub(super) fn counting(
         &self,
         stream: &Arc<CudaStream>,

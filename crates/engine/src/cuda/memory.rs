@@ -1,5 +1,5 @@
-//! Device memory that is asked for before the first batch: zeroed vectors, scratch that grows while a network is built,
-//! and page-locked host memory through which pictures travel.
+//! Device memory that is asked for before the first batch: zeroed vectors, scratch that grows while
+//! a network is built, and page-locked host memory through which pictures travel.
 
 use std::sync::Arc;
 
@@ -107,7 +107,8 @@ impl Workspace {
 /// Page-locked memory on the host, which the device reads while the host goes on.
 pub(super) struct PageLocked<T> {
     memory: PinnedHostSlice<T>,
-    /// What tells that it may be filled again. (cudarc would wait by events of its own, but those are off.)
+    /// What tells that it may be filled again. (cudarc would wait by events of its own, but those
+    /// are off.)
     free: Option<CudaEvent>,
 }
 
@@ -126,7 +127,8 @@ impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
         self.memory.as_mut_slice().map_err(failed)
     }
 
-    /// Has a stream bring all of it to a place on the device. It is free, and the place is filled, when this has happened.
+    /// Has a stream bring all of it to a place on the device. It is free, and the place is filled,
+    /// when this has happened.
     pub(super) fn send(
         &mut self,
         stream: &Arc<CudaStream>,
@@ -174,7 +176,8 @@ impl Staging {
         })
     }
 
-    /// Sends values (at most a batch) and says where they arrive; waits for the transfer before the last only.
+    /// Sends values (at most a batch) and says where they arrive; waits for the transfer before the
+    /// last only.
     pub(super) fn send(&mut self, cuda: &Cuda, values: &[f32]) -> Result<Pointer> {
         let buffer = &mut self.buffers[self.turn];
         self.turn = 1 - self.turn;

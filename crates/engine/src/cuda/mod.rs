@@ -1,8 +1,8 @@
 //! An NVIDIA GPU: kernels of our own compiled by NVRTC for the chip found, convolutions by cuDNN.
 //!
-//! Every library is opened when a [`Cuda`] is made and not before, so that the same program runs where there is none.
-//! All work that a program gives to a GPU goes to one stream, in the order it is asked for; the host waits only where
-//! values are read.
+//! Every library is opened when a [`Cuda`] is made and not before, so that the same program runs
+//! where there is none. All work that a program gives to a GPU goes to one stream, in the order it
+//! is asked for; the host waits only where values are read.
 
 mod autotune;
 mod autotune_cache;
@@ -113,7 +113,8 @@ impl Cuda {
         })
     }
 
-    /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size of its code.
+    /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size
+    /// of its code.
     pub fn try_compile(kernel: &BatchKernel) -> Result<usize> {
         Library::Nvrtc.open()?;
         let image = compile::compile(
@@ -184,8 +185,8 @@ impl Cuda {
             .map_err(|e| failed("counting multiprocessors", e))
     }
 
-    /// Whether a kernel may begin before the one before it has ended: from Hopper on, and not where several programs are on
-    /// the chip at the same time.
+    /// Whether a kernel may begin before the one before it has ended: from Hopper on, and not where
+    /// several programs are on the chip at the same time.
     fn starts_early(&self) -> bool {
         use sys::CUdevice_attribute_enum as Attribute;
         let ask = |which| self.shared.context.attribute(which);
@@ -232,7 +233,8 @@ impl Cuda {
         Ok(count.max(0) as usize)
     }
 
-    /// The GPUs of the processes that work together. All of them ask at the same time; they meet once.
+    /// The GPUs of the processes that work together. All of them ask at the same time; they meet
+    /// once.
     fn nccl(&self, others: &Communicator) -> Result<Arc<Nccl>> {
         let kept = &self.shared.nccl;
         let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
@@ -367,8 +369,8 @@ fn slice<T: 'static>(cuda: &Cuda, buffer: &Buffer<T>) -> Result<Pointer> {
     Ok(cuda.pointer(buffer.memory::<CudaSlice<T>>()?))
 }
 
-/// The stream of the GPU of this number, the same for everybody in the program: kernels whose blocks wait for each other
-/// take turns in it, and never hold half of the chip each.
+/// The stream of the GPU of this number, the same for everybody in the program: kernels whose
+/// blocks wait for each other take turns in it, and never hold half of the chip each.
 fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
     static OPEN: Mutex<BTreeMap<usize, Weak<CudaStream>>> = Mutex::new(BTreeMap::new());
     let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());

@@ -1,8 +1,9 @@
-//! NVIDIA's collectives, NCCL, opened when several processes have a GPU each: what they do together on device memory, as work of a
-//! stream that can be captured.
+//! NVIDIA's collectives, NCCL, opened when several processes have a GPU each: what they do together
+//! on device memory, as work of a stream that can be captured.
 //!
-//! The binding is our own, of the few functions that are used: NVIDIA's packages call the library `libnccl.so.2`. Every process makes the
-//! same calls in the same order, whatever the stream; NCCL does them in that order.
+//! The binding is our own, of the few functions that are used: NVIDIA's packages call the library
+//! `libnccl.so.2`. Every process makes the same calls in the same order, whatever the stream; NCCL
+//! does them in that order.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -87,7 +88,8 @@ impl Calls {
         let library = open_global(Path::new(&place)).map_err(|e| unusable(e.to_string()))?;
         macro_rules! find {
             ($name:literal) => {{
-                // SAFETY: NCCL's function of this name has the type of the field that takes it, in every version from 2.14 on.
+                // SAFETY: NCCL's function of this name has the type of the field that takes it, in
+                // every version from 2.14 on.
                 let found = unsafe { library.get(concat!($name, "\0").as_bytes()) };
                 *found.map_err(|e| unusable(e.to_string()))?
             }};
@@ -176,8 +178,8 @@ pub fn find_nccl() -> Result<(String, String)> {
 
 /// The GPUs of several processes, seen from one of them.
 ///
-/// Dropped, it lets go of the others at once, wherever they are ([`Nccl::end_well`] does otherwise). Graphs that it was captured in must have
-/// gone before.
+/// Dropped, it lets go of the others at once, wherever they are ([`Nccl::end_well`] does
+/// otherwise). Graphs that it was captured in must have gone before.
 pub(super) struct Nccl {
     calls: Calls,
     rank: usize,
@@ -194,7 +196,8 @@ struct CommHandle(Comm);
 unsafe impl Send for CommHandle {}
 
 impl Nccl {
-    /// Meets the other processes: the first one names the meeting, and tells all by the collectives of the host.
+    /// Meets the other processes: the first one names the meeting, and tells all by the collectives
+    /// of the host.
     pub(super) fn meet(context: &Arc<CudaContext>, others: &Communicator) -> Result<Nccl> {
         let calls = Calls::open()?;
         let mut name = [0_u8; 128];
@@ -263,7 +266,8 @@ impl Nccl {
         self.calls.check("ncclAllReduce", status, comm.0)
     }
 
-    /// `from` has a part of `count` values for each process; `to` takes the sum of all processes' parts for this one.
+    /// `from` has a part of `count` values for each process; `to` takes the sum of all processes'
+    /// parts for this one.
     pub(super) fn reduce_scatter(
         &self,
         stream: &CudaStream,
@@ -320,7 +324,8 @@ impl Drop for Nccl {
         }
         let comm = self.turn().0;
         let well = self.ends_well.load(Ordering::Relaxed) && !std::thread::panicking();
-        // SAFETY: nobody else has the communicator any more. What cannot be ended goes with the process.
+        // SAFETY: nobody else has the communicator any more. What cannot be ended goes with the
+        // process.
         unsafe {
             match well {
                 true => {

@@ -1,4 +1,5 @@
-//! A planned graph on the GPU, and its layers, which [`crate::walk`] goes through. Nothing in a pass waits or allocates.
+//! A planned graph on the GPU, and its layers, which [`crate::walk`] goes through. Nothing in a
+//! pass waits or allocates.
 
 mod conv;
 mod gradient_sums;
@@ -78,7 +79,8 @@ struct State {
     /// How the chip holds each norm's tensor, if it can, and counters for its blocks to meet.
     on_chip: Vec<Option<OnChip>>,
     arrivals: CudaSlice<u64>,
-    /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's begin.
+    /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's
+    /// begin.
     relu_mask: CudaSlice<u8>,
     relu_mask_starts: Vec<Option<usize>>,
     /// Convolutions' working memory, for the stream and for the one beside it.
@@ -98,8 +100,8 @@ struct State {
     /// The pass whose memory is at hand, and the memory of the others.
     pass: usize,
     others: Vec<PassMemory>,
-    /// The ways to other processes that take the step, if there are any; how gradients are cut on the way; and room for norms over the rows of all,
-    /// if norms are to be that.
+    /// The ways to other processes that take the step, if there are any; how gradients are cut on
+    /// the way; and room for norms over the rows of all, if norms are to be that.
     carrier: Option<Carrier>,
     buckets: Vec<Bucket>,
     first_has_bias: bool,
@@ -211,8 +213,8 @@ impl CudaNetwork {
         self.state.parameters.identity()
     }
 
-    /// Running statistics that each process has moved by its own rows become their mean over all processes; the same bits everywhere, also where
-    /// all have moved them by the same rows.
+    /// Running statistics that each process has moved by its own rows become their mean over all
+    /// processes; the same bits everywhere, also where all have moved them by the same rows.
     fn agree_on_statistics(&self, stream: &mut GpuStream) -> Result<()> {
         if stream.together().is_none() {
             return Ok(());
@@ -410,7 +412,8 @@ impl State {
             .map_or(0, |start| self.cuda.pointer(&self.relu_mask) + start as u64)
     }
 
-    /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's output.
+    /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's
+    /// output.
     fn before_norm(&self, i: usize, node: &Node) -> Pointer {
         match node.op.way_back().before_norm {
             true => self.at(&self.training.saved[i]),
@@ -630,8 +633,8 @@ impl NetworkBackend for CudaNetwork {
     }
 }
 
-/// Channels that pictures have on the device: a tensor core's row full, where only convolutions read them. The weights of
-/// channels added are zero, and so are their gradients.
+/// Channels that pictures have on the device: a tensor core's row full, where only convolutions
+/// read them. The weights of channels added are zero, and so are their gradients.
 fn padded_channels(graph: &Graph, options: &NetworkOptions, precision: Precision) -> usize {
     let channels = graph.nodes()[0].shape.channels;
     let row = match precision {
@@ -693,8 +696,8 @@ fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip
     Ok(graph.nodes().iter().map(cut).collect())
 }
 
-/// Where the signs of each layer begin that adds a residual before its ReLU and is done on the chip, and how many bytes they
-/// take.
+/// Where the signs of each layer begin that adds a residual before its ReLU and is done on the
+/// chip, and how many bytes they take.
 fn relu_mask_starts(
     graph: &Graph,
     batch: usize,

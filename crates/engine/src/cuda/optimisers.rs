@@ -1,9 +1,9 @@
-//! A step of any [`Optimiser`] over the vector of all weights on the GPU, and the moving average of such vectors
-//! (kernels/optimisers.cu).
+//! A step of any [`Optimiser`] over the vector of all weights on the GPU, and the moving average of
+//! such vectors (kernels/optimisers.cu).
 //!
-//! Everything is on the device and is asked for on the stream given; nothing waits, so that a step can be captured as a
-//! graph. Callers promise that pointers cover the values named, begin at sixteen bytes, and that what lies between two
-//! tensors is zero.
+//! Everything is on the device and is asked for on the stream given; nothing waits, so that a step
+//! can be captured as a graph. Callers promise that pointers cover the values named, begin at
+//! sixteen bytes, and that what lies between two tensors is zero.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,7 +93,8 @@ pub(super) struct Update {
     optimiser: Optimiser,
     len: usize,
     step: CudaFunction,
-    /// How each tensor is trained, and a tensor's number for every eight values; and where they lie.
+    /// How each tensor is trained, and a tensor's number for every eight values; and where they
+    /// lie.
     memory: (CudaSlice<Tensor>, CudaSlice<u16>),
     tensors: Pointer,
     tensor_of: Pointer,
@@ -148,7 +149,8 @@ impl Update {
         })
     }
 
-    /// The same tensors in other groups. Their table stays where it is, so that a step which was captured reads them too.
+    /// The same tensors in other groups. Their table stays where it is, so that a step which was
+    /// captured reads them too.
     pub(super) fn regroup(
         &mut self,
         cuda: &Cuda,
@@ -161,11 +163,11 @@ impl Update {
         cuda.synchronise()
     }
 
-    /// Asks for one step of some of the weights, by the sum of the gradients of all passes: whole tensors with what lies
-    /// between them, from one multiple of eight values to another.
+    /// Asks for one step of some of the weights, by the sum of the gradients of all passes: whole
+    /// tensors with what lies between them, from one multiple of eight values to another.
     ///
-    /// Each pass has two vectors of gradients: of all weights in f32, and of the matrices in bf16, which are read in place
-    /// of the first where activations are bf16.
+    /// Each pass has two vectors of gradients: of all weights in f32, and of the matrices in bf16,
+    /// which are read in place of the first where activations are bf16.
     pub(super) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
@@ -226,7 +228,8 @@ impl Update {
                 launch.arg(&weights).arg(&first).arg(&second).arg(&copies);
             }
         }
-        // SAFETY: the arguments are those of the optimiser's kernel; pointers are the caller's promise.
+        // SAFETY: the arguments are those of the optimiser's kernel; pointers are the caller's
+        // promise.
         let launched = unsafe { launch.launch(blocks(some.len().div_ceil(WEIGHTS))?) };
         launched.map(drop).map_err(|e| failed("the optimiser", e))
     }
@@ -279,7 +282,8 @@ impl Lars {
         let mut launch = stream.launch_builder(&self.squares);
         launch.arg(&parts).arg(gradients).arg(&matrices);
         launch.arg(&vectors.weights).arg(&own_sums);
-        // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are as many sums.
+        // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are
+        // as many sums.
         unsafe { launch.launch(blocks((end_part - first_part) as usize)?) }.map_err(failed)?;
 
         let (first, count) = (from as u32, (to - from) as u32);
@@ -301,8 +305,8 @@ impl Ema {
         Ok(Ema(cuda.function("optimisers", "ema")?))
     }
 
-    /// Asks for target ← m · target + (1 − m) · source over `len` weights (whole eights), m (f32) and flag (u32, or 0) being on the device;
-    /// the copies of the target's matrices follow.
+    /// Asks for target ← m · target + (1 − m) · source over `len` weights (whole eights), m (f32)
+    /// and flag (u32, or 0) being on the device; the copies of the target's matrices follow.
     pub(super) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
@@ -336,8 +340,8 @@ impl SettleStatistics {
         Ok(SettleStatistics(kernel))
     }
 
-    /// Asks for `kept` to become `statistics`, or the other way round where the flag (u32) is up; both of `len` values (whole
-    /// eights).
+    /// Asks for `kept` to become `statistics`, or the other way round where the flag (u32) is up;
+    /// both of `len` values (whole eights).
     pub(super) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,

@@ -1,8 +1,10 @@
-//! A network's parameters on the GPU: all weights in one vector, so that the optimiser is one launch, and their layout.
+//! A network's parameters on the GPU: all weights in one vector, so that the optimiser is one
+//! launch, and their layout.
 //!
-//! Outside, tensors are PyTorch's: convolutions OIHW, linear layers out × in. In here a convolution is OHWI, which cuDNN
-//! reads beside NHWC. Weights, momentum and statistics are f32. Where activations are bf16, the matrices (weights of
-//! convolutions and linear layers, which come first) have a rounded copy, and their gradients are bf16.
+//! Outside, tensors are PyTorch's: convolutions OIHW, linear layers out × in. In here a convolution
+//! is OHWI, which cuDNN reads beside NHWC. Weights, momentum and statistics are f32. Where
+//! activations are bf16, the matrices (weights of convolutions and linear layers, which come first)
+//! have a rounded copy, and their gradients are bf16.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +31,8 @@ pub(super) struct Parameters {
     weights: CudaSlice<f32>,
     /// The optimiser's state.
     slots: Vec<CudaSlice<f32>>,
-    /// Running statistics, which every pass forwards moves, and as they were after the last step whose loss was finite.
+    /// Running statistics, which every pass forwards moves, and as they were after the last step
+    /// whose loss was finite.
     statistics: CudaSlice<f32>,
     kept_statistics: CudaSlice<f32>,
     /// The matrices in bf16, if activations are.
@@ -42,7 +45,8 @@ pub(super) struct Parameters {
     settle: SettleStatistics,
 }
 
-/// Gradients of all weights, and those of the matrices in bf16, if activations are: these are not among the others then.
+/// Gradients of all weights, and those of the matrices in bf16, if activations are: these are not
+/// among the others then.
 struct Gradients {
     wide: CudaSlice<f32>,
     narrow: Option<CudaSlice<u16>>,
@@ -50,7 +54,8 @@ struct Gradients {
 
 type CudaPlace = ParameterPlace<Matrix>;
 
-/// A matrix's output channels, input channels and taps, and how many input channels it has in here: those added are zero.
+/// A matrix's output channels, input channels and taps, and how many input channels it has in here:
+/// those added are zero.
 #[derive(Clone, Copy)]
 struct Matrix {
     out: usize,
@@ -215,7 +220,8 @@ impl Parameters {
         self.places[parameter].matrix.is_some()
     }
 
-    /// Where a matrix ends among all weights; in the order of parameters, matrices are the first of them.
+    /// Where a matrix ends among all weights; in the order of parameters, matrices are the first of
+    /// them.
     pub(super) fn matrix_end(&self, parameter: usize) -> usize {
         self.places[parameter].range.end.next_multiple_of(ALIGN)
     }
@@ -422,8 +428,8 @@ impl Parameters {
     }
 }
 
-/// Matrices first, then the other weights; statistics apart. Also how many values the matrices, all weights and the
-/// statistics take.
+/// Matrices first, then the other weights; statistics apart. Also how many values the matrices, all
+/// weights and the statistics take.
 fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<CudaPlace>, [usize; 3]) {
     let parameters = graph.parameters();
     let matrix = |index: usize, p: &Parameter| {

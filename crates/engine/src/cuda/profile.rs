@@ -1,4 +1,5 @@
-//! The parts of a step, told apart so that each can be timed alone: a step runs all of them, or only one.
+//! The parts of a step, told apart so that each can be timed alone: a step runs all of them, or
+//! only one.
 
 use super::Cuda;
 use super::autotune::{Task, Tuned};

@@ -1,5 +1,5 @@
-//! Similarities between rows of two matrices on the GPU: losses and blending as parts of a step, with everything on the
-//! device, so that it can be captured; and the scans of discovery.
+//! Similarities between rows of two matrices on the GPU: losses and blending as parts of a step,
+//! with everything on the device, so that it can be captured; and the scans of discovery.
 
 mod contrastive;
 mod loss;
@@ -88,7 +88,8 @@ fn shape(grid: [u32; 3], threads: u32, shared_bytes: usize) -> LaunchConfig {
     }
 }
 
-/// How many rows of length `dim` a matrix of `len` values has, no more than kernels, which count in 32 bits, can.
+/// How many rows of length `dim` a matrix of `len` values has, no more than kernels, which count in
+/// 32 bits, can.
 pub(super) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
     let n = crate::similarity::rows(what, len, dim)?;
     if n > i32::MAX as usize - 256 {

@@ -1,9 +1,10 @@
-//! The GPU's stream: the calls of a step run one by one the first time, are captured as a CUDA graph the second time, and
-//! from then on are one launch.
+//! The GPU's stream: the calls of a step run one by one the first time, are captured as a CUDA
+//! graph the second time, and from then on are one launch.
 //!
-//! Every call has a signature: what it is, and the places and numbers it was given. A step that is replayed makes its calls
-//! all the same, and they only add up their signatures: where these are not those that were recorded, nothing has been
-//! launched yet, and the step is run call by call. So nobody has to say when a recording no longer holds.
+//! Every call has a signature: what it is, and the places and numbers it was given. A step that is
+//! replayed makes its calls all the same, and they only add up their signatures: where these are
+//! not those that were recorded, nothing has been launched yet, and the step is run call by call.
+//! So nobody has to say when a recording no longer holds.
 //!
 //! A host call cuts a step in parts, each a graph of its own.
 //!
@@ -283,7 +284,8 @@ impl GpuStream {
         }
     }
 
-    /// A call of a step: its signature is kept in mind, and its work is done, recorded, or known already.
+    /// A call of a step: its signature is kept in mind, and its work is done, recorded, or known
+    /// already.
     pub(super) fn call(
         &mut self,
         signature: impl Hash,
@@ -336,7 +338,8 @@ impl GpuStream {
             launch.arg(&next).arg(&current).arg(&order).arg(&batch);
             launch.arg(&to).arg(&schedules).arg(&steps).arg(&count);
             launch.arg(&scalars).arg(&loss).arg(&ring).arg(&capacity);
-            // SAFETY: the arguments are those of the kernel; the memory is the stream's and the batches' own.
+            // SAFETY: the arguments are those of the kernel; the memory is the stream's and the
+            // batches' own.
             let launched = unsafe { launch.launch(one_block()) };
             launched
                 .map(drop)
@@ -356,7 +359,8 @@ impl GpuStream {
         self.stream.inner.wait(&done).map_err(failed)
     }
 
-    /// Work that nobody waits for before the step ends, beside what comes next; outside of a step, in its turn.
+    /// Work that nobody waits for before the step ends, beside what comes next; outside of a step,
+    /// in its turn.
     fn run_beside(
         &mut self,
         work: impl FnOnce(&GpuStream, &BoundStream) -> Result<()>,
@@ -395,7 +399,8 @@ impl GpuStream {
         })
     }
 
-    /// Begins to record on a stream of its own, which keeps what other threads do meanwhile out of it.
+    /// Begins to record on a stream of its own, which keeps what other threads do meanwhile out of
+    /// it.
     fn begin_recording(&mut self) -> Result<()> {
         let recorder = match &self.recorder {
             Some(recorder) => recorder.clone(),
@@ -495,8 +500,8 @@ impl StreamBackend for GpuStream {
                     self.known = Known::Recorded(std::mem::take(&mut self.recording));
                     Ok(self.asked_for())
                 }
-                // Call by call it is; should that fail too, it says why. Memory that a call needs for the first time cannot
-                // be had while recording, so it is tried again.
+                // Call by call it is; should that fail too, it says why. Memory that a call needs
+                // for the first time cannot be had while recording, so it is tried again.
                 Err(_) if self.recording.is_empty() => {
                     self.refusals += 1;
                     self.known = match self.refusals < MOST_REFUSALS {

@@ -31,7 +31,8 @@ struct TilesWords {
 // SAFETY: plain words, laid out as the kernel's struct has them.
 unsafe impl DeviceRepr for TilesWords {}
 
-/// Cuts `pictures` pictures, the first of which is number `first` of the batch; `step` is a place that holds the step.
+/// Cuts `pictures` pictures, the first of which is number `first` of the batch; `step` is a place
+/// that holds the step.
 pub(super) fn enqueue_tiles(
     stream: &Arc<CudaStream>,
     kernel: &CudaFunction,
@@ -59,8 +60,8 @@ pub(super) fn enqueue_tiles(
     let mut launch = stream.launch_builder(kernel);
     launch.arg(&pixels).arg(&places).arg(&words).arg(&step);
     launch.arg(&labels).arg(&to);
-    // SAFETY: the arguments are those of the kernel; places are within the pictures by their promise, and pointers cover what the
-    // caller has checked.
+    // SAFETY: the arguments are those of the kernel; places are within the pictures by their
+    // promise, and pointers cover what the caller has checked.
     let launched = unsafe { launch.launch(grid) };
     launched.map(drop).map_err(|e| failed("cutting tiles", e))
 }

@@ -1,4 +1,5 @@
-//! What a GPU's stream has where several processes take its steps: NCCL, and a stream of its own for sums that go on beside a pass.
+//! What a GPU's stream has where several processes take its steps: NCCL, and a stream of its own
+//! for sums that go on beside a pass.
 
 use std::sync::Arc;
 
@@ -56,7 +57,8 @@ impl Together {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are those of the kernel; the pointer covers the values, as the caller promises.
+        // SAFETY: the arguments are those of the kernel; the pointer covers the values, as the
+        // caller promises.
         let launched = unsafe { launch.launch(grid) };
         launched
             .map(drop)

@@ -1,15 +1,17 @@
-//! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), as plain loops in f64.
+//! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), as
+//! plain loops in f64.
 
 use super::similarity::log_sum_exp;
 
-/// `rows` is view 0 of all pictures, then view 1, and so on: N = views · B rows of length `dim`, taken as they are.
-/// With s_jk = row j · row k / temperature, row j = (v, i):
+/// `rows` is view 0 of all pictures, then view 1, and so on: N = views · B rows of length `dim`,
+/// taken as they are. With s_jk = row j · row k / temperature, row j = (v, i):
 ///
 /// ```text
 /// losses[j] = ln Σ_{k ≠ j} e^s_jk − 1/(views − 1) · Σ_{u ≠ v} s_j(u, i)
 /// ```
 ///
-/// The gradient of weight · mean(losses) reaches a row as a query and as a key of all others. Both are written (`=`).
+/// The gradient of weight · mean(losses) reaches a row as a query and as a key of all others. Both
+/// are written (`=`).
 pub fn contrastive(
     rows: &[f64],
     dim: usize,

@@ -1,5 +1,5 @@
-//! The cosine loss with stop-gradient (SimSiam, BYOL) and the mean of a picture's other views (FastSiam), as plain loops in
-//! f64.
+//! The cosine loss with stop-gradient (SimSiam, BYOL) and the mean of a picture's other views
+//! (FastSiam), as plain loops in f64.
 
 /// The least length that divides, as PyTorch's `cosine_similarity` has it.
 const EPSILON: f64 = 1e-8;
@@ -8,8 +8,9 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `losses[r]` = −p·z / (max(‖p‖, 1e-8) · max(‖z‖, 1e-8)) for rows p of the predictions and z of the targets, and the gradient
-/// of weight · mean(losses) with respect to the predictions alone. Both are written (`=`).
+/// `losses[r]` = −p·z / (max(‖p‖, 1e-8) · max(‖z‖, 1e-8)) for rows p of the predictions and z of
+/// the targets, and the gradient of weight · mean(losses) with respect to the predictions alone.
+/// Both are written (`=`).
 pub fn cosine(
     predictions: &[f64],
     targets: &[f64],
@@ -35,8 +36,8 @@ pub fn cosine(
     }
 }
 
-/// `rows` is view 0 of all pictures, then view 1, and so on. targets (v, i) = the mean over u ≠ v of row (u, i), each divided
-/// by its length (at least 1e-12) first if `normalise`. Written (`=`).
+/// `rows` is view 0 of all pictures, then view 1, and so on. targets (v, i) = the mean over u ≠ v
+/// of row (u, i), each divided by its length (at least 1e-12) first if `normalise`. Written (`=`).
 pub fn mean_of_others(
     rows: &[f64],
     dim: usize,

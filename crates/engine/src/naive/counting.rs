@@ -1,6 +1,7 @@
 //! What the parts of a picture add up to, and what another picture must not, as plain loops in f64.
 
-/// With φ(v, i) the row of view v of picture i of n, rows view after view, and S(i) = Σ_{v ≥ 1} φ(v, i):
+/// With φ(v, i) the row of view v of picture i of n, rows view after view, and S(i) = Σ_{v ≥ 1}
+/// φ(v, i):
 ///
 /// ```text
 /// losses[i] = |S(i) − φ(0, i)|² + max(0, margin − |S(i) − φ(0, i + 1 mod n)|²)

@@ -21,7 +21,8 @@ pub fn add(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// What dropout multiplies each of `len` values with in training: 0 with probability `p`, else 1/(1 − p).
+/// What dropout multiplies each of `len` values with in training: 0 with probability `p`, else 1/(1
+/// − p).
 ///
 /// Value e of the key's layer in `step` is dropped when its random number is below `p`. The number
 /// depends on nothing but these three, so forward and backward passes, any number of threads and

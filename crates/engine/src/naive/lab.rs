@@ -1,5 +1,5 @@
-//! From sRGB to CIE Lab (D65), as plain loops in f64. Pictures are normalised: a channel's value v in 0..1 is x · std + mean,
-//! and what lies outside is cut off.
+//! From sRGB to CIE Lab (D65), as plain loops in f64. Pictures are normalised: a channel's value v
+//! in 0..1 is x · std + mean, and what lies outside is cut off.
 //!
 //! ```text
 //! c    = v / 12.92                     where v ≤ 0.04045, else ((v + 0.055) / 1.055)^2.4

@@ -1,7 +1,7 @@
 //! The mean squared error of rows, as plain loops in f64.
 
-/// `losses[r]` = the mean over row r of (a − b)², and the gradient of weight · mean(losses) with respect to a alone:
-/// weight / R · 2·(a − b) / dim. Both are written (`=`).
+/// `losses[r]` = the mean over row r of (a − b)², and the gradient of weight · mean(losses) with
+/// respect to a alone: weight / R · 2·(a − b) / dim. Both are written (`=`).
 pub fn mean_squared(
     a: &[f64],
     b: &[f64],

@@ -1,7 +1,8 @@
 //! The specification: each operation as plain loops, the oracle of the tests.
 //!
-//! Nothing here is fast, fused or threaded. Layers compute in f64 over NHWC slices, so that a finite difference is
-//! sharp enough to judge their gradients, and what a device's f32 result differs by is the device's own error.
+//! Nothing here is fast, fused or threaded. Layers compute in f64 over NHWC slices, so that a
+//! finite difference is sharp enough to judge their gradients, and what a device's f32 result
+//! differs by is the device's own error.
 
 pub mod activation;
 pub mod batch_norm;

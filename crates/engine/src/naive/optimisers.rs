@@ -1,5 +1,5 @@
-//! One step of each optimiser in f64, tensor by tensor, written as PyTorch and the LARS of self-supervised libraries have
-//! them, apart from [`crate::Optimiser::apply`].
+//! One step of each optimiser in f64, tensor by tensor, written as PyTorch and the LARS of
+//! self-supervised libraries have them, apart from [`crate::Optimiser::apply`].
 
 use crate::{Optimiser, ParameterGroup};
 

@@ -1,7 +1,8 @@
 //! Max pooling and the global average.
 //!
-//! A maximum's gradient goes to the first place that attains it, in row-major order, as in PyTorch; NaN is above
-//! all numbers. Padding never wins: a window holds at least one place of the picture, since padding is at most half of it.
+//! A maximum's gradient goes to the first place that attains it, in row-major order, as in PyTorch;
+//! NaN is above all numbers. Padding never wins: a window holds at least one place of the picture,
+//! since padding is at most half of it.
 
 use super::window::Sliding;
 use crate::Shape;
@@ -11,7 +12,8 @@ pub fn max(s: &Sliding, x: &[f64]) -> Vec<f64> {
     winners(s, x).into_iter().map(|from| x[from]).collect()
 }
 
-/// The gradient of the input: each output's goes to its winner, added where one wins several windows.
+/// The gradient of the input: each output's goes to its winner, added where one wins several
+/// windows.
 pub fn max_backward(s: &Sliding, x: &[f64], dy: &[f64]) -> Vec<f64> {
     let mut dx = vec![0.0; x.len()];
     for (from, d) in winners(s, x).into_iter().zip(dy) {

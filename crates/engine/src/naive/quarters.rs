@@ -1,14 +1,16 @@
 //! A picture and its quarters, all of one size, as plain loops in f64.
 //!
-//! The whole is shrunk to half its size, by the mean of 2×2 pixels; a quarter is half as high and as wide as the picture. Both are
-//! enlarged to the picture's size between the centres of their pixels (bilinear):
+//! The whole is shrunk to half its size, by the mean of 2×2 pixels; a quarter is half as high and
+//! as wide as the picture. Both are enlarged to the picture's size between the centres of their
+//! pixels (bilinear):
 //!
 //! ```text
 //! to(y) = v at (y + ½) · half / size − ½, between 0 and half − 1;   half = size / 2, rounded down
 //! ```
 
-/// Pictures of `size`×`size` pixels, of which there are at least two a side: for each the whole, then of each its quarter above on the
-/// left, then of each that above on the right, those below on the left and on the right.
+/// Pictures of `size`×`size` pixels, of which there are at least two a side: for each the whole,
+/// then of each its quarter above on the left, then of each that above on the right, those below on
+/// the left and on the right.
 pub fn quarters(pixels: &[f64], size: usize, channels: usize) -> Vec<f64> {
     let one = size * size * channels;
     let half = size / 2;

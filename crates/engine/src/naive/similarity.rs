@@ -1,4 +1,5 @@
-//! Similarities between rows, as plain loops in f64: softmax loss and its gradient, blending of rows, entropy and top-k.
+//! Similarities between rows, as plain loops in f64: softmax loss and its gradient, blending of
+//! rows, entropy and top-k.
 
 use crate::similarity::{Neighbours, Positives, Scan, ScanResult};
 
@@ -22,11 +23,12 @@ pub(super) fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
     max + x.map(|x| (x - max).exp()).sum::<f64>().ln()
 }
 
-/// The loss −log Σ p over each query's positives, or the mean of −log p over them, and the gradient of its mean with respect to
-/// the queries.
+/// The loss −log Σ p over each query's positives, or the mean of −log p over them, and the gradient
+/// of its mean with respect to the queries.
 ///
-/// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1, or the same for each of them:
-/// gradient of query i = (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs are written (`=`).
+/// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1, or the same for
+/// each of them: gradient of query i = (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs are
+/// written (`=`).
 pub fn softmax_loss(
     queries: &[f32],
     keys: &[f32],
@@ -41,8 +43,8 @@ pub fn softmax_loss(
     counted_softmax_loss(queries, over, positives, losses, gradient);
 }
 
-/// The same where each key counts as so many in the softmax (given beside the keys, before the length of a row and the temperature); 0 leaves
-/// it out.
+/// The same where each key counts as so many in the softmax (given beside the keys, before the
+/// length of a row and the temperature); 0 leaves it out.
 pub fn counted_softmax_loss(
     queries: &[f32],
     (keys, counts, dim, temperature): (&[f32], &[f64], usize, f32),

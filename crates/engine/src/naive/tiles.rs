@@ -1,8 +1,9 @@
 //! Tiles cut out of pictures, by which a puzzle is set, as plain loops in f64.
 //!
-//! Picture b draws its class and, for each tile t of that class, how far it lies from the class's place, by (seed, step, b) alone. A tile
-//! is normalised, if asked, by the mean and variance of each of its channels, and enlarged to the picture's size between the centres of
-//! its pixels (bilinear):
+//! Picture b draws its class and, for each tile t of that class, how far it lies from the class's
+//! place, by (seed, step, b) alone. A tile is normalised, if asked, by the mean and variance of
+//! each of its channels, and enlarged to the picture's size between the centres of its pixels
+//! (bilinear):
 //!
 //! ```text
 //! place   row, column = places[class · tiles + t] divided by and modulo (room + 1), each plus a draw of 0 … jitter;

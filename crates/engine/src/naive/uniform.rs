@@ -1,5 +1,5 @@
-//! Numbers in [−1, 1) that a step draws: value e depends on nothing but the seed, the step and e, so that any number of threads and any
-//! device agree on it.
+//! Numbers in [−1, 1) that a step draws: value e depends on nothing but the seed, the step and e,
+//! so that any number of threads and any device agree on it.
 
 use anchorhood_random::{Draws, Stream, unit};
 

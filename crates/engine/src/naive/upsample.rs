@@ -1,4 +1,5 @@
-//! Each place of a picture four times (nearest neighbour): y[2i + a][2j + b][c] = x[i][j][c] with a and b of 0 and 1.
+//! Each place of a picture four times (nearest neighbour): y[2i + a][2j + b][c] = x[i][j][c] with a
+//! and b of 0 and 1.
 
 use crate::Shape;
 

@@ -16,9 +16,10 @@ pub struct Sliding {
 }
 
 impl Sliding {
-    /// Calls `f(output place, input place, window place)` for every pair of places that the window connects, in the
-    /// order of output places, then rows and columns of the window. Places count pixels over the whole batch; a
-    /// window place is its row times its width plus its column. Padding connects to nothing, so it is left out.
+    /// Calls `f(output place, input place, window place)` for every pair of places that the window
+    /// connects, in the order of output places, then rows and columns of the window. Places count
+    /// pixels over the whole batch; a window place is its row times its width plus its column.
+    /// Padding connects to nothing, so it is left out.
     pub fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {
         let [rows, columns] = self.window.kernel;
         for picture in 0..self.batch {

@@ -1,4 +1,5 @@
-//! What steps are made of: losses over rows, and what lies around them. [`Stream`] checks what it is given; a device does it.
+//! What steps are made of: losses over rows, and what lies around them. [`Stream`] checks what it
+//! is given; a device does it.
 
 use super::Stream;
 use crate::similarity::{DevicePositives, check_temperature, rows};
@@ -33,8 +34,8 @@ pub struct SoftmaxLoss<'a> {
 
 /// Views of pictures, of which the first is the whole and the others are its parts.
 ///
-/// With φ the row of a view, S_i the sum over the parts of picture i, and j the next picture of the batch (after the last one, the
-/// first):
+/// With φ the row of a view, S_i the sum over the parts of picture i, and j the next picture of the
+/// batch (after the last one, the first):
 ///
 /// ```text
 /// ℓ_i = |S_i − φ_i|² + max(0, margin − |S_i − φ_j|²)
@@ -51,7 +52,8 @@ pub struct Counting<'a> {
     pub margin: f32,
 }
 
-/// Tiles cut out of square pictures, by which a puzzle is set: which of some arrangements (classes) are these the tiles of?
+/// Tiles cut out of square pictures, by which a puzzle is set: which of some arrangements (classes)
+/// are these the tiles of?
 #[derive(Clone, Copy)]
 pub struct Tiles<'a> {
     /// The pictures, a row each.
@@ -60,7 +62,8 @@ pub struct Tiles<'a> {
     pub size: usize,
     /// Channels of a picture.
     pub channels: usize,
-    /// For each class in turn, where each of its tiles begins: row · (room + 1) + column, each up to [`Tiles::room`].
+    /// For each class in turn, where each of its tiles begins: row · (room + 1) + column, each up
+    /// to [`Tiles::room`].
     pub places: &'a Buffer<u32>,
     /// Tiles of a puzzle.
     pub tiles: usize,
@@ -114,19 +117,22 @@ impl Tiles<'_> {
 }
 
 impl Stream {
-    /// Softmax of each query over all keys, and the loss −log Σ p over its positives, or the mean of their −log p
-    /// ([`Positives::counting_each`](crate::Positives::counting_each)). The matrix of all similarities never exists.
+    /// Softmax of each query over all keys, and the loss −log Σ p over its positives, or the mean
+    /// of their −log p ([`Positives::counting_each`](crate::Positives::counting_each)). The matrix
+    /// of all similarities never exists.
     ///
-    /// Where several processes take the step, the mean of this and of every other loss is that over the queries of all of them, and
-    /// keys that are [sharded](crate::Shard) are the keys of all of them.
+    /// Where several processes take the step, the mean of this and of every other loss is that over
+    /// the queries of all of them, and keys that are [sharded](crate::Shard) are the keys of all of
+    /// them.
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         self.check_softmax(of, &loss)?;
         let loss = self.shared(loss);
         self.backend.softmax_loss(of, loss)
     }
 
-    /// The same estimated from the positives of the batch and a sample of the other keys, whose weight makes up for those that are left out:
-    /// a step's work is that of so many keys, whatever their number.
+    /// The same estimated from the positives of the batch and a sample of the other keys, whose
+    /// weight makes up for those that are left out: a step's work is that of so many keys, whatever
+    /// their number.
     pub fn sampled_softmax_loss(
         &mut self,
         of: &SoftmaxLoss,
@@ -141,8 +147,9 @@ impl Stream {
         self.backend.sampled_softmax_loss(of, sample, loss)
     }
 
-    /// The softmax between views: queries and keys are those of so many views of the same pictures, view after view, and the queries of a view see the keys
-    /// of the next one alone, those of the last the first one's. Each picture has its positives among the keys of a view.
+    /// The softmax between views: queries and keys are those of so many views of the same pictures,
+    /// view after view, and the queries of a view see the keys of the next one alone, those of the
+    /// last the first one's. Each picture has its positives among the keys of a view.
     pub fn softmax_between_views(
         &mut self,
         of: &SoftmaxLoss,
@@ -211,7 +218,8 @@ impl Stream {
         }
     }
 
-    /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is `labels[items[b]]`.
+    /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is
+    /// `labels[items[b]]`.
     pub fn cross_entropy(
         &mut self,
         logits: &Buffer,
@@ -227,7 +235,8 @@ impl Stream {
             .cross_entropy(logits, [labels, items], classes, None, loss)
     }
 
-    /// The same with a weight for each class, of which there are as many: a row's loss and gradient are multiplied by its class's.
+    /// The same with a weight for each class, of which there are as many: a row's loss and gradient
+    /// are multiplied by its class's.
     pub fn weighted_cross_entropy(
         &mut self,
         logits: &Buffer,
@@ -260,9 +269,10 @@ impl Stream {
         self.backend.gather_rows(from, dim, items, to)
     }
 
-    /// Square pictures of `size`×`size` pixels, each whole and in quarters, all enlarged to that size (bilinear): `to` takes of each the
-    /// whole, shrunk to half before, then of each the quarter above on the left, then those above on the right, below on the left
-    /// and on the right.
+    /// Square pictures of `size`×`size` pixels, each whole and in quarters, all enlarged to that
+    /// size (bilinear): `to` takes of each the whole, shrunk to half before, then of each the
+    /// quarter above on the left, then those above on the right, below on the left and on the
+    /// right.
     pub fn quarters(
         &mut self,
         pixels: &Buffer,
@@ -281,9 +291,9 @@ impl Stream {
         self.backend.quarters(pixels, size, channels, to)
     }
 
-    /// What the parts of a picture add up to, and what another picture must not ([`Counting`]). `distances` takes (`=`) for each
-    /// picture minus the squared distance from the other's whole and minus that from its own, as logits of two classes: the second is to
-    /// be the greater.
+    /// What the parts of a picture add up to, and what another picture must not ([`Counting`]).
+    /// `distances` takes (`=`) for each picture minus the squared distance from the other's whole
+    /// and minus that from its own, as logits of two classes: the second is to be the greater.
     pub fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
         check_views(of.rows, of.views, of.dim)?;
         let pictures = of.rows.len() / (of.views * of.dim);
@@ -299,8 +309,9 @@ impl Stream {
         self.backend.counting(of, distances, loss)
     }
 
-    /// The contrastive loss between views (NT-Xent): rows of `dim` are view 0 of all pictures, then view 1, and so on. Each
-    /// row's other views are told from all other rows; the gradient is that of every row, as query and as key.
+    /// The contrastive loss between views (NT-Xent): rows of `dim` are view 0 of all pictures, then
+    /// view 1, and so on. Each row's other views are told from all other rows; the gradient is that
+    /// of every row, as query and as key.
     pub fn contrastive(
         &mut self,
         rows: &Buffer,
@@ -317,7 +328,8 @@ impl Stream {
             .contrastive(rows, views, dim, temperature, loss)
     }
 
-    /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone (stop-gradient).
+    /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone
+    /// (stop-gradient).
     pub fn cosine(
         &mut self,
         predictions: &Buffer,
@@ -330,14 +342,16 @@ impl Stream {
         self.backend.cosine([predictions, targets], dim, loss)
     }
 
-    /// The mean squared difference of each row of two matrices, with a gradient for the first alone.
+    /// The mean squared difference of each row of two matrices, with a gradient for the first
+    /// alone.
     pub fn mean_squared(&mut self, a: &Buffer, b: &Buffer, dim: usize, loss: Loss) -> Result<()> {
         check_pair(a, b, dim, &loss)?;
         let loss = self.shared(loss);
         self.backend.mean_squared([a, b], dim, loss)
     }
 
-    /// For each row of stacked views, the mean of the same picture's other views, each normalised first if asked.
+    /// For each row of stacked views, the mean of the same picture's other views, each normalised
+    /// first if asked.
     pub fn mean_of_others(
         &mut self,
         rows: &Buffer,
@@ -351,8 +365,9 @@ impl Stream {
         self.backend.mean_of_others(rows, views, dim, normalise, to)
     }
 
-    /// For each query the key most similar to it, by inner product; of equal ones the first. `to` (queries × dim) takes the keys
-    /// themselves. A query that is not a number has none, and its row is NaN.
+    /// For each query the key most similar to it, by inner product; of equal ones the first. `to`
+    /// (queries × dim) takes the keys themselves. A query that is not a number has none, and its
+    /// row is NaN.
     pub fn nearest_rows(
         &mut self,
         queries: &Buffer,
@@ -372,8 +387,9 @@ impl Stream {
         self.backend.nearest_rows([queries, keys], dim, to)
     }
 
-    /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the step's loss is not a finite
-    /// number. There is a query for each index; more of them are left alone.
+    /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the
+    /// step's loss is not a finite number. There is a query for each index; more of them are left
+    /// alone.
     pub fn blend_rows(
         &mut self,
         keys: &mut Buffer,
@@ -389,8 +405,9 @@ impl Stream {
         self.backend.blend_rows(keys, dim, indices, queries, rate)
     }
 
-    /// For each row of `dim` the number of the codebook's entry nearest to it, by Euclidean distance; of equally near ones the first
-    /// (vector quantisation). `to` may hold numbers of all entries ([`Buffer::below`]).
+    /// For each row of `dim` the number of the codebook's entry nearest to it, by Euclidean
+    /// distance; of equally near ones the first (vector quantisation). `to` may hold numbers of all
+    /// entries ([`Buffer::below`]).
     pub fn quantise(
         &mut self,
         rows: &Buffer,
@@ -410,8 +427,8 @@ impl Stream {
         self.backend.quantise([rows, codebook], dim, to)
     }
 
-    /// How often the greatest logit of a row of `classes` is that of its class `labels[items[b]]`, added to what is there: `tally[0]` counts
-    /// right guesses, `tally[1 + c]` rows of class c.
+    /// How often the greatest logit of a row of `classes` is that of its class `labels[items[b]]`,
+    /// added to what is there: `tally[0]` counts right guesses, `tally[1 + c]` rows of class c.
     pub fn tally(
         &mut self,
         logits: &Buffer,
@@ -425,8 +442,8 @@ impl Stream {
         self.backend.tally(logits, classes, [labels, items], tally)
     }
 
-    /// Draws a class for each picture and writes it to `labels`; `to` takes the tiles of that class, enlarged to the size of a picture, one
-    /// picture's after the other's.
+    /// Draws a class for each picture and writes it to `labels`; `to` takes the tiles of that
+    /// class, enlarged to the size of a picture, one picture's after the other's.
     pub fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
         of.check(labels, to)?;
         let first = self.communicator.rank() * labels.len();
@@ -438,7 +455,8 @@ impl Stream {
         self.backend.uniform(seed, to)
     }
 
-    /// A process's share of a loss: means are over the rows of all processes, of which each has as many.
+    /// A process's share of a loss: means are over the rows of all processes, of which each has as
+    /// many.
     fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
         Loss {
             weight: loss.weight / self.communicator.ranks() as f32,
@@ -476,14 +494,16 @@ impl Stream {
 }
 
 impl Loss<'_> {
-    /// Room for a loss of each of so many rows, and for a gradient of the values they are computed of.
+    /// Room for a loss of each of so many rows, and for a gradient of the values they are computed
+    /// of.
     fn check(&self, rows: usize, of: &Buffer) -> Result<()> {
         Error::check_length("losses", rows, self.rows.len())?;
         Error::check_length("gradient", of.len(), self.gradient.len())
     }
 }
 
-/// A row of logits for each item, and a label, a class among them, for each item that there is; how many rows.
+/// A row of logits for each item, and a label, a class among them, for each item that there is; how
+/// many rows.
 fn check_labels(
     logits: &Buffer,
     classes: usize,
@@ -516,7 +536,8 @@ fn check_views(rows: &Buffer, views: usize, dim: usize) -> Result<()> {
     }
 }
 
-/// Which of some things that are made for a shape each is for the shape at hand; made when it is met for the first time.
+/// Which of some things that are made for a shape each is for the shape at hand; made when it is
+/// met for the first time.
 pub(crate) fn made_for_shape<T>(
     made: &mut Vec<T>,
     fits: impl Fn(&T) -> bool,

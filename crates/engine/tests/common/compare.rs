@@ -5,14 +5,16 @@ use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Role, Tensors};
 
 use super::{Driven, any_parameters, assert_close, representable, set_parameters, uniform};
 
-/// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient, and compares the
-/// output, all gradients (pictures included), running statistics, and inference over a batch and over one picture.
+/// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient,
+/// and compares the output, all gradients (pictures included), running statistics, and inference
+/// over a batch and over one picture.
 pub fn compare(device: &Device, graph: &Graph, batch: usize, seed: u64, tolerance: f64) {
     let pixels = uniform(seed, batch * graph.nodes()[0].shape.len());
     compare_on(device, graph, &pixels, seed, tolerance);
 }
 
-/// The same without the gradient of the pictures, as in training: a device may then hold them as it likes.
+/// The same without the gradient of the pictures, as in training: a device may then hold them as it
+/// likes.
 pub fn compare_as_in_training(
     device: &Device,
     graph: &Graph,

@@ -1,4 +1,5 @@
-//! A network driven call by call, outside of epochs, with values that come from the host and go back to it.
+//! A network driven call by call, outside of epochs, with values that come from the host and go
+//! back to it.
 
 use std::ops::{Deref, DerefMut};
 

@@ -10,8 +10,8 @@ pub fn one_layer(input: Shape, layer: impl FnOnce(&mut Graph, NodeId) -> Result<
     g
 }
 
-/// A residual network of two stages with everything a ResNet has: stem, max pool, a plain block and one that halves
-/// the picture, pooling, a linear layer and unit length.
+/// A residual network of two stages with everything a ResNet has: stem, max pool, a plain block and
+/// one that halves the picture, pooling, a linear layer and unit length.
 pub fn residual(height: usize, width: usize, channels: usize, features: usize) -> Result<Graph> {
     let mut g = Graph::new();
     let x = g.input(height, width, 3);

@@ -24,7 +24,8 @@ use anchorhood_random::{Draws, Stream};
 
 pub use driven::Driven;
 
-/// What an f32 sum of a few thousand products may be off by, relative to the largest value of the tensor.
+/// What an f32 sum of a few thousand products may be off by, relative to the largest value of the
+/// tensor.
 pub const CPU_TOLERANCE: f64 = 1e-5;
 
 /// The same on a GPU.
@@ -33,8 +34,9 @@ pub const CUDA_F32_TOLERANCE: f64 = 1e-5;
 /// What activations rounded to bf16 (eight bits) may be off by, over a whole tensor.
 pub const CUDA_BF16_TOLERANCE: f64 = 6e-2;
 
-/// From here on a tensor is judged as a whole: where activations are rounded as coarsely as this, a value next to zero
-/// falls on the other side of a ReLU now and then, and its own gradient is all wrong.
+/// From here on a tensor is judged as a whole: where activations are rounded as coarsely as this, a
+/// value next to zero falls on the other side of a ReLU now and then, and its own gradient is all
+/// wrong.
 const COARSE: f64 = 1e-3;
 
 /// Makes a test, per kind of device, of a body `fn name(device: &Device, tolerance: f64)`.
@@ -92,8 +94,8 @@ pub fn uniform(seed: u64, len: usize) -> Vec<f32> {
     values
 }
 
-/// The values as every precision has them: where it is coarse, cut to bf16, so that what is compared is the work and not
-/// the rounding of what it is given.
+/// The values as every precision has them: where it is coarse, cut to bf16, so that what is
+/// compared is the work and not the rounding of what it is given.
 pub fn representable(values: Vec<f32>, tolerance: f64) -> Vec<f32> {
     let cut = |v: f32| f32::from_bits(v.to_bits() & 0xffff_0000);
     match tolerance < COARSE {
@@ -102,8 +104,8 @@ pub fn representable(values: Vec<f32>, tolerance: f64) -> Vec<f32> {
     }
 }
 
-/// Values for every parameter, none of them at a special point: batch norm's scales and variances in 0.5..1.5, its
-/// shifts and means in ±0.5, weights as they begin.
+/// Values for every parameter, none of them at a special point: batch norm's scales and variances
+/// in 0.5..1.5, its shifts and means in ±0.5, weights as they begin.
 pub fn any_parameters(graph: &Graph, seed: u64) -> Vec<Vec<f32>> {
     let of = |(index, p): (usize, &anchorhood_engine::Parameter)| match p.initial {
         Initial::Constant(centre) => {
@@ -135,8 +137,8 @@ pub fn read_all(net: &Network, which: Tensors) -> Vec<Vec<f32>> {
     parameters.map(|i| net.read(which, i).unwrap()).collect()
 }
 
-/// The largest difference, relative to the largest value expected; tensors of tiny values are measured against 0.1,
-/// since a gradient that is zero in exact arithmetic has no scale of its own.
+/// The largest difference, relative to the largest value expected; tensors of tiny values are
+/// measured against 0.1, since a gradient that is zero in exact arithmetic has no scale of its own.
 pub fn error(got: &[f32], expected: &[f64]) -> f64 {
     let scale = expected.iter().fold(0.1, |m: f64, v| m.max(v.abs()));
     let difference = |(g, e): (&f32, &f64)| (f64::from(*g) - e).abs();
@@ -146,7 +148,8 @@ pub fn error(got: &[f32], expected: &[f64]) -> f64 {
     largest / scale
 }
 
-/// The length of the difference, relative to that of what is expected (or of a tensor of 0.1, as above).
+/// The length of the difference, relative to that of what is expected (or of a tensor of 0.1, as
+/// above).
 pub fn whole_error(got: &[f32], expected: &[f64]) -> f64 {
     let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
     let difference = got.iter().zip(expected).map(|(g, e)| f64::from(*g) - e);

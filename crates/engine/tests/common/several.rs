@@ -181,7 +181,8 @@ pub fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
     net
 }
 
-/// What steps leave behind: their losses, the last one's gradients, weights and statistics, and the rows of this rank.
+/// What steps leave behind: their losses, the last one's gradients, weights and statistics, and the
+/// rows of this rank.
 #[derive(Debug, PartialEq)]
 pub struct Left {
     pub losses: Vec<f64>,

@@ -148,7 +148,8 @@ pub fn epoch<'a>(order: &'a [u32], number: u64, scalars: &'a [Vec<f32>]) -> Epoc
     }
 }
 
-/// Views of random numbers, prepared by the host on any device: batch after batch in the items' order.
+/// Views of random numbers, prepared by the host on any device: batch after batch in the items'
+/// order.
 #[derive(Clone)]
 pub struct HostViews {
     pub batch: usize,

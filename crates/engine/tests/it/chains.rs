@@ -1,4 +1,5 @@
-//! Several passes over one network's weights, networks that feed each other, and a momentum copy, on every device.
+//! Several passes over one network's weights, networks that feed each other, and a momentum copy,
+//! on every device.
 
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ fn add_gradients(sums: &mut [Vec<f64>], twin: &NaiveNetwork) {
     }
 }
 
-/// Outputs are those of a network with one pass, to the bit; gradients are sums; statistics are moved by pass 0, then by
-/// pass 1; and the weights follow the sums.
+/// Outputs are those of a network with one pass, to the bit; gradients are sums; statistics are
+/// moved by pass 0, then by pass 1; and the weights follow the sums.
 fn two_passes(device: &Device, tolerance: f64) {
     let graph = residual(9, 8, 8, 16).unwrap();
     let parameters = any_parameters(&graph, 5);
@@ -146,8 +147,8 @@ fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
     compare(&net, &sums, "both");
 }
 
-/// Each pass has its activations for itself: backwards in the other order, and after the other's pass forwards, the
-/// gradients are the same, to the bit; and so they are in the next step.
+/// Each pass has its activations for itself: backwards in the other order, and after the other's
+/// pass forwards, the gradients are the same, to the bit; and so they are in the next step.
 fn passes_may_be_taken_in_any_order(device: &Device, _: f64) {
     let graph = residual(9, 8, 8, 16).unwrap();
     let gradient = uniform(30, 2 * BATCH * 16);
@@ -188,7 +189,8 @@ fn projector(g: &mut Graph, x: NodeId) -> Result<NodeId> {
     g.l2_normalise("unit", x)
 }
 
-/// A backbone and a projector of two passes each have the outputs and gradients of the graph of both.
+/// A backbone and a projector of two passes each have the outputs and gradients of the graph of
+/// both.
 fn a_chain_is_one_graph(device: &Device, tolerance: f64) {
     let mut joint = Graph::new();
     let x = joint.input(6, 5, 3);
@@ -272,7 +274,8 @@ fn a_chain_is_one_graph(device: &Device, tolerance: f64) {
     assert_eq!(got, once.iter().map(|v| v + v).collect::<Vec<f32>>());
 }
 
-/// own ← m · own + (1 − m) · other for weights and statistics, with m a schedule's, over three steps.
+/// own ← m · own + (1 − m) · other for weights and statistics, with m a schedule's, over three
+/// steps.
 fn a_momentum_copy(device: &Device, _: f64) {
     let graph = residual(9, 8, 8, 16).unwrap();
     let options = NetworkOptions::new(BATCH);

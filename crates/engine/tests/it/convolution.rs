@@ -1,4 +1,5 @@
-//! Convolutions on every device against the naive loops: odd channels, uneven pictures, every kind of window.
+//! Convolutions on every device against the naive loops: odd channels, uneven pictures, every kind
+//! of window.
 
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
 use anchorhood_random::{Draws, Stream};
@@ -95,7 +96,8 @@ fn networks_first_layer(device: &Device, tolerance: f64) {
     compare(device, &graph, 9, 5, tolerance);
 }
 
-/// Pictures of few channels, a multiple of 128 places in all and other numbers; 64 channels out and others.
+/// Pictures of few channels, a multiple of 128 places in all and other numbers; 64 channels out and
+/// others.
 fn networks_first_layer_in_training(device: &Device, tolerance: f64) {
     let cases = [
         (2, Shape::new(16, 16, 3), 64),
@@ -113,8 +115,8 @@ fn networks_first_layer_in_training(device: &Device, tolerance: f64) {
     }
 }
 
-/// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special treatment: pictures of
-/// one place, of odd and even sides, every padding.
+/// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special
+/// treatment: pictures of one place, of odd and even sides, every padding.
 fn whole_vectors_of_channels(device: &Device, tolerance: f64) {
     let sizes = [
         (1, 1),

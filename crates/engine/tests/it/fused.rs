@@ -1,4 +1,5 @@
-//! Convolution, batch norm, residual and ReLU as one node: against the naive loops, and against the same layers apart.
+//! Convolution, batch norm, residual and ReLU as one node: against the naive loops, and against the
+//! same layers apart.
 
 use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions, Result, Shape, Tensors, Window};
 
@@ -84,7 +85,8 @@ fn where_everything_is_cut(device: &Device, tolerance: f64) {
     compare(device, &graph, 5, 3, 2.0 * tolerance);
 }
 
-/// Batch norms over more and more rows, which a GPU spreads over its whole chip, up to those that it cannot hold.
+/// Batch norms over more and more rows, which a GPU spreads over its whole chip, up to those that
+/// it cannot hold.
 fn over_many_rows(device: &Device, tolerance: f64) {
     let cases = [
         (2, 40, 64, true, true),

@@ -34,7 +34,8 @@ fn expected(name: &str) -> Vec<f64> {
     golden(name).1.into_iter().map(f64::from).collect()
 }
 
-/// Runs the graph that `layer` makes over the pictures of a case, and compares all the file has of it.
+/// Runs the graph that `layer` makes over the pictures of a case, and compares all the file has of
+/// it.
 fn check(
     device: &Device,
     tolerance: f64,

@@ -45,8 +45,8 @@ fn batch_norm(device: &Device, tolerance: f64) {
     }
 }
 
-/// As many channels as hidden layers have, and more than a GPU's shared memory has room for, alone and with all that a norm
-/// can have around it.
+/// As many channels as hidden layers have, and more than a GPU's shared memory has room for, alone
+/// and with all that a norm can have around it.
 fn batch_norm_of_many_channels(device: &Device, tolerance: f64) {
     for channels in [2459, 4096, 4104, 64 * 150] {
         let graph = one_layer(Shape::new(1, 1, channels), |g, x| g.batch_norm("bn", x));

@@ -1,5 +1,6 @@
-//! The naive losses over rows, against PyTorch (tools/golden/losses.py) and against central finite differences, in f64: the
-//! oracle is judged before it judges. The devices are compared with it beside their own code.
+//! The naive losses over rows, against PyTorch (tools/golden/losses.py) and against central finite
+//! differences, in f64: the oracle is judged before it judges. The devices are compared with it
+//! beside their own code.
 
 use anchorhood_engine::naive::contrastive::contrastive;
 use anchorhood_engine::naive::cosine::{cosine, mean_of_others};

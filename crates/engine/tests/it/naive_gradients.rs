@@ -1,4 +1,5 @@
-//! The naive operations' gradients against central finite differences, in f64: the oracle is judged before it judges.
+//! The naive operations' gradients against central finite differences, in f64: the oracle is judged
+//! before it judges.
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{Activation, ConvSpec, Graph, Role, Shape, Window};

@@ -32,7 +32,8 @@ fn groups(parameter: &Parameter) -> ParameterGroup {
     }
 }
 
-/// Five steps over given gradients, so that only the optimiser is judged, which is f32 in every precision.
+/// Five steps over given gradients, so that only the optimiser is judged, which is f32 in every
+/// precision.
 fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
     let options = NetworkOptions {
         groups,

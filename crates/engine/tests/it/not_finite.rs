@@ -1,5 +1,6 @@
-//! What is not a finite number is never lost on its way to the loss, and a loss that is none changes nothing: weights,
-//! optimiser, running statistics, momentum copy and memory keep their bits, on every device.
+//! What is not a finite number is never lost on its way to the loss, and a loss that is none
+//! changes nothing: weights, optimiser, running statistics, momentum copy and memory keep their
+//! bits, on every device.
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
@@ -55,7 +56,8 @@ fn order_and_scalars() -> (Vec<u32>, [Vec<f32>; 2]) {
     (order, [vec![0.1; STEPS], vec![0.75; STEPS]])
 }
 
-/// Batches of rows, one of which has a bad value: that of the second item of the step that is to fail.
+/// Batches of rows, one of which has a bad value: that of the second item of the step that is to
+/// fail.
 fn batches_with(device: &Device, order: &[u32], step: usize, bad: f32) -> BatchSource {
     let mut pixels = uniform(1, ITEMS * PIXELS);
     pixels[order[step * BATCH + 1] as usize * PIXELS + 5] = bad;
@@ -69,8 +71,8 @@ fn assert_only_this_failed(losses: &[f64], failing: usize) {
     assert_eq!(finite, expected, "{losses:?}");
 }
 
-/// Whether steps are recorded by then or not, the step with the bad pixel changes nothing, and neither do those asked for
-/// after it; they go on when the losses were read.
+/// Whether steps are recorded by then or not, the step with the bad pixel changes nothing, and
+/// neither do those asked for after it; they go on when the losses were read.
 fn a_bad_pixel_changes_nothing(device: &Device, _: f64) {
     for (failing, bad) in [(0, f32::NAN), (2, f32::INFINITY), (3, f32::NAN)] {
         let (order, scalars) = order_and_scalars();
@@ -134,7 +136,8 @@ fn a_bad_pixel_changes_nothing_in_two_passes(device: &Device, _: f64) {
     assert_only_this_failed(&losses_of(&mut stream), failing);
 }
 
-/// A weight that is not a number makes the loss none, wherever it is, and nothing else becomes like it.
+/// A weight that is not a number makes the loss none, wherever it is, and nothing else becomes like
+/// it.
 fn a_bad_weight_changes_nothing_else(device: &Device, _: f64) {
     let graph = graph();
     let (order, scalars) = order_and_scalars();
@@ -212,8 +215,8 @@ fn assert_kept(device: &Device, graph: &Graph, got: &[f32], expected: &[f64]) {
     assert_eq!(lost, None, "{}: {layer}", device.describe());
 }
 
-/// Every loss, with one value of one row that is not finite: that row's loss is not finite, and it alone where rows are not
-/// compared with each other.
+/// Every loss, with one value of one row that is not finite: that row's loss is not finite, and it
+/// alone where rows are not compared with each other.
 fn losses_are_not_finite_where_a_row_is_not(device: &Device, _: f64) {
     const ROWS: usize = 6;
     const DIM: usize = 20;

@@ -1,5 +1,5 @@
-//! Steps of every optimiser, beside PyTorch's SGD and AdamW and timm's LARS (tools/golden/optimisers.py): the naive ones in
-//! f64, and those of f32 that the CPU runs.
+//! Steps of every optimiser, beside PyTorch's SGD and AdamW and timm's LARS
+//! (tools/golden/optimisers.py): the naive ones in f64, and those of f32 that the CPU runs.
 
 use anchorhood_engine::naive::{optimisers as naive, widen};
 use anchorhood_engine::{FrozenSteps, Initial, Norms, Optimiser, Parameter, ParameterGroup, Role};
@@ -35,7 +35,8 @@ fn golden() -> Vec<Case> {
     golden.cases
 }
 
-/// The optimiser of a case, as the script made it; its own decay is of no account, since groups have theirs.
+/// The optimiser of a case, as the script made it; its own decay is of no account, since groups
+/// have theirs.
 fn optimiser_of(case: &Case) -> Optimiser {
     let (momentum, decay) = (0.875, f32::NAN);
     let sgd = |nesterov| Optimiser::Sgd {

@@ -1,4 +1,5 @@
-//! The same pass again gives the same bits: a device may keep what it learnt from the first, but not its values.
+//! The same pass again gives the same bits: a device may keep what it learnt from the first, but
+//! not its values.
 
 use std::sync::Arc;
 
@@ -92,7 +93,8 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
     assert!(over.is_err(), "a step beyond the end of its epoch");
 }
 
-/// Four steps by one network, and by a fresh one for each step that is given the weights of the step before.
+/// Four steps by one network, and by a fresh one for each step that is given the weights of the
+/// step before.
 fn passes_see_new_pictures_and_weights(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, 5).unwrap();
     let options = NetworkOptions::new(BATCH);

@@ -1,5 +1,6 @@
-//! Graphs that nobody would draw: values read several times, layers that nobody reads, a result that is not the last layer,
-//! windows that leave places out, pictures of one pixel. The plan must keep every value as long as it is read.
+//! Graphs that nobody would draw: values read several times, layers that nobody reads, a result
+//! that is not the last layer, windows that leave places out, pictures of one pixel. The plan must
+//! keep every value as long as it is read.
 
 use anchorhood_engine::{ConvSpec, Device, Graph, NodeId, Shape, Window};
 use anchorhood_random::{Draws, Stream};

@@ -1,5 +1,5 @@
-//! Several processes do what one does: losses over sharded keys, gradients of whole networks, scans. Ranks are threads here; MPI's are in
-//! the tests of `anchorhood-ranks` and of the program.
+//! Several processes do what one does: losses over sharded keys, gradients of whole networks,
+//! scans. Ranks are threads here; MPI's are in the tests of `anchorhood-ranks` and of the program.
 
 use anchorhood_engine::{Communicator, Device, Error, Loss, Scan, Shard};
 use anchorhood_ranks::ThreadRank;
@@ -18,7 +18,8 @@ fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R>
 
 #[test]
 fn the_softmax_over_shards_is_that_over_all() {
-    // More keys than a range of the kernel has, fewer than there are ranks' worth of, and an odd number.
+    // More keys than a range of the kernel has, fewer than there are ranks' worth of, and an odd
+    // number.
     for (keys, each) in [(1001, false), (1001, true), (64, false), (3, false)] {
         let whole = softmax_step(&Device::cpu(2), keys, each);
         for ranks in [1, 2, 4] {
@@ -81,7 +82,8 @@ fn assert_same(parts: &[Left]) {
     }
 }
 
-/// Each process normalises by its own rows, and yet all have the same weights and statistics after some steps.
+/// Each process normalises by its own rows, and yet all have the same weights and statistics after
+/// some steps.
 #[test]
 fn processes_that_normalise_by_themselves_stay_together() {
     let parts = on_ranks(4, |device| network_steps(device, false, 3));

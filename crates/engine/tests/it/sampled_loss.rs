@@ -1,4 +1,5 @@
-//! The loss over a sample of the keys: what it is, that several processes find the same, and how far its mean is from the exact one.
+//! The loss over a sample of the keys: what it is, that several processes find the same, and how
+//! far its mean is from the exact one.
 
 use anchorhood_engine::naive::similarity::{counted_softmax_loss, softmax_loss};
 use anchorhood_engine::naive::widen;
@@ -303,7 +304,8 @@ fn its_gradient_is_the_slope_of_its_loss() {
     }
 }
 
-/// How far the mean of many steps' gradients is from the exact one, and how far one step's is, relative to the exact one's length.
+/// How far the mean of many steps' gradients is from the exact one, and how far one step's is,
+/// relative to the exact one's length.
 fn bias_and_noise(keys: usize, drawn: usize, steps: u64) -> [f64; 2] {
     let [mut losses, mut exact] = [vec![0.0; BATCH], vec![0.0; BATCH * DIM]];
     let own = of_batch(keys, false);

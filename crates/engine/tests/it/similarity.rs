@@ -1,4 +1,5 @@
-//! Loss, memory update, entropy and neighbours on every device, against the naive loops and finite differences.
+//! Loss, memory update, entropy and neighbours on every device, against the naive loops and finite
+//! differences.
 
 use anchorhood_engine::naive::{similarity as naive, widen};
 use anchorhood_engine::{Buffer, Device, Loss, Positives, Scan, SoftmaxLoss};
@@ -23,7 +24,8 @@ every_device!(
     refuses_what_does_not_fit,
 );
 
-/// Uneven in every way: (queries, keys, dim). The last cross several ranges and tiles of keys and blocks of queries.
+/// Uneven in every way: (queries, keys, dim). The last cross several ranges and tiles of keys and
+/// blocks of queries.
 const SIZES: [(usize, usize, usize); 9] = [
     (1, 1, 1),
     (2, 3, 1),
@@ -233,7 +235,8 @@ fn blend_rows_of_one_index_twice(device: &Device, tolerance: f64) {
     assert_eq!(got[2..], [0.0, 0.0]);
 }
 
-/// Entropies and similarities are close; each key found is as similar as it is said to be, and found once.
+/// Entropies and similarities are close; each key found is as similar as it is said to be, and
+/// found once.
 fn assert_scan(device: &Device, queries: &[f32], keys: &[f32], scan: &Scan, tolerance: f64) {
     let expected = naive::scan(queries, keys, scan);
     let got = scan_on(device, queries, keys, scan);
@@ -303,7 +306,8 @@ fn scan(device: &Device, tolerance: f64) {
     }
 }
 
-/// Rows of small whole numbers make exact sums and many ties: every index must be the specification's.
+/// Rows of small whole numbers make exact sums and many ties: every index must be the
+/// specification's.
 fn scan_breaks_ties_by_index(device: &Device, _: f64) {
     let (n, dim) = (517, 9);
     let keys: Vec<f32> = uniform(5, n * dim)

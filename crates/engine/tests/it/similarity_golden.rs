@@ -1,4 +1,5 @@
-//! Loss, memory update, entropy and neighbours on every device, against PyTorch (tools/golden/losses.py).
+//! Loss, memory update, entropy and neighbours on every device, against PyTorch
+//! (tools/golden/losses.py).
 
 use anchorhood_engine::{Device, Positives, Scan};
 

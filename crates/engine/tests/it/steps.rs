@@ -1,5 +1,5 @@
-//! Steps that a device may record and launch as a whole, on every device: what they compute is what the same calls compute
-//! one by one, to the bit; and the host may have a part in them.
+//! Steps that a device may record and launch as a whole, on every device: what they compute is what
+//! the same calls compute one by one, to the bit; and the host may have a part in them.
 
 use anchorhood_engine::{
     BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions,
@@ -223,7 +223,8 @@ fn schedules_may_come_and_go(device: &Device, _: f64) {
     assert!(run(true) == run(false), "{}", device.describe());
 }
 
-/// In each step the host reads the features and says what they are to become; it is asked once for each step.
+/// In each step the host reads the features and says what they are to become; it is asked once for
+/// each step.
 fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     let (graph, pixels) = (graph(), uniform(1, ITEMS * PIXELS));
     let aim = |features: &[f32]| {
@@ -288,7 +289,8 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     assert!((seen, weights) == run(false), "{}", device.describe());
 }
 
-/// All but the last layer stays as it is in the second of four epochs, whose steps were recorded in the first.
+/// All but the last layer stays as it is in the second of four epochs, whose steps were recorded in
+/// the first.
 fn what_is_frozen_keeps_its_bits_and_learns_again(device: &Device, _: f64) {
     for optimiser in [Optimiser::sgd(), Optimiser::lars(), Optimiser::adam_w()] {
         let options = NetworkOptions::new(BATCH).with_optimiser(optimiser);

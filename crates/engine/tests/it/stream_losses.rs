@@ -267,8 +267,8 @@ fn great_logits(device: &Device, _: f64) {
     assert_close("gradient", &gradient, &[half, -half, half, -half], 1e-6);
 }
 
-/// The queries of each view over the keys of the next one, each picture's own key being the positive; similarities are as coarse as
-/// the device is.
+/// The queries of each view over the keys of the next one, each picture's own key being the
+/// positive; similarities are as coarse as the device is.
 fn softmax_between_views(device: &Device, tolerance: f64) {
     for (views, batch, dim) in [
         (1, 5, 8),
@@ -359,8 +359,8 @@ fn check_contrastive(
     );
 }
 
-/// Rows of length one. With as many views as a tile has keys and one more, the second tile is one row, and for that row
-/// nothing but itself.
+/// Rows of length one. With as many views as a tile has keys and one more, the second tile is one
+/// row, and for that row nothing but itself.
 fn contrastive_between_views(device: &Device, _: f64) {
     let sizes = [
         (2, 3, 5, 0.5),
@@ -643,7 +643,8 @@ fn tiles_of_pictures(device: &Device, _: f64) {
     }
 }
 
-/// Every number is the one that its place, the step and the seed say, and others come with another step.
+/// Every number is the one that its place, the step and the seed say, and others come with another
+/// step.
 fn uniform_numbers(device: &Device, _: f64) {
     let seed = 3 << 34 | 9;
     for (len, step) in [(1, 0), (7, 5), (5000, (1 << 20) + 5)] {

@@ -22,7 +22,8 @@ fn scalars() -> [Vec<f32>; 2] {
     [0.03, 0.9].map(|value| vec![value; ITEMS / BATCH])
 }
 
-/// Four steps of training with the loss, the memory's update and a momentum copy; every number that comes out of them.
+/// Four steps of training with the loss, the memory's update and a momentum copy; every number that
+/// comes out of them.
 fn with_a_memory(device: &Device) -> Vec<u32> {
     let graph = residual(20, 18, 16, FEATURES).unwrap();
     let mut training = WithMemory::new(device, &graph, &NetworkOptions::new(BATCH), ITEMS);
@@ -129,8 +130,8 @@ fn one_two_and_four_threads_give_the_same_bits() {
     }
 }
 
-/// One caller's work is done in the pool as a whole, the other's call by call. Neither may hold what the pool's thread waits
-/// for while it waits for the pool's thread.
+/// One caller's work is done in the pool as a whole, the other's call by call. Neither may hold
+/// what the pool's thread waits for while it waits for the pool's thread.
 #[test]
 fn two_callers_may_share_a_device() {
     let (batch, n, dim) = (64, 1024, 32);

@@ -1,4 +1,5 @@
-//! Whole graphs on every device: shared inputs, several steps of training, taps, inference, bad calls.
+//! Whole graphs on every device: shared inputs, several steps of training, taps, inference, bad
+//! calls.
 
 use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
@@ -228,7 +229,8 @@ fn dropout_inside_a_network(device: &Device, tolerance: f64) {
     compare(device, &graph, 4, 14, 2.0 * tolerance);
 }
 
-/// Without a gradient of the pictures, layers before the first weights are skipped; the others are not.
+/// Without a gradient of the pictures, layers before the first weights are skipped; the others are
+/// not.
 fn untrained_branches(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(4, 4, 5), |g, x| {
         let x = g.relu("relu", x)?;

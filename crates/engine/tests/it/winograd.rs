@@ -1,5 +1,6 @@
-//! 3×3 convolutions of stride 1 over whole vectors of channels, which the CPU computes by Winograd's method: against the
-//! naive loops, with tiles over every edge, and with few and many tiles, which sum the weight gradient differently.
+//! 3×3 convolutions of stride 1 over whole vectors of channels, which the CPU computes by
+//! Winograd's method: against the naive loops, with tiles over every edge, and with few and many
+//! tiles, which sum the weight gradient differently.
 
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
 

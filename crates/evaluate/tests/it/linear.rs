@@ -1,4 +1,5 @@
-//! The linear classifier on rows that can be separated and rows that cannot; layers extracted through taps.
+//! The linear classifier on rows that can be separated and rows that cannot; layers extracted
+//! through taps.
 
 use std::sync::Mutex;
 
@@ -18,7 +19,8 @@ fn labels(values: Vec<u32>, classes: usize) -> Labels {
     Labels::new(values, (0..classes).map(|c| c.to_string()).collect())
 }
 
-/// Rows whose class shows in the direction of a few values, in the midst of noise and on another scale.
+/// Rows whose class shows in the direction of a few values, in the midst of noise and on another
+/// scale.
 fn set(n: usize, first: u64, classes: usize, signal: f32) -> (Rows, Labels) {
     let (dim, channels) = (24, 12);
     let mut values = vec![];
@@ -101,7 +103,8 @@ fn divergence_is_said() {
     assert!(error.contains("smaller learning rate"), "{error}");
 }
 
-/// Rows of every tap are what the layer gives for each picture by itself, averaged; a last batch may be short.
+/// Rows of every tap are what the layer gives for each picture by itself, averaged; a last batch
+/// may be short.
 #[test]
 fn layers_are_extracted_through_taps() {
     let device = Device::cpu(2);

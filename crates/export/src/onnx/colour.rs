@@ -1,4 +1,5 @@
-//! Colours as CIE Lab in ONNX's operators; the maths is in `anchorhood_engine::naive::lab`. Matrices are convolutions of 1×1.
+//! Colours as CIE Lab in ONNX's operators; the maths is in `anchorhood_engine::naive::lab`.
+//! Matrices are convolutions of 1×1.
 
 use super::messages::TensorProto;
 use super::{Writer, window};

@@ -1,5 +1,6 @@
-//! The parts of ONNX's protobuf format that a network needs, field by field as in `onnx.proto` (IR version 8). Names and
-//! numbers are the standard's: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
+//! The parts of ONNX's protobuf format that a network needs, field by field as in `onnx.proto` (IR
+//! version 8). Names and numbers are the standard's:
+//! <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
 
 use anchorhood_files::protobuf;
 
@@ -46,7 +47,8 @@ protobuf! {
         pub attribute: Vec<AttributeProto> = 5,
     }
 
-    /// Proto2 fields are written where they are set, whatever their value: an attribute of 0 is not an absent one.
+    /// Proto2 fields are written where they are set, whatever their value: an attribute of 0 is not
+    /// an absent one.
     pub struct AttributeProto {
         pub name: String = 1,
         pub f: Option<f32> = 2,

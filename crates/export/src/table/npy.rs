@@ -1,5 +1,5 @@
-//! NumPy's .npy, version 1.0: a magic word, a description in Python's syntax padded to 64 bytes, and the values.
-//! See <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
+//! NumPy's .npy, version 1.0: a magic word, a description in Python's syntax padded to 64 bytes,
+//! and the values. See <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
 
 use std::io::{self, Write};
 

@@ -10,10 +10,12 @@
 //! }
 //! ```
 //!
-//! A file is the magic, row groups, the footer, the footer's length and the magic again. A row group has a data page (version 1)
-//! for each column: header, levels, values one after the other. Levels say which values belong together: a repetition level
-//! of 0 begins a row, 1 goes on with it; a definition level of 1 says that there is a value, 0 that there is none. Names and
-//! numbers are the standard's: <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
+//! A file is the magic, row groups, the footer, the footer's length and the magic again. A row
+//! group has a data page (version 1) for each column: header, levels, values one after the other.
+//! Levels say which values belong together: a repetition level of 0 begins a row, 1 goes on with
+//! it; a definition level of 1 says that there is a value, 0 that there is none. Names and numbers
+//! are the standard's:
+//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
 
 mod column;
 mod thrift;
@@ -122,7 +124,8 @@ impl<W: Write> ParquetTable<W> {
     fn footer(&self) -> Vec<u8> {
         let note = |(key, value): &(String, String)| Struct::new().binary(1, key).binary(2, value);
         let notes: Vec<Vec<u8>> = self.notes.iter().map(|n| note(n).end()).collect();
-        // Texts are sorted by their bytes, as their type says: else nobody could use their first and last.
+        // Texts are sorted by their bytes, as their type says: else nobody could use their first
+        // and last.
         let order = || Struct::new().structure(1, Struct::new()).end();
         let footer = Struct::new()
             .i32(1, 1) // version
@@ -136,8 +139,9 @@ impl<W: Write> ParquetTable<W> {
     }
 }
 
-/// The tree of `SchemaElement`s, each before its children: 1 is its type, 3 its repetition, 4 its name, 5 the number of its
-/// children, 6 and 10 what is meant by it, for old readers and for others.
+/// The tree of `SchemaElement`s, each before its children: 1 is its type, 3 its repetition, 4 its
+/// name, 5 the number of its children, 6 and 10 what is meant by it, for old readers and for
+/// others.
 fn schema() -> [Vec<u8>; 6] {
     let text = |name, repetition| {
         Struct::new()
@@ -170,7 +174,8 @@ fn schema() -> [Vec<u8>; 6] {
 mod tests {
     use super::*;
 
-    /// Two row groups, every byte of them; what pyarrow and DuckDB make of such files is in `tests/it/parquet.rs`.
+    /// Two row groups, every byte of them; what pyarrow and DuckDB make of such files is in
+    /// `tests/it/parquet.rs`.
     #[test]
     fn bytes_are_the_standards() {
         let info = TableInfo {

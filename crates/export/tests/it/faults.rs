@@ -1,5 +1,6 @@
-//! Every file operation of `embed` and `index` goes wrong in every way, and the power is cut after each: the same job, begun
-//! again, leaves the same bytes, and under its name a file is whole or not there.
+//! Every file operation of `embed` and `index` goes wrong in every way, and the power is cut after
+//! each: the same job, begun again, leaves the same bytes, and under its name a file is whole or
+//! not there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -35,7 +35,8 @@ fn write(folder: &Path, rows: usize, dim: usize) -> PathBuf {
     path
 }
 
-/// None, one, vectors without values, one value each in two row groups, and as many as a large folder has.
+/// None, one, vectors without values, one value each in two row groups, and as many as a large
+/// folder has.
 #[test]
 fn pyarrow_and_duckdb_find_every_value() {
     let Some(python) = python_with(&["pyarrow", "duckdb", "numpy"]) else {

@@ -53,7 +53,8 @@ fn a_bare_name_is_a_file_in_the_current_folder() {
     assert_eq!(names(folder.path()), ["model.safetensors"]);
 }
 
-/// Each operation in turn fails once: the file is the old one or the new one, and nothing is left beside it.
+/// Each operation in turn fails once: the file is the old one or the new one, and nothing is left
+/// beside it.
 #[test]
 fn a_failure_anywhere_leaves_the_old_file_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +80,8 @@ fn a_failure_anywhere_leaves_the_old_file_or_the_new_one() {
     );
 }
 
-/// Everything fails from an operation on, as when the process is killed: the old file or the new one, whole.
+/// Everything fails from an operation on, as when the process is killed: the old file or the new
+/// one, whole.
 #[test]
 fn a_kill_anywhere_leaves_the_old_file_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,8 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Members in the form of GNU's tar; a name that is too long stands before its member, in one of its own.
+/// Members in the form of GNU's tar; a name that is too long stands before its member, in one of
+/// its own.
 pub(super) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![];
     for (name, content) in files {

@@ -94,7 +94,8 @@ pub fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
     [&length, header.as_bytes(), data].concat()
 }
 
-/// A file with right checksums whose header goes on, after the checksums of its blocks, with any JSON.
+/// A file with right checksums whose header goes on, after the checksums of its blocks, with any
+/// JSON.
 pub fn with_checksums(rest: &str, data: &[u8]) -> Vec<u8> {
     let sums = "0".repeat(32 * data.len().div_ceil(BLOCK));
     let header = format!(

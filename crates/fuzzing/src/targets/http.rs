@@ -29,8 +29,8 @@ const SIDE: u32 = 8;
 const SOON: Duration = Duration::from_millis(5);
 const HANGS: Duration = Duration::from_secs(20);
 
-/// A request is answered, or its connection is closed once it can no longer come to its end; and no answer is that of a
-/// request that failed inside the server.
+/// A request is answered, or its connection is closed once it can no longer come to its end; and no
+/// answer is that of a request that failed inside the server.
 fn read(bytes: &[u8]) {
     let mut stream =
         TcpStream::connect(server(Shows::by(bytes))).expect("the server takes connections");
@@ -73,7 +73,8 @@ fn shows_token(request: &[u8]) -> bool {
     has("token=") || has("Authorization") || has("Cookie")
 }
 
-/// What a request is sent to: a server of an index, one of a run, and one of a run that asks for a token.
+/// What a request is sent to: a server of an index, one of a run, and one of a run that asks for a
+/// token.
 #[derive(Clone, Copy)]
 enum Shows {
     Index,
@@ -91,7 +92,8 @@ impl Shows {
     }
 }
 
-/// Where a server listens; it serves until the process ends, and what it shows is replaced again and again.
+/// Where a server listens; it serves until the process ends, and what it shows is replaced again
+/// and again.
 fn server(shows: Shows) -> SocketAddr {
     static ADDRESSES: [OnceLock<SocketAddr>; 3] = [const { OnceLock::new() }; 3];
     *ADDRESSES[shows as usize].get_or_init(|| {

@@ -12,7 +12,8 @@ pub const TARGET: Target = Target {
     seeds,
 };
 
-/// Every name can be shown anywhere, and is there once. No file is opened: a list may name any. One must be there: the list itself.
+/// Every name can be shown anywhere, and is there once. No file is opened: a list may name any. One
+/// must be there: the list itself.
 fn read(bytes: &[u8]) {
     with_file("a.txt", bytes, |path| {
         let Ok(found) = find_pictures(path, LabelChoice::Auto) else {

@@ -1,4 +1,5 @@
-//! The lists of CUB-200, Stanford Dogs and ImageNet: texts and MATLAB files that name pictures and their classes.
+//! The lists of CUB-200, Stanford Dogs and ImageNet: texts and MATLAB files that name pictures and
+//! their classes.
 //!
 //! An input is all files of one set, one after the other; its first byte says of which.
 
@@ -152,7 +153,8 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..).zip(&SETS).map(seed).collect()
 }
 
-/// A MATLAB file with its variables as they are before they are compressed; any other file as it is.
+/// A MATLAB file with its variables as they are before they are compressed; any other file as it
+/// is.
 fn plain(file: Vec<u8>) -> Vec<u8> {
     let Some((header, mut rest)) = file.split_at_checked(128) else {
         return file;

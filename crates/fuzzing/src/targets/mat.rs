@@ -42,7 +42,8 @@ fn element(kind: u32, bytes: &[u8]) -> Vec<u8> {
     element
 }
 
-/// A variable `numbers` for every kind of number, and one `text` of each of the kinds that texts have.
+/// A variable `numbers` for every kind of number, and one `text` of each of the kinds that texts
+/// have.
 fn numbers() -> Vec<u8> {
     let mut file = opening();
     let kinds = [
@@ -66,7 +67,8 @@ fn numbers() -> Vec<u8> {
     file
 }
 
-/// Pictures of so many bytes and their labels, as SVHN has them or as it has not; a pair of them is numbers, not bytes.
+/// Pictures of so many bytes and their labels, as SVHN has them or as it has not; a pair of them is
+/// numbers, not bytes.
 fn svhn(sizes: &[i32], labels: &[u8]) -> Vec<u8> {
     let count: i32 = sizes.iter().product();
     let class = if count == 2 { 6 } else { 9 };

@@ -1,4 +1,5 @@
-//! The record of pictures that were moved aside. On a disk in memory: it says where files are to go.
+//! The record of pictures that were moved aside. On a disk in memory: it says where files are to
+//! go.
 
 use std::path::{Path, PathBuf};
 

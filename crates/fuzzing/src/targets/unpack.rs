@@ -19,7 +19,8 @@ fn archive() -> &'static Archive {
     &dogs.archives[0]
 }
 
-/// Whatever it names, nothing is made outside the folder; and what says that it is whole is there or not.
+/// Whatever it names, nothing is made outside the folder; and what says that it is whole is there
+/// or not.
 fn read(bytes: &[u8]) {
     let (disk, folder) = (Forgetful::new(), Path::new("/data/dogs"));
     disk.create_folders(folder).expect("memory takes a folder");

@@ -54,8 +54,8 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The tensors by which a ResNet is recognised, as small as they can be: a first convolution so many pixels wide, so many blocks in
-/// each stage, and the last convolution that each of them has.
+/// The tensors by which a ResNet is recognised, as small as they can be: a first convolution so
+/// many pixels wide, so many blocks in each stage, and the last convolution that each of them has.
 fn resnet(wide: usize, blocks: [usize; 4], last: &str) -> Vec<u8> {
     let stages = (1..).zip(blocks);
     let names = stages.flat_map(|(stage, blocks)| {

@@ -1,6 +1,8 @@
-//! Whole networks against PyTorch: inference, a training pass and the gradient that reaches the first layer.
+//! Whole networks against PyTorch: inference, a training pass and the gradient that reaches the
+//! first layer.
 //!
-//! The numbers are made by tools/golden/networks.py, which says what they mean; PyTorch computed them in f64.
+//! The numbers are made by tools/golden/networks.py, which says what they mean; PyTorch computed
+//! them in f64.
 
 use anchorhood_engine::{Cpu, Device, Input, NetworkOptions, SimdLevel, Tensors};
 use anchorhood_models::{Architecture, Form};
@@ -8,7 +10,8 @@ use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("../golden/networks.safetensors");
 const FEATURES: usize = 8;
-/// Of the largest value. f32 through fifty layers; a norm over four values at the end magnifies what it is given.
+/// Of the largest value. f32 through fifty layers; a norm over four values at the end magnifies
+/// what it is given.
 const TOLERANCE: f32 = 3e-4;
 
 fn bytes(name: &str) -> Vec<u8> {

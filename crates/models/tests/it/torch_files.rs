@@ -1,5 +1,5 @@
-//! Files of `torch.save` (PyTorch 2, made by `tools/golden/torch_files.py`) are read as data, and whatever happens to their bytes the
-//! answer is tensors or a reason.
+//! Files of `torch.save` (PyTorch 2, made by `tools/golden/torch_files.py`) are read as data, and
+//! whatever happens to their bytes the answer is tensors or a reason.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
-//! Weights travel to torchvision and back: PyTorch itself makes ResNets, computes with them, and loads ours.
+//! Weights travel to torchvision and back: PyTorch itself makes ResNets, computes with them, and
+//! loads ours.
 //!
-//! Needs a python with torch, torchvision and safetensors: `python3`, or what ANCHORHOOD_PYTHON names. Without one the test
-//! says that it skips.
+//! Needs a python with torch, torchvision and safetensors: `python3`, or what ANCHORHOOD_PYTHON
+//! names. Without one the test says that it skips.
 
 use std::ffi::OsStr;
 use std::path::Path;

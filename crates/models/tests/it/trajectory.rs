@@ -1,8 +1,8 @@
-//! The first 20 losses of a training, against PyTorch's from the same weights and batches; and 50 of them, on a GPU against
-//! the CPU.
+//! The first 20 losses of a training, against PyTorch's from the same weights and batches; and 50
+//! of them, on a GPU against the CPU.
 //!
-//! The numbers are made by tools/golden/trajectory.py, which says what they mean, how far f32 rounding takes them
-//! (below 1e-6) and how far small mistakes do (above 1e-2).
+//! The numbers are made by tools/golden/trajectory.py, which says what they mean, how far f32
+//! rounding takes them (below 1e-6) and how far small mistakes do (above 1e-2).
 
 use anchorhood_engine::{
     Cpu, Device, Input, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors,
@@ -13,7 +13,8 @@ use safetensors::SafeTensors;
 const FILE: &[u8] = include_bytes!("../golden/trajectory.safetensors");
 const FEATURES: usize = 128;
 const TOLERANCE: f32 = 1e-3;
-/// Of a GPU that computes in bf16, and steps for which this small network (4 channels wide) keeps to it.
+/// Of a GPU that computes in bf16, and steps for which this small network (4 channels wide) keeps
+/// to it.
 const BF16_TOLERANCE: f32 = 2e-2;
 const BF16_STEPS: usize = 10;
 

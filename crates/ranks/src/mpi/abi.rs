@@ -1,4 +1,5 @@
-//! The constants of the three ABIs, and the functions, which are the same but for the type of a handle.
+//! The constants of the three ABIs, and the functions, which are the same but for the type of a
+//! handle.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -45,7 +46,8 @@ pub(super) struct Calls<H> {
 
 /// The address of a symbol.
 fn symbol<T: Copy>(library: &Library, name: &'static str) -> Result<T, RanksError> {
-    // SAFETY: the callers below ask for functions by the names and types of `mpi.h`, and for addresses.
+    // SAFETY: the callers below ask for functions by the names and types of `mpi.h`, and for
+    // addresses.
     let found = unsafe { library.get::<T>(name.as_bytes()) };
     found.map(|f| *f).map_err(|e| RanksError::Call {
         call: name,
@@ -105,7 +107,8 @@ pub(super) fn mpich(library: &Library) -> Result<Abi<c_int>, RanksError> {
     })
 }
 
-/// MPI 5's standard ABI: a handle is an address that nothing lies at, of the values of the standard's appendix A.
+/// MPI 5's standard ABI: a handle is an address that nothing lies at, of the values of the
+/// standard's appendix A.
 pub(super) fn standard(library: &Library) -> Result<Abi<usize>, RanksError> {
     Ok(Abi {
         world: 0x101,

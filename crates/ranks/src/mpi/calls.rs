@@ -25,8 +25,8 @@ pub(super) struct Mpi<H> {
     _library: ManuallyDrop<Library>,
 }
 
-// SAFETY: an ABI is constants and functions. MPI was asked for calls by any thread, one at a time (MPI_THREAD_SERIALIZED), and every
-// call takes its `turn`.
+// SAFETY: an ABI is constants and functions. MPI was asked for calls by any thread, one at a time
+// (MPI_THREAD_SERIALIZED), and every call takes its `turn`.
 unsafe impl<H: Send> Send for Mpi<H> {}
 // SAFETY: as above.
 unsafe impl<H: Sync> Sync for Mpi<H> {}
@@ -35,7 +35,8 @@ impl<H: Copy> Mpi<H> {
     /// Begins, and learns rank and number.
     pub(super) fn begin(abi: Abi<H>, library: Library, name: String) -> Result<Self, RanksError> {
         let (mut provided, mut rank, mut ranks) = (0, 0, 0);
-        // SAFETY: MPI takes null for arguments that it is not to look at; the numbers have room for what is written.
+        // SAFETY: MPI takes null for arguments that it is not to look at; the numbers have room for
+        // what is written.
         let status = unsafe {
             (abi.calls.init)(
                 ptr::null_mut(),
@@ -52,7 +53,8 @@ impl<H: Copy> Mpi<H> {
                 why: format!("{name} was built for programs of one thread"),
             });
         }
-        // SAFETY: MPI has begun; the handles are its own, the numbers have room for what is written.
+        // SAFETY: MPI has begun; the handles are its own, the numbers have room for what is
+        // written.
         unsafe {
             let status = (abi.calls.set_errhandler)(abi.world, abi.errors_return);
             check(&abi, "MPI_Comm_set_errhandler", status)?;
@@ -96,7 +98,8 @@ impl<H: Copy> Mpi<H> {
     fn reduce<T>(&self, values: &mut [T], of: H, how: Reduce) -> Result<(), RanksError> {
         let _turn = self.turn();
         for part in values.chunks_mut(MOST) {
-            // SAFETY: the values are as many as is said, of the type `of` names; every rank makes the same calls.
+            // SAFETY: the values are as many as is said, of the type `of` names; every rank makes
+            // the same calls.
             let status = unsafe {
                 (self.abi.calls.all_reduce)(
                     self.abi.in_place,
@@ -138,7 +141,8 @@ impl<H: Copy + Send + Sync> Collectives for Mpi<H> {
         let call = "MPI_Reduce_scatter_block";
         check_lengths(call, own.len(), all.len(), self.ranks)?;
         let _turn = self.turn();
-        // SAFETY: `all` holds as many values as all ranks' parts together, `own` those of one, both f32.
+        // SAFETY: `all` holds as many values as all ranks' parts together, `own` those of one, both
+        // f32.
         let status = unsafe {
             (self.abi.calls.reduce_scatter)(
                 all.as_ptr().cast(),
@@ -192,7 +196,8 @@ impl<H: Copy + Send + Sync> Collectives for Mpi<H> {
     }
 
     fn abort(&self, code: i32) {
-        // SAFETY: the handle is MPI's own. It takes no turn: whoever has it may be waiting for a rank that will not come.
+        // SAFETY: the handle is MPI's own. It takes no turn: whoever has it may be waiting for a
+        // rank that will not come.
         unsafe { (self.abi.calls.abort)(self.abi.world, code) };
     }
 }

@@ -1,5 +1,6 @@
-//! A message between two processes: which call it belongs to, how long it is, and its bytes. Whoever receives one knows what to expect, and
-//! refuses anything else: ranks that have come to make different calls are told so, and do not wait for each other for ever.
+//! A message between two processes: which call it belongs to, how long it is, and its bytes.
+//! Whoever receives one knows what to expect, and refuses anything else: ranks that have come to
+//! make different calls are told so, and do not wait for each other for ever.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -48,8 +49,8 @@ pub(super) fn receive(
     from.read_exact(bytes).map_err(lost)
 }
 
-/// A connection that breaks is that of a process that ends, of which its lifeline knows more, and ends this one as well: a sentence of this is
-/// for connections that break by themselves.
+/// A connection that breaks is that of a process that ends, of which its lifeline knows more, and
+/// ends this one as well: a sentence of this is for connections that break by themselves.
 fn lost(error: io::Error) -> RanksError {
     thread::sleep(lifeline::BEAT);
     RanksError::Call {

@@ -1,5 +1,6 @@
-//! Signs of life between the first process and each other one. A process that fails says so by it, one that is gone falls silent: either ends
-//! all, wherever they wait. A process that ends well says goodbye first.
+//! Signs of life between the first process and each other one. A process that fails says so by it,
+//! one that is gone falls silent: either ends all, wherever they wait. A process that ends well
+//! says goodbye first.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -95,7 +96,8 @@ impl Shared {
     }
 }
 
-/// Ends the process and tidies nothing up: libraries that do may wait for what will never come, a GPU for another process's.
+/// Ends the process and tidies nothing up: libraries that do may wait for what will never come, a
+/// GPU for another process's.
 fn end(code: i32) -> ! {
     #[cfg(unix)]
     // SAFETY: it takes a number and does not return.

@@ -1,4 +1,5 @@
-//! The collectives by threads, by TCP, and by the installed MPI in processes of this test's own binary.
+//! The collectives by threads, by TCP, and by the installed MPI in processes of this test's own
+//! binary.
 
 use anchorhood_ranks::{Collectives, Launch, Reduce, ThreadRank, open_mpi};
 use anchorhood_testing::as_ranks;

@@ -208,7 +208,8 @@ fn process(test: &str, rank: usize, ranks: usize, place: &(String, u16)) -> Comm
     command
 }
 
-/// A process that is killed ends all others, wherever they wait; one that aborts does, too, with its own exit code.
+/// A process that is killed ends all others, wherever they wait; one that aborts does, too, with
+/// its own exit code.
 #[test]
 fn one_that_is_gone_ends_all() {
     let test = "one_that_is_gone_ends_all";

@@ -1,7 +1,7 @@
 //! The form of TensorBoard's files: records, each a protobuf message.
 //!
-//! A record is its length (8 bytes), a checksum of these, the message, and a checksum of it; checksums are CRC-32C, turned
-//! and shifted as TensorFlow does.
+//! A record is its length (8 bytes), a checksum of these, the message, and a checksum of it;
+//! checksums are CRC-32C, turned and shifted as TensorFlow does.
 
 use anchorhood_files::protobuf;
 use anchorhood_files::protobuf::Message;

@@ -1,7 +1,9 @@
-//! Methods beside each other: the same network, pictures and judge, and as many minutes or views for each of them.
+//! Methods beside each other: the same network, pictures and judge, and as many minutes or views
+//! for each of them.
 //!
-//! Every method and seed is a run of its own, in a folder of its own. What is finished is read, what was interrupted goes on, and
-//! only the rest is begun: the same call again costs nothing that has been paid for.
+//! Every method and seed is a run of its own, in a folder of its own. What is finished is read,
+//! what was interrupted goes on, and only the rest is begun: the same call again costs nothing that
+//! has been paid for.
 
 mod standings;
 
@@ -45,9 +47,11 @@ pub struct Comparison {
     pub configs: Vec<RunConfig>,
     /// About how often each run is judged; as configured, if nothing is said.
     pub evaluations: Option<usize>,
-    /// Whether rounds are somebody's wish; otherwise a short run may have fewer ([`RunConfig::rounds_to_fit`]).
+    /// Whether rounds are somebody's wish; otherwise a short run may have fewer
+    /// ([`RunConfig::rounds_to_fit`]).
     pub rounds_asked_for: bool,
-    /// Pixels a side that a folder's photographs may have where nobody says how many; see [`LoadOptions::largest`].
+    /// Pixels a side that a folder's photographs may have where nobody says how many; see
+    /// [`LoadOptions::largest`].
     pub largest: Option<usize>,
 }
 
@@ -61,7 +65,8 @@ struct Begun {
 type Opened = (String, LoadOptions, Arc<Dataset>);
 
 impl Comparison {
-    /// Trains what is missing and puts all of it side by side. `tell` hears what happens; setting `stop` ends it soon, saved.
+    /// Trains what is missing and puts all of it side by side. `tell` hears what happens; setting
+    /// `stop` ends it soon, saved.
     pub fn carry_out(
         &self,
         device: &Device,
@@ -220,7 +225,8 @@ impl Comparison {
         }
     }
 
-    /// The configuration with the epochs that the allowance comes to, and the floors where they had to be judged for it.
+    /// The configuration with the epochs that the allowance comes to, and the floors where they had
+    /// to be judged for it.
     fn fitted(
         &self,
         config: &RunConfig,
@@ -256,7 +262,8 @@ fn name_of(config: &RunConfig) -> String {
     }
 }
 
-/// The pictures of a configuration, which must have labels; those before are closed if they are others.
+/// The pictures of a configuration, which must have labels; those before are closed if they are
+/// others.
 fn opened(
     open: &mut Option<Opened>,
     config: &RunConfig,

@@ -1,4 +1,5 @@
-//! What came of a comparison: a line for each method, the best first, and every run that it is made of.
+//! What came of a comparison: a line for each method, the best first, and every run that it is made
+//! of.
 
 use std::fmt;
 use std::path::Path;

@@ -82,7 +82,8 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
     assert_eq!(figures(&found), figures(&expected));
 }
 
-/// Photographs are as large as the machine of the first run lets them be, for all that join it later, on whatever machine.
+/// Photographs are as large as the machine of the first run lets them be, for all that join it
+/// later, on whatever machine.
 #[test]
 fn photographs_are_of_one_size() {
     let [place, photos] = [(); 2].map(|_| tempfile::tempdir().unwrap());
@@ -125,8 +126,8 @@ fn photographs_are_of_one_size() {
     assert_eq!(size_of(&[first, second], 96), Some(64));
 }
 
-/// Minutes may have left a run fewer rounds than its method begins with: it is the same run when it is read again, unless somebody asks
-/// for the others.
+/// Minutes may have left a run fewer rounds than its method begins with: it is the same run when it
+/// is read again, unless somebody asks for the others.
 #[test]
 fn fewer_rounds_are_those_of_the_minutes() {
     let folder = tempfile::tempdir().unwrap();

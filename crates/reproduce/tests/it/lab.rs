@@ -100,7 +100,8 @@ fn a_run_of_other_settings_is_refused() {
     assert!(error.is_usage());
 }
 
-/// One row alone; then the other one, beside what is finished; the record of a run travels without its checkpoints.
+/// One row alone; then the other one, beside what is finished; the record of a run travels without
+/// its checkpoints.
 #[test]
 fn rows_are_run_one_by_one_and_their_records_travel() {
     let [first, second] = [(); 2].map(|_| tempfile::tempdir().unwrap());

@@ -12,12 +12,13 @@ use crate::model::BATCH;
 use crate::{FolderJob, FolderOutcome, Journal, Model, SearchError};
 
 impl PictureIndex {
-    /// Embeds every picture of a folder and saves the index at `path`. One that is there already is brought up to date where it is
-    /// of this model and folder, and else replaced. Pictures that cannot be read are left out. What is done is kept beside
-    /// `path`: broken off, the same call goes on.
+    /// Embeds every picture of a folder and saves the index at `path`. One that is there already is
+    /// brought up to date where it is of this model and folder, and else replaced. Pictures that
+    /// cannot be read are left out. What is done is kept beside `path`: broken off, the same call
+    /// goes on.
     ///
-    /// To be told how far it is, to stop it, or to choose a layer, take its parts: a [`FolderJob`], and the index
-    /// [of its vectors](crate::FolderVectors::index).
+    /// To be told how far it is, to stop it, or to choose a layer, take its parts: a [`FolderJob`],
+    /// and the index [of its vectors](crate::FolderVectors::index).
     pub fn build(
         path: impl AsRef<Path>,
         model: &Model,

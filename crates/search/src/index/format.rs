@@ -1,4 +1,5 @@
-//! The bytes of an index: a container of [`anchorhood_files`], that is safetensors with checksums, format version 2.
+//! The bytes of an index: a container of [`anchorhood_files`], that is safetensors with checksums,
+//! format version 2.
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
@@ -11,11 +12,13 @@
 //! | `thumbnails`, `thumbnail_ends` | U8 (JPEG files one after the other), U64 | bytes; pictures (where asked for) |
 //! | `centres`, `list_starts`, `list_members` | F32, U32, U32 | clusters × dim; clusters + 1; pictures (where divided) |
 //!
-//! Metadata: `format` (anchorhood-index), `model` (fingerprint), `model_path` (what it was called), `layer` (where it is not the last), `preprocessing` (JSON),
-//! `dtype` (of the vectors), `rows` (JSON: first row and number of all, of which these are a shard), `folder`,
-//! `folder_from_here` (the same relative to the index's own folder, for when both were moved together), `classes` (JSON),
-//! `recall` (where divided). Of several folders there is `folders` (JSON: label, path and `from_here` of each) in place of `folder`
-//! and `folder_from_here`, so that a program which knows of one folder alone refuses the file.
+//! Metadata: `format` (anchorhood-index), `model` (fingerprint), `model_path` (what it was called),
+//! `layer` (where it is not the last), `preprocessing` (JSON), `dtype` (of the vectors), `rows`
+//! (JSON: first row and number of all, of which these are a shard), `folder`, `folder_from_here`
+//! (the same relative to the index's own folder, for when both were moved together), `classes`
+//! (JSON), `recall` (where divided). Of several folders there is `folders` (JSON: label, path and
+//! `from_here` of each) in place of `folder` and `folder_from_here`, so that a program which knows
+//! of one folder alone refuses the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -551,7 +554,8 @@ mod tests {
         }
     }
 
-    /// Opening reads no vector; a block that is damaged is met by whoever touches it, and nobody else.
+    /// Opening reads no vector; a block that is damaged is met by whoever touches it, and nobody
+    /// else.
     #[test]
     fn vectors_are_checked_when_they_are_touched() {
         let (n, dim) = (5000, 128);

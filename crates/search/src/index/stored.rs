@@ -1,4 +1,5 @@
-//! What is large in an index, in memory or in its file, where each block is checked when it is first touched.
+//! What is large in an index, in memory or in its file, where each block is checked when it is
+//! first touched.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,8 +18,8 @@ pub(super) const VECTORS: &str = "vectors";
 /// Bytes of vectors whose lengths are looked at together.
 const GROUP: usize = BLOCK / 16;
 
-/// Vectors one after the other. Those in a file are mapped: nothing is read before it is asked for, and nothing damaged, or
-/// that is no vector of unit length, is ever handed out.
+/// Vectors one after the other. Those in a file are mapped: nothing is read before it is asked for,
+/// and nothing damaged, or that is no vector of unit length, is ever handed out.
 #[derive(Clone, Debug)]
 pub struct StoredVectors(Held);
 

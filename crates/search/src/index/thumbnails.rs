@@ -8,7 +8,8 @@ use crate::SearchError;
 
 pub(super) const THUMBNAILS: &str = "thumbnails";
 
-/// JPEG files by number: in memory, or in the index's file, where each is checked when it is first asked for.
+/// JPEG files by number: in memory, or in the index's file, where each is checked when it is first
+/// asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Thumbnails {
     pub(super) bytes: Vec<u8>,

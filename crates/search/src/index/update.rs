@@ -1,5 +1,5 @@
-//! An index that lives: what a look through its folders found added, changed and removed is put in place, and the vectors of the
-//! rest stay as they are.
+//! An index that lives: what a look through its folders found added, changed and removed is put in
+//! place, and the vectors of the rest stay as they are.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ impl Changes {
 }
 
 impl PictureIndex {
-    /// Why a job cannot bring it up to date: a clause. None where it can: the job has the model, the layer and the thumbnails of the
-    /// index, and its folders, perhaps with more.
+    /// Why a job cannot bring it up to date: a clause. None where it can: the job has the model,
+    /// the layer and the thumbnails of the index, and its folders, perhaps with more.
     pub fn cannot_take_up(&self, job: &FolderJob) -> Option<String> {
         let parts = &self.parts;
         if parts.model != job.model.fingerprint() {
@@ -82,8 +82,8 @@ impl PictureIndex {
         sums.map_or(0, |sums| sums[row])
     }
 
-    /// The index of what a job found, to be saved at `path`: of each file its row of the index of before, or else what the journal
-    /// holds of it; what could not be read is left out.
+    /// The index of what a job found, to be saved at `path`: of each file its row of the index of
+    /// before, or else what the journal holds of it; what could not be read is left out.
     pub(crate) fn collect(
         path: &Path,
         job: &FolderJob,
@@ -147,7 +147,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Whether the file, which has this stamp, is what it was: not written to since, or written again the same.
+    /// Whether the file, which has this stamp, is what it was: not written to since, or written
+    /// again the same.
     pub fn is_of(&self, path: &Path, stamp: u64) -> bool {
         self.stamp == stamp || (self.content_sum != 0 && self.content_sum == content_sum(path))
     }

@@ -1,4 +1,5 @@
-//! The model inside the program: what `base` means wherever a model is expected. `tools/base` trains it, docs/base.md is its card.
+//! The model inside the program: what `base` means wherever a model is expected. `tools/base`
+//! trains it, docs/base.md is its card.
 
 use std::path::Path;
 
@@ -38,7 +39,8 @@ mod tests {
         assert!((length - 1.0).abs() < 1e-4, "{length}");
     }
 
-    /// Indices name it by its fingerprint: where this fails, a network was put in its place, and docs/base.md must say so.
+    /// Indices name it by its fingerprint: where this fails, a network was put in its place, and
+    /// docs/base.md must say so.
     #[test]
     fn its_fingerprint_is_the_one_of_its_card() {
         let card = include_str!("../../../../docs/base.md");

@@ -1,10 +1,12 @@
-//! A model alone in one file: its weights rounded to bf16, and what it is given of a picture, with nothing of the run that made it.
+//! A model alone in one file: its weights rounded to bf16, and what it is given of a picture, with
+//! nothing of the run that made it.
 //!
-//! A container of [`anchorhood_files`], every byte under a checksum. Tensors: the weights and running statistics that the network
-//! up to its judged layer has, by torchvision's names, BF16, in PyTorch's layout. Metadata: `format` (anchorhood-model), `program`,
-//! `network` (JSON with `order`, the tensors' names in the network's own order), `judged_layer`, `preprocessing` (JSON), `dtype`
-//! (BF16), `fingerprint`, that of the rounded numbers, and, where the model is given pictures of another size than it learnt with, that
-//! `learnt_size`.
+//! A container of [`anchorhood_files`], every byte under a checksum. Tensors: the weights and
+//! running statistics that the network up to its judged layer has, by torchvision's names, BF16, in
+//! PyTorch's layout. Metadata: `format` (anchorhood-model), `program`, `network` (JSON with
+//! `order`, the tensors' names in the network's own order), `judged_layer`, `preprocessing` (JSON),
+//! `dtype` (BF16), `fingerprint`, that of the rounded numbers, and, where the model is given
+//! pictures of another size than it learnt with, that `learnt_size`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,8 +34,8 @@ struct NetworkField {
 }
 
 impl Model {
-    /// Writes the model alone, whole or not at all. Its numbers are rounded to bf16, which makes it another model, with a fingerprint
-    /// of its own, whose vectors hardly differ.
+    /// Writes the model alone, whole or not at all. Its numbers are rounded to bf16, which makes it
+    /// another model, with a fingerprint of its own, whose vectors hardly differ.
     pub fn save(&self, path: &Path) -> Result<(), SearchError> {
         self.save_on(&Disk, path)
     }

@@ -1,7 +1,8 @@
 //! A model for pictures of another size than it learnt at, and whitened by them.
 //!
-//! Who learns from views learns from parts of pictures, enlarged; a whole picture shows the same things smaller. Given larger pictures, the
-//! network sees them as large as it learnt them (Touvron et al. 2019, "Fixing the train-test resolution discrepancy"). What it then makes of pictures is
+//! Who learns from views learns from parts of pictures, enlarged; a whole picture shows the same
+//! things smaller. Given larger pictures, the network sees them as large as it learnt them (Touvron
+//! et al. 2019, "Fixing the train-test resolution discrepancy"). What it then makes of pictures is
 //! distributed otherwise, so that it is whitened anew.
 
 use anchorhood_discover::Whitening;
@@ -16,7 +17,8 @@ use crate::SearchError;
 const BELOW: &str = "avgpool";
 /// The layer that whitens it.
 const LAST: &str = "fc";
-/// The largest cosine of two rows of a whitening that was rounded to bf16; those of learnt layers have larger ones.
+/// The largest cosine of two rows of a whitening that was rounded to bf16; those of learnt layers
+/// have larger ones.
 const NEARLY_ORTHOGONAL: f32 = 0.02;
 
 impl Model {
@@ -45,8 +47,9 @@ impl Model {
     /// The layer whose results [`Model::whitened`] wants.
     pub const WHITENED: &'static str = BELOW;
 
-    /// With a last layer that whitens, to a power, what the one below it made of some pictures: [`Model::WHITENED`]'s results, a row each. The last
-    /// layer, where there is one, must be such a one: another was learnt.
+    /// With a last layer that whitens, to a power, what the one below it made of some pictures:
+    /// [`Model::WHITENED`]'s results, a row each. The last layer, where there is one, must be such
+    /// a one: another was learnt.
     pub fn whitened(&self, features: &[f32], power: f64) -> Result<Model, SearchError> {
         let model = self.engine()?;
         let refused = |reason| SearchError::NotWhitened {
@@ -83,13 +86,15 @@ impl EngineModel {
     }
 }
 
-/// Whether a network that is given pictures in one way has the same layers for those of `size` pixels.
+/// Whether a network that is given pictures in one way has the same layers for those of `size`
+/// pixels.
 pub(super) fn has_layers_for(network: &NetworkConfig, input: InputForm, size: usize) -> bool {
     let possible = InputForm { size, ..input }.is_possible();
     possible && network.form(size) == network.form(input.size)
 }
 
-/// Whether tensors are a whitening: a square of rows that are orthogonal to each other, and a value for each.
+/// Whether tensors are a whitening: a square of rows that are orthogonal to each other, and a value
+/// for each.
 fn is_whitening(tensors: &[Tensor]) -> bool {
     let [weight, bias] = tensors else {
         return false;

@@ -1,4 +1,5 @@
-//! Weights of other programs are models: recognised by their tensors, and seen as they expect pictures.
+//! Weights of other programs are models: recognised by their tensors, and seen as they expect
+//! pictures.
 
 use std::path::Path;
 

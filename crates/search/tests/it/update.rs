@@ -1,4 +1,5 @@
-//! An index that lives: brought up to date it is the index that would be made anew, and what it knew is not embedded again.
+//! An index that lives: brought up to date it is the index that would be made anew, and what it
+//! knew is not embedded again.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
-//! Clients that ask a server as pages do, all at once, and what they saw: upload a picture, look at small copies of what was
-//! found, go on to a neighbour.
+//! Clients that ask a server as pages do, all at once, and what they saw: upload a picture, look at
+//! small copies of what was found, go on to a neighbour.
 
 use std::time::{Duration, Instant};
 

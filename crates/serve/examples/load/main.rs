@@ -5,8 +5,8 @@
 //! cargo run --release -p anchorhood-serve --example load -- http://127.0.0.1:4242 QUERIES [CLIENTS] [SECONDS]
 //! ```
 //!
-//! `QUERIES` is a folder of pictures to upload. One client asks first, for a fifth of the time, then all of them at once. It
-//! fails if one answer does.
+//! `QUERIES` is a folder of pictures to upload. One client asks first, for a fifth of the time,
+//! then all of them at once. It fails if one answer does.
 
 mod asking;
 

@@ -12,7 +12,8 @@ const PICTURES: usize = 90;
 const DIM: usize = 6;
 const KINDS: [&str; 3] = ["red", "green", "blue"];
 
-/// Pictures of three kinds, the first two of which are the same; with their kinds as labels, or without.
+/// Pictures of three kinds, the first two of which are the same; with their kinds as labels, or
+/// without.
 fn shelf(folder: &Path, labelled: bool) -> Catalog {
     let names: Vec<String> = (0..PICTURES).map(|i| format!("{i}.png")).collect();
     let kind = |i: usize| if i < 2 { 0 } else { i % KINDS.len() };

@@ -1,4 +1,5 @@
-//! Many clients at once against a server in this process: nobody is refused, nothing is lost, and it stops.
+//! Many clients at once against a server in this process: nobody is refused, nothing is lost, and
+//! it stops.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The page in a real browser: originals, the lightbox, uploads on the way, selecting and exporting, filters, and the views. It leaves
-//! pictures of what it saw under target/tmp/views.
+//! The page in a real browser: originals, the lightbox, uploads on the way, selecting and
+//! exporting, filters, and the views. It leaves pictures of what it saw under target/tmp/views.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,8 +16,8 @@ const DIM: usize = 4;
 const EACH: usize = 40;
 const KINDS: [&str; 3] = ["red", "green", "blue"];
 
-/// Wider than high, of one colour with waves that tell it from all others; the second of a kind is a copy of the first, of another
-/// sort for each kind.
+/// Wider than high, of one colour with waves that tell it from all others; the second of a kind is
+/// a copy of the first, of another sort for each kind.
 fn picture(kind: usize, number: usize) -> RgbImage {
     let first = || waves(kind, 0);
     match (number, kind) {

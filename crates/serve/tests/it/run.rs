@@ -1,4 +1,5 @@
-//! A run is trained and served by the libraries alone: its pictures, an upload, and where its network looks.
+//! A run is trained and served by the libraries alone: its pictures, an upload, and where its
+//! network looks.
 
 use std::io::Read;
 use std::net::SocketAddr;

@@ -5,8 +5,9 @@ use twox_hash::XxHash3_128;
 use super::{InputForm, Tensor};
 use crate::{ColoursChoice, NetworkConfig, StemChoice};
 
-/// The fingerprint of a network with these weights (and running statistics, in the network's order), given pictures of this
-/// form: XXH3-128 as 32 hexadecimal digits. Two checkpoints of one fingerprint give the same features.
+/// The fingerprint of a network with these weights (and running statistics, in the network's
+/// order), given pictures of this form: XXH3-128 as 32 hexadecimal digits. Two checkpoints of one
+/// fingerprint give the same features.
 pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor]) -> String {
     let mut hasher = XxHash3_128::new();
     hasher.write(network.architecture.name().as_bytes());

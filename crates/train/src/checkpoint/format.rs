@@ -1,4 +1,5 @@
-//! The bytes of a checkpoint: a container of [`anchorhood_files`], that is safetensors with checksums, format version 2.
+//! The bytes of a checkpoint: a container of [`anchorhood_files`], that is safetensors with
+//! checksums, format version 2.
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
@@ -11,11 +12,12 @@
 //! | `memory.entropy` | F32 | rows (from round 1 on) |
 //! | `method.NAME`: what else a method keeps | any | any |
 //!
-//! Metadata: `format` (anchorhood-checkpoint), `program`, `method`, `config` (TOML), `standing` (JSON), `network` (JSON:
-//! which, and the names of its tensors and slots in its own order, since the container sorts), `heads` (JSON: the same of
-//! each namespace), `judged_layer`, `preprocessing` (JSON), `dtype`, `rows` (JSON: the memory's first row, and how many
-//! there are of all), `fingerprint`. What differs between identical runs is in the clock: seconds, and the length of
-//! `metrics.jsonl`, which tells seconds.
+//! Metadata: `format` (anchorhood-checkpoint), `program`, `method`, `config` (TOML), `standing`
+//! (JSON), `network` (JSON: which, and the names of its tensors and slots in its own order, since
+//! the container sorts), `heads` (JSON: the same of each namespace), `judged_layer`,
+//! `preprocessing` (JSON), `dtype`, `rows` (JSON: the memory's first row, and how many there are of
+//! all), `fingerprint`. What differs between identical runs is in the clock: seconds, and the
+//! length of `metrics.jsonl`, which tells seconds.
 //!
 //! Nothing is copied to be written.
 
@@ -71,8 +73,8 @@ pub(super) fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
 /// Which of so many rows are wanted.
 pub(super) type RowsOf<'a> = &'a dyn Fn(usize) -> Range<usize>;
 
-/// What is to be written; its tensors are the checkpoint's own. Those that have a row for each picture say so of all, though only some be
-/// here. The error is a clause.
+/// What is to be written; its tensors are the checkpoint's own. Those that have a row for each
+/// picture say so of all, though only some be here. The error is a clause.
 pub(super) fn container(checkpoint: &Checkpoint) -> Result<Container<'_>, String> {
     let mut tensors = network_tensors("", &checkpoint.weights, &checkpoint.slots);
     for head in &checkpoint.heads {
@@ -210,8 +212,9 @@ impl Fields<'_> {
     }
 }
 
-/// What an open file holds, every byte of it checked before anything is believed. The reason is a clause: "the file ends early". Where some
-/// rows are wanted, no others are read or checked of what has a row for each picture.
+/// What an open file holds, every byte of it checked before anything is believed. The reason is a
+/// clause: "the file ends early". Where some rows are wanted, no others are read or checked of what
+/// has a row for each picture.
 pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Checkpoint, String> {
     let wanted = match wanted {
         Some(wanted) => wanted,

@@ -1,7 +1,9 @@
-//! A run at one moment, in one file: weights, optimiser state, what the method keeps, and where it goes on.
+//! A run at one moment, in one file: weights, optimiser state, what the method keeps, and where it
+//! goes on.
 //!
-//! Loading what saving wrote gives back the same bits. Loading anything else gives an error that says what is wrong with
-//! the file; it never panics, whatever the bytes. `docs/formats.md` has them.
+//! Loading what saving wrote gives back the same bits. Loading anything else gives an error that
+//! says what is wrong with the file; it never panics, whatever the bytes. `docs/formats.md` has
+//! them.
 
 mod fingerprint;
 mod format;
@@ -39,12 +41,12 @@ pub struct Head {
     pub slots: Vec<Slot>,
 }
 
-/// The preprocessing, what the network is given of a picture: a square of RGB, `(value / 255 − mean) / std` of each channel.
-/// Part of a model's [`fingerprint`].
+/// The preprocessing, what the network is given of a picture: a square of RGB, `(value / 255 −
+/// mean) / std` of each channel. Part of a model's [`fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputForm {
-    /// Which way of decoding, resizing and cutting: 1 is the shorter side scaled to `size`, the centre cut out. Whatever
-    /// changes a pixel raises it.
+    /// Which way of decoding, resizing and cutting: 1 is the shorter side scaled to `size`, the
+    /// centre cut out. Whatever changes a pixel raises it.
     pub version: u32,
     /// Pixels a side.
     pub size: usize,
@@ -74,8 +76,8 @@ pub struct Checkpoint {
     pub judged_layer: String,
     /// What the network is given of a picture.
     pub input: InputForm,
-    /// Which rows of the memory are here: the number of the first among all pictures, and how many there are of all. A file has all; of
-    /// several processes each has its own.
+    /// Which rows of the memory are here: the number of the first among all pictures, and how many
+    /// there are of all. A file has all; of several processes each has its own.
     pub rows: [u64; 2],
     /// Weights and running statistics of the network that embeds.
     pub weights: Vec<Tensor>,
@@ -163,7 +165,8 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether the file is not what was once written, so that another of the run may serve in its place.
+    /// Whether the file is not what was once written, so that another of the run may serve in its
+    /// place.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             CheckpointError::Damaged { .. } | CheckpointError::NotFinite { .. } => true,
@@ -197,7 +200,8 @@ impl Checkpoint {
         Checkpoint::open(disk, path, None)
     }
 
-    /// The same with what it has of some pictures alone: which of so many is asked. What is not read is not checked.
+    /// The same with what it has of some pictures alone: which of so many is asked. What is not
+    /// read is not checked.
     pub(crate) fn load_rows(
         disk: &dyn FileSystem,
         path: &Path,
@@ -206,7 +210,8 @@ impl Checkpoint {
         Checkpoint::open(disk, path, Some(wanted))
     }
 
-    /// The neighbourhoods of a file, if it has any, and nothing else: what is not read is not checked, and costs no time.
+    /// The neighbourhoods of a file, if it has any, and nothing else: what is not read is not
+    /// checked, and costs no time.
     pub fn load_neighbourhoods(path: &Path) -> Result<Option<Neighbourhoods>, CheckpointError> {
         let file = open_file(&Disk, path)?;
         format::neighbourhoods(&file).map_err(damaged(path))
@@ -229,7 +234,8 @@ impl Checkpoint {
         }
     }
 
-    /// The graph of its network for pictures of a size, up to the layer that is judged, with features of unit length.
+    /// The graph of its network for pictures of a size, up to the layer that is judged, with
+    /// features of unit length.
     pub fn graph(&self, size: usize) -> Result<Graph, anchorhood_engine::Error> {
         self.graph_of(self.config.network.form(size), size)
     }
@@ -279,8 +285,9 @@ impl Checkpoint {
         }
     }
 
-    /// Refuses pictures that are not those the run was begun on: memory and order belong to them by their number, so others
-    /// in their places would go unnoticed. They are known by how many there are, and by their mean and deviation.
+    /// Refuses pictures that are not those the run was begun on: memory and order belong to them by
+    /// their number, so others in their places would go unnoticed. They are known by how many there
+    /// are, and by their mean and deviation.
     pub fn check_pictures(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
         let wrong = |reason| CheckpointError::Mismatch {
             path: path.into(),
@@ -313,7 +320,8 @@ impl Checkpoint {
         self.rows[0] = wanted.start as u64;
     }
 
-    /// The memory bank: rows of pictures, and the length of each; none where the method remembers no pictures.
+    /// The memory bank: rows of pictures, and the length of each; none where the method remembers
+    /// no pictures.
     pub fn memory(&self) -> Option<(&[f32], usize)> {
         memory_of(&self.state).filter(|(rows, _)| !rows.is_empty())
     }
@@ -342,7 +350,8 @@ impl Checkpoint {
         self.check_pictures(set, path)
     }
 
-    /// Copies weights and, if asked, the optimiser's state into a network; `path` names the file in errors.
+    /// Copies weights and, if asked, the optimiser's state into a network; `path` names the file in
+    /// errors.
     pub fn restore(
         &self,
         network: &mut Network,

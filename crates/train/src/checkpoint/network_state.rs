@@ -1,4 +1,5 @@
-//! A network's numbers, out of a device and back: weights, running statistics, and the optimiser's slots.
+//! A network's numbers, out of a device and back: weights, running statistics, and the optimiser's
+//! slots.
 
 use std::path::Path;
 
@@ -20,7 +21,8 @@ pub struct Tensor {
 /// One slot of the optimiser's state: a tensor for each weight that is trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
-    /// `momentum` of SGD and LARS; `first` and `second` of AdamW: the means of the gradient and of its square.
+    /// `momentum` of SGD and LARS; `first` and `second` of AdamW: the means of the gradient and of
+    /// its square.
     pub name: String,
     /// In the network's order.
     pub tensors: Vec<Tensor>,
@@ -62,8 +64,8 @@ pub fn tensors_of(network: &Network) -> Result<(Vec<Tensor>, Vec<Slot>), anchorh
     Ok((weights?, slots))
 }
 
-/// Gives a network a checkpoint's weights and running statistics, whose names and shapes must be its own; `path` names the
-/// file in errors.
+/// Gives a network a checkpoint's weights and running statistics, whose names and shapes must be
+/// its own; `path` names the file in errors.
 pub fn write_weights(
     network: &mut Network,
     weights: &[Tensor],
@@ -72,8 +74,8 @@ pub fn write_weights(
     write_all(network, weights, None, path)
 }
 
-/// Refuses weights that a network of this graph does not have, before there is one: what a small file promises may be more than
-/// memory holds. `path` names the file in errors.
+/// Refuses weights that a network of this graph does not have, before there is one: what a small
+/// file promises may be more than memory holds. `path` names the file in errors.
 pub fn check_weights(
     graph: &Graph,
     weights: &[Tensor],
@@ -84,7 +86,8 @@ pub fn check_weights(
     all.try_for_each(|tensor| tensor.map(|_| ()))
 }
 
-/// Writes weights into a network and, where there are any to write, slots; `path` names the file in errors.
+/// Writes weights into a network and, where there are any to write, slots; `path` names the file in
+/// errors.
 pub(super) fn write_all(
     network: &mut Network,
     weights: &[Tensor],

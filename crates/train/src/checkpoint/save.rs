@@ -1,8 +1,9 @@
 //! How a checkpoint gets into its file, where several processes have its parts.
 //!
-//! The first process writes one file, as it does alone. What has a row for each picture lies on all processes: each shows its rows, in rank
-//! order and a few megabytes at a time, while the first writes them down, twice, since checksums come before the data. So the first needs no
-//! more memory than the others.
+//! The first process writes one file, as it does alone. What has a row for each picture lies on all
+//! processes: each shows its rows, in rank order and a few megabytes at a time, while the first
+//! writes them down, twice, since checksums come before the data. So the first needs no more memory
+//! than the others.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +17,8 @@ use super::{Checkpoint, CheckpointError, format, reason_of};
 const PASSES: usize = 2;
 
 impl Checkpoint {
-    /// Writes the file by the first of several processes, all of which must ask for it; whole or not at all.
+    /// Writes the file by the first of several processes, all of which must ask for it; whole or
+    /// not at all.
     pub(crate) fn save_among(
         &self,
         together: &Communicator,
@@ -141,7 +143,8 @@ mod tests {
         assert_eq!(Checkpoint::load(&path(3)).unwrap(), whole);
     }
 
-    /// Whatever happens to the disk, nobody waits for ever, and the checkpoint before or the new one is there, whole.
+    /// Whatever happens to the disk, nobody waits for ever, and the checkpoint before or the new
+    /// one is there, whole.
     #[test]
     fn a_disk_that_fails_leaves_a_whole_checkpoint_and_nobody_waiting() {
         let path = Path::new("/here/last.safetensors");

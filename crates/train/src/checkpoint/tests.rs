@@ -47,7 +47,8 @@ fn what_was_saved_is_loaded_to_the_bit() {
     assert_eq!(back, checkpoint);
 }
 
-/// They are what the whole file has, or the reason why not; a run of which nothing was discovered has none.
+/// They are what the whole file has, or the reason why not; a run of which nothing was discovered
+/// has none.
 #[test]
 fn neighbourhoods_are_read_alone_and_checked() {
     let (folder, whole) = (Folder::new(), small());

@@ -7,7 +7,8 @@ use super::{ConfigError, OptimiserChoice, Range, RunConfig, SETTINGS};
 use crate::TrainError;
 
 impl RunConfig {
-    /// What epochs may come to over all rounds: they number the random draws, and there is room for so many.
+    /// What epochs may come to over all rounds: they number the random draws, and there is room for
+    /// so many.
     pub const MOST_EPOCHS: usize = 1 << 20;
 
     /// Says which setting cannot be, if one cannot, before anything is loaded.
@@ -29,8 +30,8 @@ impl RunConfig {
         }
     }
 
-    /// Says why a network that learns from pictures of `size` pixels a side cannot be given those that the finished model is to be
-    /// given.
+    /// Says why a network that learns from pictures of `size` pixels a side cannot be given those
+    /// that the finished model is to be given.
     pub(crate) fn check_embed_size(&self, size: usize) -> Result<(), ConfigError> {
         let network = &self.network;
         match self.data.embed_size {
@@ -115,8 +116,8 @@ impl RunConfig {
         Ok(())
     }
 
-    /// Where another configuration differs in what decides a result; neither the machine nor the folder it was started in
-    /// does.
+    /// Where another configuration differs in what decides a result; neither the machine nor the
+    /// folder it was started in does.
     pub fn differences(&self, other: &RunConfig) -> Vec<Difference> {
         let (ours, theirs) = (self.decisive_table(), other.decisive_table());
         let mut found = vec![];

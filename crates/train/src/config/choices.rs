@@ -1,4 +1,5 @@
-//! Settings with names as values. A name is written once: as text, in a file and in the help it is the same.
+//! Settings with names as values. A name is written once: as text, in a file and in the help it is
+//! the same.
 
 use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_discover::{Curriculum, DiscoverBy};

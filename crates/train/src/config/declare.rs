@@ -1,14 +1,16 @@
-//! From the declaration of all settings (`settings.rs`) to everything that is made of it: the typed tables with their TOML,
-//! [`RunConfig`](super::RunConfig), the presets and [`SETTINGS`](super::SETTINGS).
+//! From the declaration of all settings (`settings.rs`) to everything that is made of it: the typed
+//! tables with their TOML, [`RunConfig`](super::RunConfig), the presets and
+//! [`SETTINGS`](super::SETTINGS).
 //!
 //! ```text
 //! /// What it does: documentation and help.
 //! name: Type = paper's value, quick value, shapes value; [ranges], flag, absent value;
 //! ```
 //!
-//! `quick` and `shapes` are the quick preset's value where it is another, and its value for `shapes`. `flag` is missing where a
-//! setting has none. A setting that a file may leave out has `absent`, or `unwritten` if it is left out while it has that
-//! value: files then look as they did before there was such a setting.
+//! `quick` and `shapes` are the quick preset's value where it is another, and its value for
+//! `shapes`. `flag` is missing where a setting has none. A setting that a file may leave out has
+//! `absent`, or `unwritten` if it is left out while it has that value: files then look as they did
+//! before there was such a setting.
 
 /// The fields of a table, or of the top of the file.
 macro_rules! settings {

@@ -8,8 +8,9 @@ use crate::TrainError;
 use crate::build::embedding_graph;
 
 impl RunConfig {
-    /// This configuration for a data set: supervision has as many features as there are classes, methods with heads have those of
-    /// the layer below, and what remembers no features has them recomputed to be judged.
+    /// This configuration for a data set: supervision has as many features as there are classes,
+    /// methods with heads have those of the layer below, and what remembers no features has them
+    /// recomputed to be judged.
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
         let mut config = match self.method.name.kind() {
             MethodKind::Memory | MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => {
@@ -46,8 +47,9 @@ impl RunConfig {
         Ok(config)
     }
 
-    /// Pixels a side of what a model for use is given, where nobody says it: views show parts of pictures enlarged, so that a whole picture must
-    /// be larger to show things as large as they were learnt. Nothing where features are not whitened, where a network for that has other
+    /// Pixels a side of what a model for use is given, where nobody says it: views show parts of
+    /// pictures enlarged, so that a whole picture must be larger to show things as large as they
+    /// were learnt. Nothing where features are not whitened, where a network for that has other
     /// layers, and where a model that the run begins from knows better.
     fn embed_size_for(&self, data: &Dataset) -> Option<usize> {
         let whitened = self.method.whiten > 0.0

@@ -11,7 +11,8 @@ pub enum MethodKind {
     Views,
     /// Its network's own result is given targets, found without labels.
     Targets,
-    /// It has a task of its own, done by heads: to guess a part of the picture, or what the picture could be made of.
+    /// It has a task of its own, done by heads: to guess a part of the picture, or what the picture
+    /// could be made of.
     Guessing,
     /// It learns labels.
     Supervised,

@@ -1,7 +1,9 @@
 //! Everything a run depends on, resolved: what `config.toml` holds and what can be fed back in.
 //!
-//! Each setting is declared once, in `settings.rs`; its table, its TOML, its range and its flag follow from that. A configuration begins as a [`Preset`], a file may change any part of it ([`RunConfig::overlaid`]), and
-//! [`RunConfig::check`] says what cannot be. Nothing later reads flags or the environment.
+//! Each setting is declared once, in `settings.rs`; its table, its TOML, its range and its flag
+//! follow from that. A configuration begins as a [`Preset`], a file may change any part of it
+//! ([`RunConfig::overlaid`]), and [`RunConfig::check`] says what cannot be. Nothing later reads
+//! flags or the environment.
 
 mod check;
 mod choices;
@@ -78,8 +80,8 @@ impl RunConfig {
         toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))
     }
 
-    /// This configuration with whatever `text`, a configuration file or a part of one, says instead. A whole one is taken as it
-    /// is: what it leaves unwritten has a meaning of its own.
+    /// This configuration with whatever `text`, a configuration file or a part of one, says
+    /// instead. A whole one is taken as it is: what it leaves unwritten has a meaning of its own.
     pub fn overlaid(&self, text: &str, place: &str) -> Result<Self, ConfigError> {
         if let Ok(whole) = Self::from_toml(text, place) {
             return Ok(whole);

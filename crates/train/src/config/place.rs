@@ -1,7 +1,8 @@
 //! Where a run's pictures lie: what was typed in one folder, found again from any other.
 //!
-//! The typed words stay as they are, and the folder they were typed in is kept beside them: a project that moves as a whole,
-//! or that goes to another machine, still finds its pictures from its own folder.
+//! The typed words stay as they are, and the folder they were typed in is kept beside them: a
+//! project that moves as a whole, or that goes to another machine, still finds its pictures from
+//! its own folder.
 
 use std::path::Path;
 
@@ -10,8 +11,9 @@ use anchorhood_data::{path_of, seen_from};
 use super::DataConfig;
 
 impl DataConfig {
-    /// For a new run: `set` is seen from the folder we are in, if anything is there, and from the folder that a
-    /// configuration file names otherwise. Nothing is kept where the folder does not matter.
+    /// For a new run: `set` is seen from the folder we are in, if anything is there, and from the
+    /// folder that a configuration file names otherwise. Nothing is kept where the folder does not
+    /// matter.
     pub fn settle(&mut self) {
         let here = std::env::current_dir().ok();
         // A name that is no text cannot be kept in a text.
@@ -23,7 +25,8 @@ impl DataConfig {
         }
     }
 
-    /// What to open: `set` as seen from where the run was started; as seen from here, if nothing is there any more.
+    /// What to open: `set` as seen from where the run was started; as seen from here, if nothing is
+    /// there any more.
     pub fn place(&self) -> String {
         let folder = self.seen_from.as_deref();
         let there = folder.and_then(|folder| seen_from(folder, &self.set));

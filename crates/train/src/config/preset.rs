@@ -26,8 +26,8 @@ impl Preset {
         }
     }
 
-    /// How it learns where nobody says otherwise. Views teach more about photographs than a memory does; `shapes`, which differ in
-    /// outline alone, are told apart by AND.
+    /// How it learns where nobody says otherwise. Views teach more about photographs than a memory
+    /// does; `shapes`, which differ in outline alone, are told apart by AND.
     pub fn method(self, set: &str) -> MethodChoice {
         match (self, set) {
             (Preset::Paper, _) | (Preset::Quick | Preset::Strong, "shapes") => MethodChoice::And,
@@ -65,7 +65,8 @@ pub(super) enum Start {
     /// What is not the method's own is the paper's.
     Strong,
     Quick,
-    /// The quick preset on `shapes`, which are simple; how long photographs take depends on how many there are.
+    /// The quick preset on `shapes`, which are simple; how long photographs take depends on how
+    /// many there are.
     Shapes,
 }
 

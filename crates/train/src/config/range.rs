@@ -59,8 +59,8 @@ impl Range {
 }
 
 impl Number {
-    /// Why it cannot be held, if it cannot: whole numbers have a sign in config.toml, and so 63 bits; real ones are computed
-    /// with in 32, where others would become infinity or 0.
+    /// Why it cannot be held, if it cannot: whole numbers have a sign in config.toml, and so 63
+    /// bits; real ones are computed with in 32, where others would become infinity or 0.
     pub(super) fn cannot_be_held(self) -> Option<String> {
         let (most, least) = (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE));
         match self {

@@ -1,5 +1,5 @@
-//! What a method begins with where nobody says otherwise: settings by their names, for pictures of about 32×32. Where they come
-//! from is said at the top of the method's file (`crates/methods`).
+//! What a method begins with where nobody says otherwise: settings by their names, for pictures of
+//! about 32×32. Where they come from is said at the top of the method's file (`crates/methods`).
 
 use super::preset::Start;
 use super::{MethodChoice, RunConfig};
@@ -7,7 +7,8 @@ use super::{MethodChoice, RunConfig};
 /// Settings and what they are.
 type Recipe = &'static [(&'static str, &'static str)];
 
-/// Methods that compare views: one schedule from beginning to end, gentler colours, pictures mirrored, no memory to judge by.
+/// Methods that compare views: one schedule from beginning to end, gentler colours, pictures
+/// mirrored, no memory to judge by.
 const VIEWS: Recipe = &[
     ("training.rounds", "0"),
     ("training.schedule", "cosine"),
@@ -42,8 +43,9 @@ const STRONG_VIEWS: Recipe = &[("network.stem", "fast"), ("method.whiten", "0.5"
 /// Ten rounds of 50 epochs: 500 epochs of two views.
 const STRONG_ANCHORHOOD: Recipe = &[("training.epochs", "50"), ("evaluation.every", "25")];
 
-/// Rounds that are not shorter than an epoch where there are many pictures, and of a few epochs each, after which the features are judged:
-/// that embeds all pictures and takes as long as a third of an epoch.
+/// Rounds that are not shorter than an epoch where there are many pictures, and of a few epochs
+/// each, after which the features are judged: that embeds all pictures and takes as long as a third
+/// of an epoch.
 const QUICK_ANCHORHOOD: Recipe = &[("training.rounds", "4"), ("evaluation.every", "3")];
 
 const SIMCLR: Recipe = &[
@@ -122,7 +124,8 @@ const QUICK_BIGAN: Recipe = &[
     ("training.learning_rate", "0.0005"),
 ];
 
-/// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as its other methods have.
+/// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as
+/// its other methods have.
 const QUICK_VIEWS: Recipe = &[
     ("network.stem", "fast"),
     ("method.whiten", "0.5"),
@@ -134,7 +137,8 @@ const QUICK_VIEWS: Recipe = &[
     ("method.predictor_width", "128"),
 ];
 
-/// The same for the narrower network of `shapes`, which differ in outline and not in colour: colours vary as much as they can.
+/// The same for the narrower network of `shapes`, which differ in outline and not in colour:
+/// colours vary as much as they can.
 const SHAPES_VIEWS: Recipe = &[
     ("training.batch", "32"),
     ("augmentation.hue", "0.4"),

@@ -1,4 +1,5 @@
-//! What the parts of the program are told of the tables of `config.toml`, which `settings.rs` declares.
+//! What the parts of the program are told of the tables of `config.toml`, which `settings.rs`
+//! declares.
 
 use anchorhood_data::{Augmentation, FellowReaders, LoadOptions};
 use anchorhood_engine::{Graph, Optimiser, Result};
@@ -32,7 +33,8 @@ impl DataConfig {
 }
 
 impl DataConfig {
-    /// Mean and standard deviation of each channel that pictures are normalised by, where they are not their own.
+    /// Mean and standard deviation of each channel that pictures are normalised by, where they are
+    /// not their own.
     pub fn normalisation(&self) -> Option<([f32; 3], [f32; 3])> {
         let three = |values: &[f64]| {
             let three: Result<[f64; 3], _> = values.try_into();
@@ -43,7 +45,8 @@ impl DataConfig {
 }
 
 impl RunConfig {
-    /// View-epochs of the whole run: one view of every training picture, forwards and backwards, is one.
+    /// View-epochs of the whole run: one view of every training picture, forwards and backwards, is
+    /// one.
     pub fn view_epochs(&self) -> usize {
         let t = &self.training;
         (t.rounds + 1) * t.epochs * self.method.views_of_a_picture()

@@ -1,5 +1,6 @@
-//! One setting of a run as data: what it is called in a file and on the command line, what may be typed, what is said of it.
-//! [`SETTINGS`] has all of them, and whoever offers settings (the command line, a binding) walks through it.
+//! One setting of a run as data: what it is called in a file and on the command line, what may be
+//! typed, what is said of it. [`SETTINGS`] has all of them, and whoever offers settings (the
+//! command line, a binding) walks through it.
 
 use super::value::Number;
 use super::{ConfigError, Kind, Range, RunConfig, SETTINGS};
@@ -76,8 +77,8 @@ impl Setting {
         SETTINGS.iter().find(|s| s.name == name)
     }
 
-    /// Whether a text can be its value; of a [`Kind::List`], also whether it can be one of its values. Its range is another
-    /// matter: [`RunConfig::check`].
+    /// Whether a text can be its value; of a [`Kind::List`], also whether it can be one of its
+    /// values. Its range is another matter: [`RunConfig::check`].
     pub fn understands(&self, text: &str) -> Result<(), String> {
         (self.understands)(text)
     }
@@ -118,8 +119,8 @@ impl RunConfig {
         Ok(known(name)?.text(self))
     }
 
-    /// Changes a setting, by its name in config.toml: `config.set("training.epochs", "30")`. Whether the configuration can be
-    /// is for [`RunConfig::check`] to say, once all is set.
+    /// Changes a setting, by its name in config.toml: `config.set("training.epochs", "30")`.
+    /// Whether the configuration can be is for [`RunConfig::check`] to say, once all is set.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
         known(name)?.set(self, text)
     }

@@ -1,5 +1,6 @@
-//! All settings of a run, each declared once: its type, its value in each preset, its range, its flag and its help. How to read a
-//! line is said in `declare.rs`. Real numbers are f64 so that 0.03 is written as 0.03.
+//! All settings of a run, each declared once: its type, its value in each preset, its range, its
+//! flag and its help. How to read a line is said in `declare.rs`. Real numbers are f64 so that 0.03
+//! is written as 0.03.
 
 use anchorhood_models::Architecture;
 use serde::de::Error;
@@ -19,7 +20,8 @@ use super::{
     Setting, StemChoice, ValidateOn, ViewStatisticsChoice,
 };
 
-/// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients leave f32's numbers or say nothing.
+/// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients
+/// leave f32's numbers or say nothing.
 const TEMPERATURE: super::Range = Between(1e-3, 1e3);
 
 settings! {
@@ -29,50 +31,63 @@ settings! {
         seed: u64 = 0; [Any], flag long("seed");
     }
 
-    /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A method reads those of the
-    /// settings that are its own, and begins with its own values for them (`recipe.rs`).
+    /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A
+    /// method reads those of the settings that are its own, and begins with its own values for them
+    /// (`recipe.rs`).
     method: MethodConfig, "Method" {
-        /// How to learn: anchorhood, by views and neighbourhoods (the default for photographs), and, Anchor Neighbourhood Discovery (the
-        /// default for shapes and the paper), another method without labels, or supervised, from labels.
+        /// How to learn: anchorhood, by views and neighbourhoods (the default for photographs),
+        /// and, Anchor Neighbourhood Discovery (the default for shapes and the paper), another
+        /// method without labels, or supervised, from labels.
         name: MethodChoice = MethodChoice::And;
             [Any], flag long("method"), absent MethodChoice::And;
         /// The name of a method that a program brings (`train_method` of the Rust library); in
         /// place of `name`, which then says only what the settings begin with.
         own: Option<String> = None; [Any];
-        /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4 for simsiam, else 2].
+        /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4
+        /// for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"), unwritten 2;
-        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol, nnclr) [default: all for anchorhood and simclr].
+        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol,
+        /// nnclr) [default: all for anchorhood and simclr].
         view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
             [Any], flag long("view-statistics"), unwritten ViewStatisticsChoice::Each;
-        /// Whether every second view is seldom blurred and at times solarised, and the others always blurred (byol): true or false.
+        /// Whether every second view is seldom blurred and at times solarised, and the others
+        /// always blurred (byol): true or false.
         views_differ: bool = false; [Any], flag long("views-differ").value("BOOL"), unwritten false;
         /// Temperature of the contrastive loss (anchorhood, simclr, nnclr).
         temperature: f64 = 0.5; [TEMPERATURE], flag long("temperature"), unwritten 0.5;
-        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol; anchorhood with momentum rows).
+        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol;
+        /// anchorhood with momentum rows).
         momentum: f64 = 0.99; [Share], flag long("ema"), unwritten 0.99;
-        /// Whether what is remembered comes from a momentum encoder, which sees one view more: true or false (anchorhood).
+        /// Whether what is remembered comes from a momentum encoder, which sees one view more: true
+        /// or false (anchorhood).
         momentum_rows: bool = false; [Any], flag long("momentum-rows").value("BOOL"), unwritten false;
-        /// Weight of the loss over the memory; the rest is that of the loss between views (anchorhood).
+        /// Weight of the loss over the memory; the rest is that of the loss between views
+        /// (anchorhood).
         memory_weight: f64 = 0.5; [Share, Positive], flag long("memory-weight").value("SHARE"), unwritten 0.5;
         /// Linear layers of the projector (anchorhood, simclr, simsiam, byol, nnclr).
         projector_layers: usize = 2; [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"), unwritten 2;
-        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr) or the heads (jigsaw, context,
-        /// bigan).
+        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr)
+        /// or the heads (jigsaw, context, bigan).
         projector_width: usize = 2048;
             [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"), unwritten 2048;
-        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr), or of what pictures are made of (bigan).
+        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr), or of what
+        /// pictures are made of (bigan).
         projector_features: usize = 128;
             [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"), unwritten 128;
-        /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood, simclr, simsiam, byol, nnclr).
+        /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood,
+        /// simclr, simsiam, byol, nnclr).
         projector_norm: bool = true; [Any], flag long("projector-norm").value("BOOL"), unwritten true;
-        /// Whether a predictor stands between the projector and the loss: true or false (anchorhood).
+        /// Whether a predictor stands between the projector and the loss: true or false
+        /// (anchorhood).
         predictor: bool = false; [Any], flag long("predictor").value("BOOL"), unwritten false;
         /// Values of the predictor's hidden layer (anchorhood, simsiam, byol, nnclr).
         predictor_width: usize = 512;
             [AtLeastOne, AtMost(65_536)], flag long("predictor-width").value("N"), unwritten 512;
-        /// Clusters that pictures are divided into before every epoch, if there are as many pictures (deepcluster).
+        /// Clusters that pictures are divided into before every epoch, if there are as many
+        /// pictures (deepcluster).
         clusters: usize = 100; [AtLeastOne, AtMost(65_536)], flag long("clusters").value("K"), unwritten 100;
-        /// How far features are whitened: 0 leaves them, at 1 all their directions count alike (anchorhood, simclr, simsiam, byol, nnclr).
+        /// How far features are whitened: 0 leaves them, at 1 all their directions count alike
+        /// (anchorhood, simclr, simsiam, byol, nnclr).
         whiten: f64 = 0.0; [Share], flag long("whiten").value("POWER"), unwritten 0.0;
     }
 
@@ -80,15 +95,18 @@ settings! {
     data: DataConfig, "Data" {
         /// `shapes`, `cifar10`, `cifar100`, `cifar10:PATH` or the path of a folder.
         set: String = "shapes".into(); [Any];
-        /// The folder that a `set` which is no whole path is seen from: the one the run was started in.
+        /// The folder that a `set` which is no whole path is seen from: the one the run was started
+        /// in.
         seen_from: Option<String> = None; [Any];
         /// Resize pictures to so many pixels a side.
         size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size");
-        /// Pixels a side of the pictures that the finished model is given, whitened by those it learnt from: larger ones than it learnt
-        /// with are often better, and take longer [default: five quarters of the size it learnt with where features are whitened; with
-        /// --from, the model's own].
+        /// Pixels a side of the pictures that the finished model is given, whitened by those it
+        /// learnt from: larger ones than it learnt with are often better, and take longer [default:
+        /// five quarters of the size it learnt with where features are whitened; with --from, the
+        /// model's own].
         embed_size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("embed-size").value("SIZE");
-        /// Mean of each channel that pictures are normalised by; their own where there is none. That of a model a run begins from.
+        /// Mean of each channel that pictures are normalised by; their own where there is none.
+        /// That of a model a run begins from.
         mean: Vec<f64> = vec![]; [Share], unwritten vec![];
         /// Standard deviation of each channel, likewise.
         std: Vec<f64> = vec![]; [Share, Positive], unwritten vec![];
@@ -96,15 +114,17 @@ settings! {
         limit: Option<usize> = None; [AtLeastOne], flag long("limit");
         /// At most so many test pictures.
         test_limit: Option<usize> = None; [AtLeastOne], flag long("test-limit");
-        /// What features are judged on: test (the default), or train:5000, so many training pictures held out.
+        /// What features are judged on: test (the default), or train:5000, so many training
+        /// pictures held out.
         validate_on: ValidateOn = ValidateOn::Test;
             [AtLeastOne], flag long("validate-on").value("PICTURES"), unwritten ValidateOn::Test;
         /// Share of a labelled folder held out for evaluation.
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
-        /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or none.
+        /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or
+        /// none.
         labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels"), unwritten LabelsChoice::Auto;
-        /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger; the default but for the paper
-        /// preset), or square (the shrunk centre).
+        /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger;
+        /// the default but for the paper preset), or square (the shrunk centre).
         crops: CropsChoice = CropsChoice::Square; [Any], flag long("crops"), unwritten CropsChoice::Square;
         /// Training pictures drawn for `shapes`.
         shapes_train: usize = 50_000, quick 2_000; [AtLeastOne], flag long("shapes-train").value("N");
@@ -114,18 +134,19 @@ settings! {
 
     /// `[network]`: which network.
     network: NetworkConfig, "Network" {
-        // Shapes are simple: a shallow and very narrow network learns them in a minute, and better than ResNet18 in as many epochs.
-        // Photographs need a deeper and wider one.
+        // Shapes are simple: a shallow and very narrow network learns them in a minute, and better
+        // than ResNet18 in as many epochs. Photographs need a deeper and wider one.
         /// The network [default: resnet18; resnet10 for shapes in the preset quick].
         architecture: Architecture = Architecture::ResNet18, shapes Architecture::ResNet10; [Any], flag long("network");
         /// Channels after its stem (64 as published).
         width: usize = Architecture::ResNet18.default_width(), quick 16, shapes 4;
             [AtLeastOne, AtMost(4096)], flag long("width");
-        /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127 pixels at stride 2) [default: fast in
-        /// the presets quick and strong where views are compared].
+        /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127
+        /// pixels at stride 2) [default: fast in the presets quick and strong where views are
+        /// compared].
         stem: StemChoice = StemChoice::Auto; [Any], flag long("stem"), unwritten StemChoice::Auto;
-        /// What it sees of a picture's colours: rgb, lightness, or split (half of it lightness, the other half colour) [default: split for
-        /// split-brain, lightness for colour].
+        /// What it sees of a picture's colours: rgb, lightness, or split (half of it lightness, the
+        /// other half colour) [default: split for split-brain, lightness for colour].
         colours: ColoursChoice = ColoursChoice::Rgb; [Any], flag long("colours"), unwritten ColoursChoice::Rgb;
         /// Length of a feature vector.
         features: usize = 128; [AtLeastOne, AtMost(65_536)], flag long("features");
@@ -135,23 +156,25 @@ settings! {
     training: TrainingConfig, "Training" {
         /// Rounds with neighbourhoods, after round 0 without.
         rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
-        /// Epochs in each round [default, quick: up to 100, the fewer pictures the more, and on a CPU what five minutes have time for; 28
-        /// for shapes].
+        /// Epochs in each round [default, quick: up to 100, the fewer pictures the more, and on a
+        /// CPU what five minutes have time for; 28 for shapes].
         epochs: usize = 200, quick 10, shapes 28; [AtLeastOne], flag long("epochs");
-        /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or torchvision's or timm's ResNet weights.
-        /// Network and size are its own.
+        /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or
+        /// torchvision's or timm's ResNet weights. Network and size are its own.
         from: Option<String> = None; [Any], flag long("from").value("MODEL");
         /// Which model that is: its fingerprint.
         from_fingerprint: Option<String> = None; [Any];
-        /// Epochs in which only the heads learn and the model stays as it is [default: 1 with --from].
+        /// Epochs in which only the heads learn and the model stays as it is [default: 1 with
+        /// --from].
         freeze_epochs: usize = 0; [Any], flag long("freeze-epochs").value("EPOCHS"), unwritten 0;
-        /// What the learning rate is multiplied by for all that comes from the model [default: 0.03 with --from].
+        /// What the learning rate is multiplied by for all that comes from the model [default: 0.03
+        /// with --from].
         from_rate: f64 = 1.0; [Share, Positive], flag long("from-rate").value("FACTOR"), unwritten 1.0;
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
         batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");
-        /// Whether batch norm's statistics are those of the whole batch, rather than of each process's part of it, where several
-        /// processes train together: true or false.
+        /// Whether batch norm's statistics are those of the whole batch, rather than of each
+        /// process's part of it, where several processes train together: true or false.
         sync_norm: bool = false; [Any], flag long("sync-norm").value("BOOL"), unwritten false;
         /// How weights move: sgd (the default), lars, for large batches, or adamw.
         optimiser: OptimiserChoice = OptimiserChoice::Sgd;
@@ -166,7 +189,8 @@ settings! {
         nesterov: bool = true; [Any], flag long("nesterov").value("BOOL");
         /// How far a tensor moves, relative to its own length (lars).
         trust: f64 = 0.001; [Positive], flag long("trust"), unwritten 0.001;
-        /// Shares of the mean gradient and of the mean squared gradient that are kept (adamw): 0.9,0.999.
+        /// Shares of the mean gradient and of the mean squared gradient that are kept (adamw):
+        /// 0.9,0.999.
         betas: (f64, f64) = (0.9, 0.999);
             [ShareBelowOne], flag long("betas").value("FIRST,SECOND"), unwritten (0.9, 0.999);
         /// How the learning rate falls: at the milestones (the default), or as a cosine, to zero.
@@ -199,13 +223,16 @@ settings! {
         begin: f64 = 0.0; [Share], flag long("discover-after").value("SHARE"), unwritten 0.0;
         /// Whether every neighbour counts as much, rather than the likeliest most: true or false.
         each: bool = false; [Any], flag long("count-each").value("BOOL"), unwritten false;
-        /// Whether the memory begins with the untrained network's features rather than with noise: true or false.
+        /// Whether the memory begins with the untrained network's features rather than with noise:
+        /// true or false.
         fill: bool = false, shapes true; [Any], flag long("fill-memory").value("BOOL"), unwritten false;
-        /// How neighbourhoods are looked for: exact (among all pictures), approximate (in a few clusters of them; the share of true
-        /// neighbours found is measured and told), or auto (exact up to 2 million pictures, the default).
+        /// How neighbourhoods are looked for: exact (among all pictures), approximate (in a few
+        /// clusters of them; the share of true neighbours found is measured and told), or auto
+        /// (exact up to 2 million pictures, the default).
         by: DiscoverChoice = DiscoverChoice::Auto; [Any], flag long("discover"), unwritten DiscoverChoice::Auto;
-        /// Rows of the memory that a step's loss is over: exact (all, the default), or sampled:M, so many drawn in each step that stand
-        /// for all, for memories too large to be looked through in every step (on CPUs).
+        /// Rows of the memory that a step's loss is over: exact (all, the default), or sampled:M,
+        /// so many drawn in each step that stand for all, for memories too large to be looked
+        /// through in every step (on CPUs).
         loss_rows: LossRows = LossRows::Exact;
             [AtLeastOne, AtMost(1 << 30)], flag long("loss-rows").value("ROWS"), unwritten LossRows::Exact;
     }
@@ -249,14 +276,16 @@ settings! {
         features: FeatureSource = FeatureSource::Memory; [Any], flag long("knn-features");
         /// Epochs between evaluations; a round's last epoch is always evaluated.
         every: usize = 10, quick 2, shapes 5; [AtLeastOne], flag long("evaluate-every").value("EPOCHS");
-        /// Verdicts without labels, in a row, that are clearly worse than the best before training stops early; the model is
-        /// then, and whenever this is above 0, the last that was not clearly worse. 0: the model is the last epoch's.
+        /// Verdicts without labels, in a row, that are clearly worse than the best before training
+        /// stops early; the model is then, and whenever this is above 0, the last that was not
+        /// clearly worse. 0: the model is the last epoch's.
         patience: usize = 0, quick 3, shapes 0; [AtMost(1 << 20)], flag long("patience").value("N"), unwritten 0;
     }
 
     /// `[machine]`: where it runs; no result depends on it.
     machine: MachineConfig, "Run" {
-        /// Where to run: auto, cpu, cuda, cuda:N, or on several GPUs, a process each, cuda:0,1 or cuda:all. auto takes a GPU when one works.
+        /// Where to run: auto, cpu, cuda, cuda:N, or on several GPUs, a process each, cuda:0,1 or
+        /// cuda:all. auto takes a GPU when one works.
         device: DeviceChoice = DeviceChoice::Auto; [Any], flag long("device");
         /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
         precision: PrecisionChoice = PrecisionChoice::Bf16;

@@ -1,4 +1,5 @@
-//! Which pictures features are judged on: those the data set has for it, or some that training is not given.
+//! Which pictures features are judged on: those the data set has for it, or some that training is
+//! not given.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum ValidateOn {
     /// The test pictures.
     Test,
-    /// So many of the training pictures, drawn by the seed and held out of training; the test pictures are not looked at. To
-    /// choose settings by.
+    /// So many of the training pictures, drawn by the seed and held out of training; the test
+    /// pictures are not looked at. To choose settings by.
     Train(usize),
 }
 

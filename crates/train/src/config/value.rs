@@ -1,4 +1,5 @@
-//! The kinds of value a setting can have: each is written as text (a flag, `RunConfig::set`) and as TOML, and read back the same.
+//! The kinds of value a setting can have: each is written as text (a flag, `RunConfig::set`) and as
+//! TOML, and read back the same.
 
 use anchorhood_models::Architecture;
 use serde::de::{Deserialize, Deserializer, Error};

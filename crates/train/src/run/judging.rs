@@ -1,4 +1,5 @@
-//! What a run is judged by on its way: floors before it begins, labels where there are some, and without them.
+//! What a run is judged by on its way: floors before it begins, labels where there are some, and
+//! without them.
 
 use std::time::Instant;
 

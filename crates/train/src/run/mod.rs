@@ -1,4 +1,5 @@
-//! A run from where it is to its end: rounds of epochs of steps, told as events, saved between epochs.
+//! A run from where it is to its end: rounds of epochs of steps, told as events, saved between
+//! epochs.
 
 mod judging;
 mod telling;
@@ -49,9 +50,11 @@ pub fn train(
 /// What a run is given at its beginning, beside its pictures.
 #[derive(Clone, Debug, Default)]
 pub struct Beginning {
-    /// Floors that were judged already, when it was [measured](crate::measure): they are told, not judged again.
+    /// Floors that were judged already, when it was [measured](crate::measure): they are told, not
+    /// judged again.
     pub floors: Vec<Evaluated>,
-    /// The model that its configuration says it begins from. One that goes on from a checkpoint does not need it.
+    /// The model that its configuration says it begins from. One that goes on from a checkpoint
+    /// does not need it.
     pub model: Option<Pretrained>,
 }
 
@@ -131,7 +134,8 @@ struct Run<'a> {
     saves: Saves,
     /// Whether anything has happened since the last checkpoint.
     unsaved: bool,
-    /// The checkpoint that is preferred, until it is written with the next one. What is lost with it is trained anew.
+    /// The checkpoint that is preferred, until it is written with the next one. What is lost with
+    /// it is trained anew.
     chosen: Option<Checkpoint>,
     /// What is to be said when it goes on.
     warnings: Vec<String>,
@@ -222,12 +226,14 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What a device refuses may be its own failure, or what the steps before have made of the weights.
+    /// What a device refuses may be its own failure, or what the steps before have made of the
+    /// weights.
     fn why(&mut self, error: TrainError) -> TrainError {
         let TrainError::Engine(source) = error else {
             return error;
         };
-        // Looking at the weights takes all processes, and this may be the only one that is in trouble.
+        // Looking at the weights takes all processes, and this may be the only one that is in
+        // trouble.
         if !self.trainer.communicator().is_single() {
             return TrainError::Engine(source);
         }
@@ -270,8 +276,8 @@ impl<'a> Run<'a> {
         self.finished()
     }
 
-    /// Says that the run is over, which a run that is resumed after its end has forgotten with all that was told since its
-    /// last checkpoint.
+    /// Says that the run is over, which a run that is resumed after its end has forgotten with all
+    /// that was told since its last checkpoint.
     fn finished(&mut self) -> Result<Outcome, TrainError> {
         let ended = self.ended();
         self.tell(Event::RunEnded(ended))?;
@@ -279,7 +285,8 @@ impl<'a> Run<'a> {
         Ok(Outcome::Finished(ended))
     }
 
-    /// Says what was wrong with what it goes on from, and leaves a whole checkpoint to all who look for the last.
+    /// Says what was wrong with what it goes on from, and leaves a whole checkpoint to all who look
+    /// for the last.
     fn warn_and_mend(&mut self) -> Result<(), TrainError> {
         for message in std::mem::take(&mut self.warnings) {
             self.tell(Event::Warning { message })?;
@@ -415,7 +422,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from there.
+    /// The run as it stands, after the steps that `reached` counts, unless nothing could go on from
+    /// there.
     fn checkpoint(&mut self, reached: Position) -> Result<Checkpoint, TrainError> {
         self.standing.seconds = self.seconds();
         self.standing.metrics_bytes = self.dir.sync_metrics()?;
@@ -424,8 +432,8 @@ impl<'a> Run<'a> {
         Ok(checkpoint)
     }
 
-    /// Writes the checkpoint that the run goes on from. The preferred one comes first: a run that goes on from after it does not
-    /// come by it again.
+    /// Writes the checkpoint that the run goes on from. The preferred one comes first: a run that
+    /// goes on from after it does not come by it again.
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
         let together = self.trainer.communicator();
         if let Some(chosen) = &self.chosen {
@@ -456,7 +464,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Gives a trainer what the model has learnt that its run is to begin from, if there is one: no other than that.
+/// Gives a trainer what the model has learnt that its run is to begin from, if there is one: no
+/// other than that.
 fn begin_from(
     model: Option<&Pretrained>,
     config: &RunConfig,

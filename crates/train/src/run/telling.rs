@@ -75,7 +75,8 @@ impl Run<'_> {
         })
     }
 
-    /// Pictures that are decoded when they are needed may be gone by then, and are trained on as plain grey.
+    /// Pictures that are decoded when they are needed may be gone by then, and are trained on as
+    /// plain grey.
     pub(super) fn warn_of_lost_pictures(&mut self) -> Result<(), TrainError> {
         let lost = self.trainer.set().pictures.failures();
         let new: Vec<_> = lost.into_iter().skip(self.warned).collect();

@@ -1,4 +1,5 @@
-//! A run whose files were damaged: it goes on from the newest checkpoint that is whole, and says so.
+//! A run whose files were damaged: it goes on from the newest checkpoint that is whole, and says
+//! so.
 
 use std::fs;
 use std::path::Path;

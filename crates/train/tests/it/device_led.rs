@@ -1,4 +1,5 @@
-//! A device that makes its batches and launches recorded steps trains as the host would have it, wherever the pictures lie.
+//! A device that makes its batches and launches recorded steps trains as the host would have it,
+//! wherever the pictures lie.
 
 use anchorhood_data::{LoadOptions, encode_png, open};
 use anchorhood_engine::{Device, Precision};
@@ -24,7 +25,8 @@ fn set(config: &RunConfig) -> TrainingSet {
     TrainingSet::of(&open("shapes", &options).unwrap())
 }
 
-/// Pictures of several shapes, larger than what the network sees: crops are cut from the whole of them.
+/// Pictures of several shapes, larger than what the network sees: crops are cut from the whole of
+/// them.
 fn photographs() -> TrainingSet {
     let folder = tempfile::tempdir().unwrap();
     for i in 0..70_u32 {
@@ -128,8 +130,8 @@ fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing_on_cuda() {
     assert!(losses(&cuda, Placement::Within(0), 3) == expected);
 }
 
-/// The first batch and its loss. From fresh weights rounding grows too fast to compare more; trained weights are followed
-/// for fifty steps by the test of the golden trajectory.
+/// The first batch and its loss. From fresh weights rounding grows too fast to compare more;
+/// trained weights are followed for fifty steps by the test of the golden trajectory.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn the_first_loss_on_cuda_is_the_cpus() {

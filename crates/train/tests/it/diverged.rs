@@ -1,4 +1,5 @@
-//! A step with a finite loss may still leave weights that are no numbers. A checkpoint never holds them.
+//! A step with a finite loss may still leave weights that are no numbers. A checkpoint never holds
+//! them.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,8 @@ use anchorhood_train::{Checkpoint, Event, Outcome, RunConfig, RunDir, TrainError
 
 use crate::common::{data, tiny};
 
-/// Two epochs of one step each. The second one's rate is beyond any f32, so its loss is still that of good weights.
+/// Two epochs of one step each. The second one's rate is beyond any f32, so its loss is still that
+/// of good weights.
 fn overflowing() -> (RunConfig, Dataset) {
     let mut config = tiny();
     config.training.batch = 16;
@@ -36,7 +38,8 @@ fn go(dir: &mut RunDir, data: &Dataset) -> (Result<Outcome, TrainError>, usize) 
     (outcome, epochs)
 }
 
-/// Whether the weights are noticed because nothing can be judged with them, or when they are to be kept.
+/// Whether the weights are noticed because nothing can be judged with them, or when they are to be
+/// kept.
 #[test]
 fn the_last_good_checkpoint_stays() {
     let (config, judged) = overflowing();

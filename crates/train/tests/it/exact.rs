@@ -1,4 +1,5 @@
-//! Training as a library: labels decide nothing, and a run taken up anywhere goes on in the same bits.
+//! Training as a library: labels decide nothing, and a run taken up anywhere goes on in the same
+//! bits.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -134,7 +135,8 @@ fn lars_and_adam_w_are_taken_up_too() {
     assert!(message.contains("first and second"), "{message}");
 }
 
-/// Trains to the end, and again with a checkpoint in between, through a file; gives the last of those.
+/// Trains to the end, and again with a checkpoint in between, through a file; gives the last of
+/// those.
 fn same_from_any_cut(
     config: &RunConfig,
     fresh: &dyn Fn() -> Trainer,
@@ -170,7 +172,8 @@ fn same_from_any_cut(
     Checkpoint::load(&path).unwrap()
 }
 
-/// Two runs differ in what a clock told them, which is in one place of the file, and in nothing else.
+/// Two runs differ in what a clock told them, which is in one place of the file, and in nothing
+/// else.
 #[test]
 fn identical_runs_write_identical_checkpoints_but_for_the_clock() {
     let config = tiny();

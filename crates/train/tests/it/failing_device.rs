@@ -1,5 +1,5 @@
-//! A device that fails in the midst of a run, as a GPU does: the run ends with a sentence and is taken up from its last
-//! checkpoint.
+//! A device that fails in the midst of a run, as a GPU does: the run ends with a sentence and is
+//! taken up from its last checkpoint.
 
 use std::any::Any;
 use std::sync::Arc;

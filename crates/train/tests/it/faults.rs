@@ -1,5 +1,6 @@
-//! Every file operation of a run goes wrong in every way, and the power is cut after each: taken up again, the run ends in the
-//! same bits as one that nothing happened to, and what it had promised is there.
+//! Every file operation of a run goes wrong in every way, and the power is cut after each: taken up
+//! again, the run ends in the same bits as one that nothing happened to, and what it had promised
+//! is there.
 
 use std::path::Path;
 use std::sync::Arc;

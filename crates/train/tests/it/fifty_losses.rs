@@ -1,13 +1,15 @@
-//! The first fifty losses of a training run from fresh weights, in bf16 against f32, at the width people train.
-//! (f32 on a GPU follows the CPU for fifty steps in the test of the golden trajectory.
-//! From fresh weights rounding grows quickly in narrow networks: at width 16 even two f32 devices part by 2e-2.)
+//! The first fifty losses of a training run from fresh weights, in bf16 against f32, at the width
+//! people train. (f32 on a GPU follows the CPU for fifty steps in the test of the golden
+//! trajectory. From fresh weights rounding grows quickly in narrow networks: at width 16 even two
+//! f32 devices part by 2e-2.)
 
 use anchorhood_data::{LoadOptions, open};
 use anchorhood_engine::{Device, Precision};
 use anchorhood_train::{Position, Preset, Trainer, TrainingSet};
 
 const STEPS: usize = 50;
-/// Of the mean over all steps: what rounding parts grows from step to step (on an H200 to 2e-2 at the end, 4e-3 in the mean).
+/// Of the mean over all steps: what rounding parts grows from step to step (on an H200 to 2e-2 at
+/// the end, 4e-3 in the mean).
 const TOLERANCE: f64 = 1e-2;
 
 fn losses(precision: Precision, seed: u64) -> Vec<f64> {

@@ -1,5 +1,5 @@
-//! A run that begins from a model: what is frozen keeps its bits, it goes on to the bit wherever it was stopped, the model is judged
-//! before and after, and what does not fit is refused.
+//! A run that begins from a model: what is frozen keeps its bits, it goes on to the bit wherever it
+//! was stopped, the model is judged before and after, and what does not fit is refused.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -117,7 +117,8 @@ const METHODS: [MethodChoice; 10] = [
     MethodChoice::Supervised,
 ];
 
-/// By every method: the first epoch leaves the model's weights as they are, to the bit, and the second does not.
+/// By every method: the first epoch leaves the model's weights as they are, to the bit, and the
+/// second does not.
 fn frozen_first(device: &Device) {
     let model = model();
     for method in METHODS {
@@ -148,7 +149,8 @@ fn frozen_first(device: &Device) {
     }
 }
 
-/// What comes from the model has a learning rate of its own: at next to none it stays, while the rest learns.
+/// What comes from the model has a learning rate of its own: at next to none it stays, while the
+/// rest learns.
 #[test]
 fn the_model_learns_at_its_own_rate() {
     let model = model();

@@ -1,5 +1,5 @@
-//! Methods that guess a part of the picture learn to guess better than by always naming the commonest answer, on every network they
-//! are for, and tell so after every epoch.
+//! Methods that guess a part of the picture learn to guess better than by always naming the
+//! commonest answer, on every network they are for, and tell so after every epoch.
 
 use std::sync::atomic::AtomicBool;
 
@@ -43,8 +43,9 @@ fn small(method: MethodChoice, architecture: Architecture) -> RunConfig {
     config
 }
 
-/// Pictures of two areas, each dark and blue, red, or bright and yellow: what colour goes with which lightness can be learnt. That of
-/// `shapes` cannot, whose tints are drawn without a look at lightness.
+/// Pictures of two areas, each dark and blue, red, or bright and yellow: what colour goes with
+/// which lightness can be learnt. That of `shapes` cannot, whose tints are drawn without a look at
+/// lightness.
 fn sky_and_earth() -> Dataset {
     let pictures = Pictures::from_fn(16, 16, 400, |number, bytes| {
         let horizon = 4 + number % 9;
@@ -57,8 +58,8 @@ fn sky_and_earth() -> Dataset {
     Dataset::new("sky and earth", pictures.unwrap())
 }
 
-/// Pictures of a bright disc in the middle, of any colours: every part of it looks in a direction of its own. `shapes` are patterns whose
-/// parts are all alike.
+/// Pictures of a bright disc in the middle, of any colours: every part of it looks in a direction
+/// of its own. `shapes` are patterns whose parts are all alike.
 fn suns() -> Dataset {
     let pictures = Pictures::from_fn(16, 16, 400, |number, bytes| {
         let any = |k: usize| (number * 97 + k * 61) * 37 % 101;
@@ -138,7 +139,8 @@ fn guesses_become_better_than_chance_on_cuda() {
     }
 }
 
-/// The discriminator tells pairs apart better than by chance, and those it judges keep it from being always right.
+/// The discriminator tells pairs apart better than by chance, and those it judges keep it from
+/// being always right.
 fn pairs_are_told_apart(device: &Device) {
     for architecture in [Architecture::ResNet18, Architecture::AlexNet] {
         let config = small(MethodChoice::BiGan, architecture);

@@ -21,7 +21,8 @@ fn ends(run: &Path) -> usize {
     events.filter(|e| matches!(e, Event::RunEnded(_))).count()
 }
 
-/// A round's own checkpoint is there before the run goes on from beyond it: else nobody would ever write it.
+/// A round's own checkpoint is there before the run goes on from beyond it: else nobody would ever
+/// write it.
 #[test]
 fn every_round_leaves_its_checkpoint() {
     let config = tiny();

@@ -1,5 +1,5 @@
-//! Every method that can be chosen learns on small pictures, goes on from any step in the same bits, and has the gradient of its
-//! own loss.
+//! Every method that can be chosen learns on small pictures, goes on from any step in the same
+//! bits, and has the gradient of its own loss.
 
 use std::path::Path;
 
@@ -62,8 +62,8 @@ fn open(config: &RunConfig) -> Dataset {
     anchorhood_data::open(&config.data.set, &options).unwrap()
 }
 
-/// The loss falls, and features get better where that shows soon; the checkpoint has the method's heads, and as its last layer the
-/// map that features are seen through.
+/// The loss falls, and features get better where that shows soon; the checkpoint has the method's
+/// heads, and as its last layer the map that features are seen through.
 fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
     let config = small(method);
     let (losses, [before, after], saved) = whole_run(device, &config);
@@ -108,7 +108,8 @@ fn methods_of_views_learn_on_cuda() {
     }
 }
 
-/// Instance discrimination never looks for neighbours, and in round 0 is what Anchor Neighbourhood Discovery is.
+/// Instance discrimination never looks for neighbours, and in round 0 is what Anchor Neighbourhood
+/// Discovery is.
 #[test]
 fn instance_is_round_0_of_and_in_every_round() {
     let of = |method, rounds| {
@@ -223,8 +224,8 @@ fn weights(network: &Network) -> Vec<(usize, Vec<f32>, Vec<f32>)> {
     trained.map(both).collect()
 }
 
-/// How far a loss goes along its own gradient, over what the gradient says: 1. `part` is the network whose weights move, of
-/// those that no target is made with.
+/// How far a loss goes along its own gradient, over what the gradient says: 1. `part` is the
+/// network whose weights move, of those that no target is made with.
 fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     // A task is set before an epoch: it is looked at in its midst.
     let task = !config.method.name.compares_views();
@@ -274,8 +275,8 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     (up - down) / (2.0 * reach * length)
 }
 
-/// Finite differences through the whole step, with views, heads and loss. Where a target is held constant (stop-gradient) only
-/// networks are moved that it does not come from.
+/// Finite differences through the whole step, with views, heads and loss. Where a target is held
+/// constant (stop-gradient) only networks are moved that it does not come from.
 #[test]
 fn steps_have_the_gradients_of_their_losses() {
     for part in ["", "projector", "predictor"] {

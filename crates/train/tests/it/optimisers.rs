@@ -65,7 +65,8 @@ fn all_learn_on_cuda() {
     }
 }
 
-/// With LARS and AdamW, biases and norms have no weight decay: a decay that leaves nothing of any weight leaves them.
+/// With LARS and AdamW, biases and norms have no weight decay: a decay that leaves nothing of any
+/// weight leaves them.
 #[test]
 fn biases_and_norms_do_not_decay_with_lars_and_adam_w() {
     let device = Device::cpu(1);

@@ -1,4 +1,5 @@
-//! Methods that learn by a pretext task learn it: better than a guess, within seconds, and without collapse.
+//! Methods that learn by a pretext task learn it: better than a guess, within seconds, and without
+//! collapse.
 
 use std::sync::atomic::AtomicBool;
 
@@ -51,12 +52,13 @@ fn figure(told: &[PretextMeasured], name: &str) -> (Vec<f64>, Option<f64>) {
 
 const NETWORKS: [Architecture; 2] = [Architecture::ResNet18, Architecture::AlexNet];
 
-/// A classifier that is drawn anew every epoch is right more often than always naming the largest cluster, and clusters neither run
-/// together nor are found anew by chance.
+/// A classifier that is drawn anew every epoch is right more often than always naming the largest
+/// cluster, and clusters neither run together nor are found anew by chance.
 fn clusters_are_told_apart(device: &Device) {
     for network in NETWORKS {
         let (told, _) = told(device, MethodChoice::DeepCluster, network, (8, 0.02));
-        // Clusters and classifier are others in every epoch, and so is how hard they are to tell apart: some epochs' mean is steady.
+        // Clusters and classifier are others in every epoch, and so is how hard they are to tell
+        // apart: some epochs' mean is steady.
         let accuracy = told.iter().flat_map(|p| &p.figures);
         let accuracy = accuracy.filter(|f| f.name == "accuracy");
         let gains: Vec<f64> = accuracy.map(|f| f.share - f.chance.unwrap()).collect();
@@ -79,8 +81,8 @@ fn deepcluster_tells_its_clusters_apart() {
     clusters_are_told_apart(&Device::cpu(1));
 }
 
-/// Features are nearer to their own points than those of a network that does not learn, whose pictures are given near points all the
-/// same.
+/// Features are nearer to their own points than those of a network that does not learn, whose
+/// pictures are given near points all the same.
 fn points_are_reached(device: &Device) {
     let reached = |network, rate| {
         let (told, losses) = told(device, MethodChoice::Nat, network, (7, rate));

@@ -1,4 +1,5 @@
-//! Several processes train what one trains. Ranks are threads here; MPI's are in the tests of the program.
+//! Several processes train what one trains. Ranks are threads here; MPI's are in the tests of the
+//! program.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -236,8 +237,8 @@ fn apart(losses: &[f64], from: &[f64]) -> f64 {
     apart.fold(0.0, f64::max)
 }
 
-/// Training is chaotic: fifty losses of several processes part from one's as one's do from each other where vectors of another length
-/// have it sum in another order.
+/// Training is chaotic: fifty losses of several processes part from one's as one's do from each
+/// other where vectors of another length have it sum in another order.
 #[test]
 fn fifty_losses_part_as_those_of_one_process_do() {
     const STEPS: usize = 50;
@@ -337,7 +338,8 @@ fn one_loaded_bank_is_seen_alike() {
     }
 }
 
-/// Discovery that is approximate finds the same on any number of processes, and says how much of the truth that is.
+/// Discovery that is approximate finds the same on any number of processes, and says how much of
+/// the truth that is.
 #[test]
 fn approximate_discovery_is_that_of_one_process() {
     let mut config = tiny();

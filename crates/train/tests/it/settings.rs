@@ -1,4 +1,5 @@
-//! What every declared setting promises, whichever it is; and that files of version 0.1 mean what they meant.
+//! What every declared setting promises, whichever it is; and that files of version 0.1 mean what
+//! they meant.
 
 use anchorhood_models::Architecture;
 use anchorhood_train::{
@@ -38,7 +39,8 @@ fn every_setting_is_named_helped_and_flagged_once() {
         );
         assert!(!setting.ranges.is_empty(), "{}", setting.name);
         assert!(Setting::named(setting.name).is_some_and(|s| std::ptr::eq(s, setting)));
-        // Which pictures, and where from, is said without a flag; and how a model sees them is the model's.
+        // Which pictures, and where from, is said without a flag; and how a model sees them is the
+        // model's.
         let pictures = ["data.set", "data.seen_from"].contains(&setting.name);
         let of_model = ["data.mean", "data.std", "training.from_fingerprint"];
         let brought = setting.name == "method.own"; // by a program, not by what is typed
@@ -93,7 +95,8 @@ fn alone(setting: &Setting, config: &RunConfig) -> String {
         }
         Some((section, field)) => {
             let written = all[section].get(field).cloned();
-            // What has the value that goes without saying is not written; whoever writes it is understood.
+            // What has the value that goes without saying is not written; whoever writes it is
+            // understood.
             let value = written.unwrap_or_else(|| setting_value(setting, config));
             let section_alone = toml::Table::from_iter([(field.to_string(), value)]);
             table.insert(section.into(), section_alone.into());

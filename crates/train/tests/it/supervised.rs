@@ -46,7 +46,8 @@ fn bits(checkpoint: &Checkpoint) -> Vec<u32> {
         .collect()
 }
 
-/// The loss falls from about that of a guess (ln 10), and a run that was stopped ends in the same bits.
+/// The loss falls from about that of a guess (ln 10), and a run that was stopped ends in the same
+/// bits.
 #[test]
 fn it_learns_and_resumes_to_the_bit() {
     let (config, data) = small();

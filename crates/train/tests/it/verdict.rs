@@ -1,4 +1,5 @@
-//! Verdicts without labels: which checkpoint they keep, when they end a run, and that a run taken up again decides the same.
+//! Verdicts without labels: which checkpoint they keep, when they end a run, and that a run taken
+//! up again decides the same.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,8 @@ use anchorhood_train::{
 
 use crate::common;
 
-/// A method that shows its judges a network which stays as it was drawn, and forgets everything from an epoch on.
+/// A method that shows its judges a network which stays as it was drawn, and forgets everything
+/// from an epoch on.
 struct Collapsing {
     method: Box<dyn Method>,
     shown: Network,

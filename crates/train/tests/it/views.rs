@@ -1,5 +1,6 @@
-//! A method says how each view differs from the run's augmentation. A stand-in for a method keeps what it is shown: a view
-//! that differs in nothing has the bits of the run's only view, another those of its own settings.
+//! A method says how each view differs from the run's augmentation. A stand-in for a method keeps
+//! what it is shown: a view that differs in nothing has the bits of the run's only view, another
+//! those of its own settings.
 
 use std::sync::{Arc, Mutex};
 

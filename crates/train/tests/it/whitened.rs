@@ -1,4 +1,5 @@
-//! Features are judged and used through a map that has their directions count alike; what learns knows nothing of it.
+//! Features are judged and used through a map that has their directions count alike; what learns
+//! knows nothing of it.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,6 @@
-//! One training step of the method. Where the device makes batches, with their augmentation from N pictures that lie on it;
-//! elsewhere over one random batch, again and again, with nobody preparing others beside.
+//! One training step of the method. Where the device makes batches, with their augmentation from N
+//! pictures that lie on it; elsewhere over one random batch, again and again, with nobody preparing
+//! others beside.
 
 use std::time::Instant;
 
@@ -81,7 +82,8 @@ fn trainer(args: &BenchStepArgs, device: &Device) -> Result<Trainer, Failure> {
     Ok(trainer)
 }
 
-/// Seconds of a step, measured over as many as are asked for at once in training, and the last loss.
+/// Seconds of a step, measured over as many as are asked for at once in training, and the last
+/// loss.
 fn device_steps(args: &BenchStepArgs, trainer: &mut Trainer) -> Result<(f64, f64), Failure> {
     let batches = trainer.batches();
     let (mut at, mut last) = (Position::default(), f64::NAN);

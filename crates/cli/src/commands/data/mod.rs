@@ -57,7 +57,8 @@ pub struct FetchArgs {
     /// Keep archives after they are unpacked.
     #[arg(long)]
     pub keep: bool,
-    /// Milliseconds before the first repetition of a broken download; twice as many before each next.
+    /// Milliseconds before the first repetition of a broken download; twice as many before each
+    /// next.
     #[arg(long, value_name = "MS", default_value_t = 1000, hide = true)]
     pub pause: u64,
     /// Expect this MD5 sum of FILE rather than the official one: FILE=SUM.

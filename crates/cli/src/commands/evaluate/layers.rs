@@ -34,7 +34,8 @@ pub struct LayerArgs {
     /// Epochs of a linear classifier.
     #[arg(long, value_name = "N", default_value_t = LinearOptions::default().epochs)]
     pub linear_epochs: usize,
-    /// Learning rate of a linear classifier at the start; it falls to a tenth after 60% and 80% of the epochs.
+    /// Learning rate of a linear classifier at the start; it falls to a tenth after 60% and 80% of
+    /// the epochs.
     #[arg(long, value_name = "RATE", default_value_t = LinearOptions::default().rate)]
     pub linear_lr: f32,
 }

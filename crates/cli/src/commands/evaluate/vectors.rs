@@ -1,4 +1,5 @@
-//! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors vote, with raw pixels beside them.
+//! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors
+//! vote, with raw pixels beside them.
 
 use anchorhood::data::{Dataset, Pictures};
 use anchorhood::engine::Device;
@@ -108,7 +109,8 @@ fn judge(
     })
 }
 
-/// How good a model's vectors are, of pictures that it is given in its own size, and how long they are; nothing without labels.
+/// How good a model's vectors are, of pictures that it is given in its own size, and how long they
+/// are; nothing without labels.
 pub fn vote(
     device: &Device,
     model: &Model,

@@ -1,4 +1,5 @@
-//! `anchorhood model fetch`: download and verify, so that every command finds the model by its name.
+//! `anchorhood model fetch`: download and verify, so that every command finds the model by its
+//! name.
 
 use std::time::Duration;
 

@@ -57,7 +57,8 @@ pub struct FetchArgs {
     /// Download URL/FILE instead of from the official place; the checksum stays the official one.
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,
-    /// Milliseconds before the first repetition of a broken download; twice as many before each next.
+    /// Milliseconds before the first repetition of a broken download; twice as many before each
+    /// next.
     #[arg(long, value_name = "MS", default_value_t = 1000, hide = true)]
     pub pause: u64,
 }

@@ -1,4 +1,5 @@
-//! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the paper's.
+//! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the
+//! paper's.
 
 mod watch;
 
@@ -39,7 +40,8 @@ pub struct ReproduceArgs {
     /// Name the experiments and where they are in the paper.
     #[arg(long)]
     pub list: bool,
-    /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of the epochs) or paper.
+    /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of
+    /// the epochs) or paper.
     #[arg(long, default_value = "short", value_parser = PossibleValuesParser::new(["smoke", "short", "paper"]).map(|s| scale(&s)))]
     pub scale: Scale,
     /// Where data sets lie [default: as for `train`, ./data].

@@ -1,4 +1,5 @@
-//! What `reproduce` is doing: a bar on a terminal, a line for each experiment, run and round in a pipe.
+//! What `reproduce` is doing: a bar on a terminal, a line for each experiment, run and round in a
+//! pipe.
 
 use anchorhood::reproduce::Told;
 use anchorhood::train::{Event, Subject};

@@ -73,7 +73,8 @@ impl Sandbox {
 
 /// `train` with tiny settings and more.
 pub fn train_args(more: &[&str]) -> Vec<String> {
-    // A flag given again would be an error, so one given in `more` is left out of the tiny settings.
+    // A flag given again would be an error, so one given in `more` is left out of the tiny
+    // settings.
     let tiny = TINY.chunks(2).filter(|pair| !more.contains(&pair[0]));
     let args = ["train"].iter().chain(more).chain(tiny.flatten());
     args.map(|a| a.to_string()).collect()
@@ -104,7 +105,8 @@ impl Ran {
         self
     }
 
-    /// It ended with this code and one sentence that holds all of these, without a trace of a panic.
+    /// It ended with this code and one sentence that holds all of these, without a trace of a
+    /// panic.
     pub fn failed(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         let error = self.stderr.lines().find(|l| l.starts_with("error: "));

@@ -1,4 +1,5 @@
-//! A server of our own that cuts connections, ignores ranges, lies and refuses, and the program without a proxy before it.
+//! A server of our own that cuts connections, ignores ranges, lies and refuses, and the program
+//! without a proxy before it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,7 +22,8 @@ pub enum Manner {
     Status(u16),
 }
 
-/// Serves one body at every path; the n-th request is treated in the n-th manner, later ones in the last.
+/// Serves one body at every path; the n-th request is treated in the n-th manner, later ones in the
+/// last.
 pub struct Server {
     pub address: String,
     /// The `Range` of each request so far, empty where there was none.

@@ -1,5 +1,6 @@
-//! A real browser walks through the page, and leaves pictures of what it saw under target/tmp/page. With `ANCHORHOOD_TOUR`,
-//! the folder in which docs/tour.md was gone through, it walks there and leaves the pictures of the documents in docs/.
+//! A real browser walks through the page, and leaves pictures of what it saw under target/tmp/page.
+//! With `ANCHORHOOD_TOUR`, the folder in which docs/tour.md was gone through, it walks there and
+//! leaves the pictures of the documents in docs/.
 
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,8 @@ fn what_cannot_be_served() {
     let other = ["--name", "b", "--quiet", "--seed", "5"];
     sandbox.train(&other).succeeded();
     run(&["my.index", "--model", "b"]).failed(2, &["another model"]);
-    // An index that somebody made could name the whole disk as its folder; only the one who serves it may.
+    // An index that somebody made could name the whole disk as its folder; only the one who serves
+    // it may.
     let mut wide = PictureIndex::load(sandbox.path("my.index")).unwrap();
     wide.moved_to(&["/"]).unwrap();
     let parts = wide.parts().clone();

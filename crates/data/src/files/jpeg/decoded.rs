@@ -1,5 +1,5 @@
-//! A whole JPEG to pixels, by the decoder that the `image` crate has for them: asked here, it is compiled with this crate, and optimised
-//! as this crate is.
+//! A whole JPEG to pixels, by the decoder that the `image` crate has for them: asked here, it is
+//! compiled with this crate, and optimised as this crate is.
 
 use image::{DynamicImage, GrayImage, RgbImage};
 use zune_core::bytestream::ZCursor;
@@ -18,7 +18,8 @@ pub(in crate::files) struct Whole<'a> {
 
 impl<'a> Whole<'a> {
     pub(in crate::files) fn open(bytes: &'a [u8]) -> Result<Self, String> {
-        // As lenient as other programs are; how large a picture may be is checked by who asks for it.
+        // As lenient as other programs are; how large a picture may be is checked by who asks for
+        // it.
         let options = DecoderOptions::default()
             .set_strict_mode(false)
             .set_max_width(usize::MAX)

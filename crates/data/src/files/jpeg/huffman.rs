@@ -1,7 +1,8 @@
 //! Huffman codes of a JPEG scan, and the bits they are read from.
 //!
-//! The bytes of a scan are copied without the zeros that follow each 0xFF in it, so that eight of them can be taken at once. What
-//! lies beyond their end reads as zeros, and is noticed when all is read.
+//! The bytes of a scan are copied without the zeros that follow each 0xFF in it, so that eight of
+//! them can be taken at once. What lies beyond their end reads as zeros, and is noticed when all is
+//! read.
 
 /// The next bits of a scan. After [`Bits::refill`] at least 56 are held.
 pub(super) struct Bits {
@@ -103,7 +104,8 @@ pub(super) struct Huffman {
 }
 
 impl Huffman {
-    /// From how many codes of each length (1 to 16) there are, and their symbols. None where so many cannot be.
+    /// From how many codes of each length (1 to 16) there are, and their symbols. None where so
+    /// many cannot be.
     pub fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
         let mut table = Huffman {
             short: Box::new([[0; 2]; 1 << SHORT]),
@@ -165,10 +167,12 @@ const LONG: u32 = 12;
 /// The flag of an entry that ends a block.
 const END: u16 = 1 << 15;
 
-/// Passes over the coefficients of a block after the first, several at a time, without their values.
+/// Passes over the coefficients of a block after the first, several at a time, without their
+/// values.
 pub(super) struct Skipper {
-    /// By the next bits: how many of them to skip (0: look at one coefficient), by how much the place in the block moves
-    /// (times 16), [`END`]. The end of a block counts as a move by one, since nothing that ends so has all 64.
+    /// By the next bits: how many of them to skip (0: look at one coefficient), by how much the
+    /// place in the block moves (times 16), [`END`]. The end of a block counts as a move by one,
+    /// since nothing that ends so has all 64.
     steps: Box<[u16; 1 << LONG]>,
 }
 

@@ -1,4 +1,5 @@
-//! The markers of a JPEG file, one after the other: where segments begin and end, and what the two that matter say.
+//! The markers of a JPEG file, one after the other: where segments begin and end, and what the two
+//! that matter say.
 
 use memchr::memchr;
 
@@ -122,7 +123,8 @@ impl Frame {
         (width.div_ceil(8 * across), height.div_ceil(8 * down))
     }
 
-    /// Units across and down in a scan of several components; each has `across` × `down` blocks of every component.
+    /// Units across and down in a scan of several components; each has `across` × `down` blocks of
+    /// every component.
     pub fn units(&self) -> (usize, usize) {
         let (across, down) = self.most_sampled();
         (
@@ -134,7 +136,8 @@ impl Frame {
 
 /// What stands before the pixels of a scan.
 pub(super) struct Scan<'a> {
-    /// Number of each component, and its two Huffman tables: that of the first value, then that of the others, four bits each.
+    /// Number of each component, and its two Huffman tables: that of the first value, then that of
+    /// the others, four bits each.
     pub components: &'a [[u8; 2]],
     /// The first coefficient that is told.
     pub first: u8,

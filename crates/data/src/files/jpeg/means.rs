@@ -1,12 +1,14 @@
 //! Means of parts of an 8×8 block, straight from its coefficients.
 //!
-//! A block is a sum of 64 waves, each times its coefficient. The mean of a part of a wave is a number that is known beforehand,
-//! so the means of a block's parts are a sum over those coefficients that are not zero: few, in a photograph. The whole block's
-//! mean needs the first coefficient alone.
+//! A block is a sum of 64 waves, each times its coefficient. The mean of a part of a wave is a
+//! number that is known beforehand, so the means of a block's parts are a sum over those
+//! coefficients that are not zero: few, in a photograph. The whole block's mean needs the first
+//! coefficient alone.
 
 use std::f64::consts::PI;
 
-/// The means of the `A` parts (1, 2×2 or 4×4) of each wave, times its step of quantisation, in the order of the file.
+/// The means of the `A` parts (1, 2×2 or 4×4) of each wave, times its step of quantisation, in the
+/// order of the file.
 pub(super) struct Waves<const A: usize>([[f32; A]; 64]);
 
 impl<const A: usize> Waves<A> {

@@ -1,5 +1,5 @@
-//! What is done with JPEG files: is a file all there ([`whole`]), what does it show ([`decoded`]), and how is a large one read that is to
-//! become small ([`shrunk`])?
+//! What is done with JPEG files: is a file all there ([`whole`]), what does it show ([`decoded`]),
+//! and how is a large one read that is to become small ([`shrunk`])?
 
 mod blocks;
 mod decoded;
@@ -39,8 +39,8 @@ pub(super) fn exif(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Steps of the brightness's frequencies, in zigzag order: those of the table that the first component of
-/// the first frame names.
+/// Steps of the brightness's frequencies, in zigzag order: those of the table that the first
+/// component of the first frame names.
 pub(super) fn quantisation(bytes: &[u8]) -> Option<[u16; 64]> {
     if !bytes.starts_with(&[0xFF, SOI]) {
         return None;

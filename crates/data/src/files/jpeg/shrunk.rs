@@ -1,11 +1,14 @@
-//! A JPEG picture at a half, a quarter or an eighth of its size, without decoding it whole first (DCT scaling).
+//! A JPEG picture at a half, a quarter or an eighth of its size, without decoding it whole first
+//! (DCT scaling).
 //!
-//! Each pixel is the mean of 2×2, 4×4 or 8×8 pixels of the whole picture, taken from the coefficients ([`super::means`]). At an
-//! eighth no other coefficient than a block's first is needed: the others are passed over, and scans of a progressive file that
-//! have only others are not read. Colours that are sampled less often than brightness are shrunk less.
+//! Each pixel is the mean of 2×2, 4×4 or 8×8 pixels of the whole picture, taken from the
+//! coefficients ([`super::means`]). At an eighth no other coefficient than a block's first is
+//! needed: the others are passed over, and scans of a progressive file that have only others are
+//! not read. Colours that are sampled less often than brightness are shrunk less.
 //!
-//! Files of brightness alone, or of brightness and two colours, with Huffman codes, are read; a progressive one at an eighth
-//! alone. For all others, and for any damage, the answer is none: a whole decoder then says what it thinks of the file.
+//! Files of brightness alone, or of brightness and two colours, with Huffman codes, are read; a
+//! progressive one at an eighth alone. For all others, and for any damage, the answer is none: a
+//! whole decoder then says what it thinks of the file.
 
 use super::blocks::{ScanPart, Told};
 use super::huffman::{Bits, Huffman, Skipper};
@@ -39,8 +42,8 @@ impl Shrink {
         }
     }
 
-    /// The strongest that leaves at least `least` pixels of the shorter side; none if even half is too few, or the picture
-    /// cannot be read so.
+    /// The strongest that leaves at least `least` pixels of the shorter side; none if even half is
+    /// too few, or the picture cannot be read so.
     pub fn choose(frame: &Frame, least: usize) -> Option<Shrink> {
         let side = frame.width.min(frame.height);
         let leaves_enough = |shrink: &Shrink| {
@@ -303,7 +306,8 @@ mod tests {
     use crate::Picture;
     use crate::files::jpeg::check_whole;
 
-    /// Pictures of 203×131 by `tools/golden/jpeg_fixtures.py`, smooth enough that colours sampled half as often lose nothing.
+    /// Pictures of 203×131 by `tools/golden/jpeg_fixtures.py`, smooth enough that colours sampled
+    /// half as often lose nothing.
     const FILES: [(&str, &[u8]); 6] = [
         (
             "444",
@@ -336,7 +340,8 @@ mod tests {
         shrunk(bytes, &frame, shrink)
     }
 
-    /// Mean of the pixels that become pixel (`y`, `x`), by the whole decoder, of those within the picture.
+    /// Mean of the pixels that become pixel (`y`, `x`), by the whole decoder, of those within the
+    /// picture.
     fn mean(whole: &Picture, by: usize, y: usize, x: usize) -> [f64; 3] {
         let (rgb, [height, width]) = whole.pixels();
         let (height, width) = (height as usize, width as usize);
@@ -375,7 +380,8 @@ mod tests {
                     }
                 }
                 let average = sum / ((height - 1) * (width - 1) * 3) as f64;
-                // Colours are means of 16×16 pixels in a progressive file, of twice as many columns as rows in another.
+                // Colours are means of 16×16 pixels in a progressive file, of twice as many columns
+                // as rows in another.
                 let (most, most_average) = match name {
                     "progressive" => (20.0, 4.0),
                     "422" => (16.0, 3.0),
@@ -431,7 +437,8 @@ mod tests {
         assert!(refused > 200, "{refused}");
     }
 
-    /// `ANCHORHOOD_JPEG=file cargo test -p anchorhood-data --release --lib shrunk -- --ignored --nocapture`
+    /// `ANCHORHOOD_JPEG=file cargo test -p anchorhood-data --release --lib shrunk -- --ignored
+    /// --nocapture`
     #[test]
     #[ignore = "a measurement"]
     fn what_it_costs() {

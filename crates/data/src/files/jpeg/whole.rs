@@ -1,23 +1,26 @@
-//! Is a JPEG file whole? Decoders are kind: what is missing they fill with grey, so it has to be found out beside them.
+//! Is a JPEG file whole? Decoders are kind: what is missing they fill with grey, so it has to be
+//! found out beside them.
 //!
-//! A file is whole if its markers lead from its first byte to the end of the picture, EOI, and every scan is long enough for
-//! the pixels that the header promises. Segments are passed over by their length, so pictures within them (thumbnails) do not
-//! count, nor does anything after EOI (cameras append second pictures and videos). Nothing is decoded: a byte that is not
-//! 0xFF is never looked at twice.
+//! A file is whole if its markers lead from its first byte to the end of the picture, EOI, and
+//! every scan is long enough for the pixels that the header promises. Segments are passed over by
+//! their length, so pictures within them (thumbnails) do not count, nor does anything after EOI
+//! (cameras append second pictures and videos). Nothing is decoded: a byte that is not 0xFF is
+//! never looked at twice.
 
 use super::markers::{
     BASELINE, Component, EOI, EXTENDED, Frame, PROGRESSIVE, SOI, SOS, Scan, Walk,
 };
 
-/// Says why the bytes of a file that begins as a JPEG does are not all of it; otherwise what its header says, where that makes
-/// sense.
+/// Says why the bytes of a file that begins as a JPEG does are not all of it; otherwise what its
+/// header says, where that makes sense.
 pub(in crate::files) fn check_whole(bytes: &[u8]) -> Result<Option<Frame>, String> {
     let mut walk = Walk::new(bytes);
     let mut frame = None;
     loop {
         match walk.marker()? {
             EOI => return Ok(frame),
-            // A marker alone: restarts lie within a scan, the rest has no business here and does no harm.
+            // A marker alone: restarts lie within a scan, the rest has no business here and does no
+            // harm.
             0x01 | 0xD0..=0xD7 | SOI => {}
             kind @ (BASELINE | EXTENDED | PROGRESSIVE) => {
                 frame = Frame::parse(kind, walk.segment()?)
@@ -36,8 +39,9 @@ pub(in crate::files) fn check_whole(bytes: &[u8]) -> Result<Option<Frame>, Strin
 }
 
 impl Frame {
-    /// Every 8×8 block costs a scan some bits at least: a Huffman code each for its first value and for the end of the others,
-    /// of one bit or more; a progressive scan of first values has the one, and those of the others none that could be counted on.
+    /// Every 8×8 block costs a scan some bits at least: a Huffman code each for its first value and
+    /// for the end of the others, of one bit or more; a progressive scan of first values has the
+    /// one, and those of the others none that could be counted on.
     fn check_scan(&self, scan: &Scan, bytes: usize) -> Result<(), String> {
         let bits = match (self.progressive, scan.first) {
             (false, _) => 2,

@@ -1,11 +1,13 @@
 //! Sums over rows, channel by channel, in the order of the rows.
 //!
-//! A strip of channels is summed in registers while the rows go by: in memory, each row would wait for the one before it
-//! to be stored. (Left to the compiler, rows of 16 channels were summed one value at a time at AVX2: 14 times as long.)
+//! A strip of channels is summed in registers while the rows go by: in memory, each row would wait
+//! for the one before it to be stored. (Left to the compiler, rows of 16 channels were summed one
+//! value at a time at AVX2: 14 times as long.)
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Values of the rows that all strips are summed over before the next rows: so few that memory is read nearly in order.
+/// Values of the rows that all strips are summed over before the next rows: so few that memory is
+/// read nearly in order.
 const VALUES: usize = 256;
 
 /// What a row adds to its channels' N sums, where channels have this mean.
@@ -28,7 +30,8 @@ struct Strip {
     used: usize,
 }
 
-/// The vector of `values` from `at` on; anything beyond `used` lanes in a tail: mostly the next row, which is as quick as a whole vector.
+/// The vector of `values` from `at` on; anything beyond `used` lanes in a tail: mostly the next
+/// row, which is as quick as a whole vector.
 #[inline(always)]
 fn load<S: Simd, const TAIL: bool>(s: S, values: &[f32], at: usize, used: usize) -> S::f32s {
     if TAIL && at + S::F32_LANES > values.len() {

@@ -1,4 +1,5 @@
-//! Matrix products whose left rows are found through a table of offsets: convolutions without a copy.
+//! Matrix products whose left rows are found through a table of offsets: convolutions without a
+//! copy.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -166,7 +167,8 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
     let mut acc = [[simd.splat_f32s(0.0); NV]; MR];
     let zeros = op.zeros[..op.depth].as_ptr();
     let reach = op.table.farthest + op.depth;
-    // No array::from_fn in here: its closures are not always inlined into code with more vector instructions.
+    // No array::from_fn in here: its closures are not always inlined into code with more vector
+    // instructions.
     let mut places = [(zeros, op.table.offsets.as_ptr()); MR];
     for (place, row) in places.iter_mut().zip(rows) {
         let values = &op.a[row.base..][..reach];
@@ -176,7 +178,8 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
     for (t, tap) in op.taps.iter().enumerate() {
         let mut parts = [zeros; MR];
         for (part, (values, offsets)) in parts.iter_mut().zip(&places) {
-            // SAFETY: a row has an offset for each tap, and `depth` values from each of them on, sliced just above.
+            // SAFETY: a row has an offset for each tap, and `depth` values from each of them on,
+            // sliced just above.
             unsafe {
                 let offset = *offsets.add(t);
                 if offset >= 0 {
@@ -185,7 +188,8 @@ fn gather_block<S: Simd, const MR: usize, const NV: usize>(
             }
         }
         let b = &b[*tap as usize * op.depth * width..][..op.depth * width];
-        // SAFETY: every row has `depth` values and b has `depth` rows of `width`, sliced just above.
+        // SAFETY: every row has `depth` values and b has `depth` rows of `width`, sliced just
+        // above.
         unsafe { add_products(simd, parts, b.as_ptr(), op.depth, &mut acc) };
     }
     acc

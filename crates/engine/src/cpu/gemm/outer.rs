@@ -101,7 +101,8 @@ impl WithSimd for OuterCall<'_> {
     }
 }
 
-/// All rows of C for NV vectors of columns, in the largest blocks that fit the registers; gives the number of columns.
+/// All rows of C for NV vectors of columns, in the largest blocks that fit the registers; gives the
+/// number of columns.
 ///
 /// # Safety
 /// Every pair's factors are there, whole.
@@ -161,8 +162,9 @@ unsafe fn outer_block<S: Simd, const MI: usize, const NV: usize, const TAIL: boo
         let [first_a, first_b] = [time * op.apart[0] + i, time * op.apart[1] + n0];
         for [a, b] in op.pairs.starts {
             let (a, b) = (first_a + *a as usize, first_b + *b as usize);
-            // SAFETY: all pairs have `rows` and `n` values, as the caller asserts, and this block lies within those; without a
-            // tail, `columns` is NV whole vectors. In one, what lies behind the columns is not stored.
+            // SAFETY: all pairs have `rows` and `n` values, as the caller asserts, and this block
+            // lies within those; without a tail, `columns` is NV whole vectors. In one, what lies
+            // behind the columns is not stored.
             unsafe {
                 let (a, at) = (op.a.as_ptr().add(a), op.b.as_ptr().add(b));
                 let b: [S::f32s; NV] = if TAIL && b + S::F32_LANES > op.b.len() {

@@ -4,8 +4,8 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::{PANEL_VECTORS, add_products, in_blocks};
 
-/// The operands of [`products`]: several matrix products of one shape, C[m][n] = Σ_k A[m][k] · B[k][n], each with its own
-/// A, B (a packed panel) and C.
+/// The operands of [`products`]: several matrix products of one shape, C[m][n] = Σ_k A[m][k] ·
+/// B[k][n], each with its own A, B (a packed panel) and C.
 #[derive(Clone, Copy)]
 pub(crate) struct Products<'a> {
     /// How many.

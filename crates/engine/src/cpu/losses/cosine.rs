@@ -1,4 +1,5 @@
-//! The cosine loss with stop-gradient (SimSiam, BYOL), and the mean of a picture's other views (FastSiam).
+//! The cosine loss with stop-gradient (SimSiam, BYOL), and the mean of a picture's other views
+//! (FastSiam).
 //!
 //! ```text
 //! losses[r]      = −cos(p, z) = −p·z / (P·Z),   P = max(‖p‖, 1e-8),  Z = max(‖z‖, 1e-8)
@@ -60,7 +61,8 @@ vectorised! {
     }
 }
 
-/// See the module. Both matrices are views · batch × `dim`: view 0 of all pictures, then view 1, and so on.
+/// See the module. Both matrices are views · batch × `dim`: view 0 of all pictures, then view 1,
+/// and so on.
 pub(crate) fn mean_of_others(
     arch: Arch,
     rows: &[f32],

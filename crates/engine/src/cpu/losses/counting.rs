@@ -1,14 +1,16 @@
-//! What the parts of a picture add up to, and what another picture must not: see [`crate::Counting`].
+//! What the parts of a picture add up to, and what another picture must not: see
+//! [`crate::Counting`].
 //!
-//! With D_i = S_i − φ_i, E_i = S_i − φ_j and a_i = 1 where |E_i|² < margin, else 0, the gradient of weight · mean(losses) is, times
-//! 2 · weight / B:
+//! With D_i = S_i − φ_i, E_i = S_i − φ_j and a_i = 1 where |E_i|² < margin, else 0, the gradient of
+//! weight · mean(losses) is, times 2 · weight / B:
 //!
 //! ```text
 //! of every part of i   D_i − a_i · E_i
 //! of the whole of i    −D_i + a_h · E_h,   h the picture before i
 //! ```
 //!
-//! Sums over parts are taken anew where they are needed: the parts are few, and nothing has to be kept.
+//! Sums over parts are taken anew where they are needed: the parts are few, and nothing has to be
+//! kept.
 
 use rayon::prelude::*;
 

@@ -7,7 +7,8 @@
 //!
 //! w is the class's own weight, or 1.
 //!
-//! A row is read twice: for its greatest logit, and for e^(logit − greatest), which the gradient holds until it is scaled.
+//! A row is read twice: for its greatest logit, and for e^(logit − greatest), which the gradient
+//! holds until it is scaled.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;

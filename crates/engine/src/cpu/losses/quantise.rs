@@ -1,4 +1,5 @@
-//! Rows told by their nearest entry of a codebook, and how often a classifier is right; the loops are in [`crate::naive::quantise`].
+//! Rows told by their nearest entry of a codebook, and how often a classifier is right; the loops
+//! are in [`crate::naive::quantise`].
 
 use rayon::prelude::*;
 
@@ -33,7 +34,8 @@ pub(crate) fn tally(
     }
 }
 
-/// The place of the greatest value, the first of equal ones; none where the first is not a number, which nothing is above.
+/// The place of the greatest value, the first of equal ones; none where the first is not a number,
+/// which nothing is above.
 fn greatest(row: &[f32]) -> Option<u32> {
     let mut best = 0;
     for (c, value) in row.iter().enumerate().skip(1) {

@@ -37,8 +37,9 @@ impl State {
         Ok(())
     }
 
-    /// The convolution of a training pass: with a norm to follow, its output goes to the saved buffer and each task
-    /// takes its statistics while the values are in cache; without, bias, residual and ReLU are applied at once.
+    /// The convolution of a training pass: with a norm to follow, its output goes to the saved
+    /// buffer and each task takes its statistics while the values are in cache; without, bias,
+    /// residual and ReLU are applied at once.
     fn conv_forward(&mut self, layer: &Layer, norm: bool, relu: bool) {
         let (i, node) = (layer.i, layer.node);
         let conv = self.convs[i].as_ref().expect("a convolution was prepared");
@@ -84,7 +85,8 @@ impl State {
         });
     }
 
-    /// The convolution of an inference, with everything behind it applied while the values are in cache.
+    /// The convolution of an inference, with everything behind it applied while the values are in
+    /// cache.
     fn conv_infer(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) {
         if let Some(norm) = norm {
             self.running_scale_and_shift(layer.node, norm);

@@ -111,8 +111,8 @@ impl State {
         batch_norm::apply(self.arch, c, scale, shift, r, relu, y);
     }
 
-    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
-    /// values before the norm.
+    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in
+    /// place, that of the values before the norm.
     pub(super) fn norm_backward(
         &mut self,
         layer: &Layer,
@@ -127,7 +127,8 @@ impl State {
         let residual = residual.map(|r| self.training.gradient[r.index()].range());
         let write = self.training.writes[i].get(1).copied();
         let wants_residual = write.is_some_and(|w| w != GradientWrite::Skip);
-        // Without ReLU the output is not kept for the backward pass, and its place may hold something else by now.
+        // Without ReLU the output is not kept for the backward pass, and its place may hold
+        // something else by now.
         let output = if relu {
             self.training.value[i].range()
         } else {
@@ -152,7 +153,8 @@ impl State {
         batch_norm::backward_sums(arch, &saved, dy, &mut self.scratch.partials, dgamma, dbeta);
         let accumulate = write == Some(GradientWrite::Accumulate);
         let gamma = self.parameters.weight(first);
-        // The gradients of γ and β stay this process's own, to be added up with all others; the values' are of all rows.
+        // The gradients of γ and β stay this process's own, to be added up with all others; the
+        // values' are of all rows.
         let (mut all, synced) = (vec![], ranks > 1);
         if synced {
             all.extend_from_slice(dgamma);
@@ -197,7 +199,8 @@ impl State {
     }
 }
 
-/// Mean and variance of `rows` rows of every process become those of all of them, merged in rank order.
+/// Mean and variance of `rows` rows of every process become those of all of them, merged in rank
+/// order.
 fn sync_statistics(
     communicator: &Communicator,
     rows: usize,

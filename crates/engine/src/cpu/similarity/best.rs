@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Keeps up to 2k candidates and prunes to the best k when full: constant work per candidate, for any k.
+/// Keeps up to 2k candidates and prunes to the best k when full: constant work per candidate, for
+/// any k.
 pub(super) struct Best {
     k: usize,
     found: Vec<(f32, u32)>,

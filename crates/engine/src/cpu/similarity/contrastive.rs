@@ -1,16 +1,19 @@
-//! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), with gradients for both sides.
+//! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), with
+//! gradients for both sides.
 //!
-//! Rows are view 0 of all pictures, then view 1, and so on: N of them, taken as they are. With s_jk = row j · row k /
-//! temperature, l_j = ln Σ_{k ≠ j} e^s_jk, and t_jk = 1/(views − 1) where j and k are views of one picture, else 0:
+//! Rows are view 0 of all pictures, then view 1, and so on: N of them, taken as they are. With s_jk
+//! = row j · row k / temperature, l_j = ln Σ_{k ≠ j} e^s_jk, and t_jk = 1/(views − 1) where j and k
+//! are views of one picture, else 0:
 //!
 //! ```text
 //! losses[j]   = l_j − Σ_k t_jk · s_jk
 //! gradient[j] = weight / (N · temperature) · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
 //! ```
 //!
-//! since s_jk = s_kj: the second exponential is row j as a key of row k. Losses and gradient are written (`=`). Tiles are
-//! computed twice, for l and for the gradient, so that no N × N matrix exists. A block of rows is one task and sees the
-//! keys in order: the bits are the same for any number of threads.
+//! since s_jk = s_kj: the second exponential is row j as a key of row k. Losses and gradient are
+//! written (`=`). Tiles are computed twice, for l and for the gradient, so that no N × N matrix
+//! exists. A block of rows is one task and sees the keys in order: the bits are the same for any
+//! number of threads.
 
 use std::ops::Range;
 
@@ -30,7 +33,8 @@ pub(crate) struct Contrastive {
     log_sums: Vec<f32>,
 }
 
-/// Rows of all pictures, and which pictures' losses and gradients are wanted here: those of one of several processes, or all.
+/// Rows of all pictures, and which pictures' losses and gradients are wanted here: those of one of
+/// several processes, or all.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) views: usize,
@@ -58,7 +62,8 @@ impl Contrastive {
         self.shape == shape
     }
 
-    /// Losses of the wanted rows (`own`, which are among all `rows`), and their l: that of all rows is needed for the gradient.
+    /// Losses of the wanted rows (`own`, which are among all `rows`), and their l: that of all rows
+    /// is needed for the gradient.
     pub(crate) fn losses(
         &mut self,
         arch: Arch,
@@ -175,7 +180,8 @@ impl Shape {
         std::array::from_fn(|lane| f64::from(max.0[lane]) + total[lane].ln())
     }
 
-    /// Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k for the block of wanted rows from `first` on.
+    /// Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k for the block of wanted rows
+    /// from `first` on.
     fn gradient(
         self,
         arch: Arch,

@@ -1,13 +1,13 @@
 //! The softmax over all keys, its loss and its gradient, in one pass over the keys.
 //!
-//! With s = q·k / temperature, p = softmax(s) over all keys and p̃ the softmax over the positives alone:
-//! loss = ln Σ_all e^s − ln Σ_pos e^s, and the gradient of the mean loss = (Σ p·k − Σ p̃·k) / (temperature · B).
-//! Where each positive counts as much, the mean of s over them stands in place of ln Σ_pos e^s, and their mean in place of Σ p̃·k.
-//! Losses and gradient are written (`=`).
+//! With s = q·k / temperature, p = softmax(s) over all keys and p̃ the softmax over the positives
+//! alone: loss = ln Σ_all e^s − ln Σ_pos e^s, and the gradient of the mean loss = (Σ p·k − Σ p̃·k)
+//! / (temperature · B). Where each positive counts as much, the mean of s over them stands in place
+//! of ln Σ_pos e^s, and their mean in place of Σ p̃·k. Losses and gradient are written (`=`).
 //!
-//! Σ p·k is summed along with Σ e^s under a running maximum: what was summed so far shrinks when the maximum grows. Keys
-//! are cut into ranges that depend on their number alone, and the ranges' sums are put together in order, so the result
-//! is the same to the bit for any number of threads.
+//! Σ p·k is summed along with Σ e^s under a running maximum: what was summed so far shrinks when
+//! the maximum grows. Keys are cut into ranges that depend on their number alone, and the ranges'
+//! sums are put together in order, so the result is the same to the bit for any number of threads.
 
 use super::tile::{self, KEYS, Lanes, QUERIES, Tile};
 use crate::cpu::exp::exp;
@@ -234,7 +234,8 @@ fn merge(partials: &[Partial], lane: usize, weighted: &mut [f32]) -> f64 {
     f64::from(max) + sum.ln()
 }
 
-/// Subtracts Σ p̃·k from `weighted`, gives ln Σ_pos e^s; or, where `each` positive counts as much, their mean and the mean of their s.
+/// Subtracts Σ p̃·k from `weighted`, gives ln Σ_pos e^s; or, where `each` positive counts as much,
+/// their mean and the mean of their s.
 fn subtract_positives(
     query: &[f32],
     keys: &[f32],

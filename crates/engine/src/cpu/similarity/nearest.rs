@@ -8,7 +8,8 @@ use rayon::prelude::*;
 /// Queries of a task.
 const TASK: usize = 32;
 
-/// `to` = for each query the key with the greatest inner product, of equal ones the first; NaN where no product is a number.
+/// `to` = for each query the key with the greatest inner product, of equal ones the first; NaN
+/// where no product is a number.
 pub(crate) fn nearest_rows(arch: Arch, queries: &[f32], keys: &[f32], dim: usize, to: &mut [f32]) {
     let scan = Scan {
         dim,

@@ -1,9 +1,11 @@
-//! What is known of some queries after some of the keys: entropy sums under a running maximum, and the best keys.
+//! What is known of some queries after some of the keys: entropy sums under a running maximum, and
+//! the best keys.
 //!
-//! With u = s / temperature − max, Z = Σ e^u and T = Σ u·e^u, the entropy is −Σ p ln p = ln Z − T / Z. When the maximum
-//! grows by d, Z becomes Z·e^−d and T becomes (T − d·Z)·e^−d.
+//! With u = s / temperature − max, Z = Σ e^u and T = Σ u·e^u, the entropy is −Σ p ln p = ln Z − T /
+//! Z. When the maximum grows by d, Z becomes Z·e^−d and T becomes (T − d·Z)·e^−d.
 //!
-//! A tile is searched for neighbours of a query only where its greatest similarity passes the query's k-th best so far.
+//! A tile is searched for neighbours of a query only where its greatest similarity passes the
+//! query's k-th best so far.
 
 use super::best::Best;
 use super::tile::{Lanes, QUERIES, Tile};
@@ -45,14 +47,16 @@ impl Running {
         }
     }
 
-    /// Spares the queries keys that cannot be among their best: those below `least`, one for each query.
+    /// Spares the queries keys that cannot be among their best: those below `least`, one for each
+    /// query.
     pub(super) fn expect(&mut self, least: &[f32]) {
         for (best, least) in self.best.iter_mut().zip(least) {
             best.expect(*least);
         }
     }
 
-    /// Takes in a tile whose columns are these queries and whose `rows` rows are the keys from `first_key` on.
+    /// Takes in a tile whose columns are these queries and whose `rows` rows are the keys from
+    /// `first_key` on.
     pub(super) fn see_columns(
         &mut self,
         arch: Arch,
@@ -77,7 +81,8 @@ impl Running {
         });
     }
 
-    /// Takes in a tile whose rows are these queries and whose columns, all `width` of them, are the keys.
+    /// Takes in a tile whose rows are these queries and whose columns, all `width` of them, are the
+    /// keys.
     pub(super) fn see_rows(&mut self, arch: Arch, tile: &Tile, width: usize, first_key: usize) {
         let rows = self.best.len();
         let values = &tile.0[..rows * width];

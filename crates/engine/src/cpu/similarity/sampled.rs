@@ -1,10 +1,13 @@
 //! The softmax over a sample of the keys, which stands for all of them.
 //!
-//! With U the positives of all queries of the step and S rows drawn evenly among all others: Σ over all keys of e^s is estimated by
-//! Σ_U e^s + w · Σ_S e^s, with w = (keys − |U|) / |S|. This is right in expectation; its logarithm, and with it loss and gradient, is so in
-//! the limit of many rows, and biased by something like their inverse. Positives are all in U, so what draws towards them is exact.
+//! With U the positives of all queries of the step and S rows drawn evenly among all others: Σ over
+//! all keys of e^s is estimated by Σ_U e^s + w · Σ_S e^s, with w = (keys − |U|) / |S|. This is
+//! right in expectation; its logarithm, and with it loss and gradient, is so in the limit of many
+//! rows, and biased by something like their inverse. Positives are all in U, so what draws towards
+//! them is exact.
 //!
-//! The two sums are put together as those of two parts of the keys are ([`super::shard`]), with ln w added to the second.
+//! The two sums are put together as those of two parts of the keys are ([`super::shard`]), with ln
+//! w added to the second.
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -13,7 +16,8 @@ use super::loss::{SoftmaxCall, SoftmaxScratch};
 use super::shard::{ShardScratch, ShardSums};
 use crate::RowSample;
 
-/// Which rows a step looks at, and their copies. The memory is kept, so that a step allocates none once it has its size.
+/// Which rows a step looks at, and their copies. The memory is kept, so that a step allocates none
+/// once it has its size.
 #[derive(Default)]
 pub(crate) struct SampledScratch {
     /// U, sorted.

@@ -1,5 +1,5 @@
-//! Every query against every key: entropy of the softmax, and the top-k. Queries are shared out among the threads, and each
-//! of them sees all keys in order.
+//! Every query against every key: entropy of the softmax, and the top-k. Queries are shared out
+//! among the threads, and each of them sees all keys in order.
 
 use super::running::{Running, Sums};
 use super::symmetric;
@@ -41,8 +41,8 @@ pub(crate) fn scan(
     result(sums, scan, k)
 }
 
-/// Queries that share a pass over the keys: many, since keys then come from memory less often, yet few enough for all
-/// threads to have work. No result depends on it.
+/// Queries that share a pass over the keys: many, since keys then come from memory less often, yet
+/// few enough for all threads to have work. No result depends on it.
 fn queries_per_pass(queries: usize, width: usize) -> usize {
     width * (queries / (16 * width)).clamp(1, 8)
 }

@@ -1,10 +1,12 @@
-//! The softmax over keys that lie in parts on several processes: what one part says of every process's queries, and what all parts say
-//! together.
+//! The softmax over keys that lie in parts on several processes: what one part says of every
+//! process's queries, and what all parts say together.
 //!
-//! With s, p, p̃ as in [`super::loss`], and for a part r of the keys: A_r = ln Σ e^s over its keys, P_r = ln Σ e^s over its positives, and
-//! the means a_r and p_r of its keys under both softmaxes. Over all parts A = ln Σ e^A_r, P = ln Σ e^P_r, loss = A − P, and a part's share of
-//! the gradient is (e^(A_r − A)·a_r − e^(P_r − P)·p_r) / (temperature · B); the sum over the parts is the gradient. Where each positive
-//! counts as much, P_r is the sum of s over the part's positives, p_r the sum of them, and both are divided by the number of all.
+//! With s, p, p̃ as in [`super::loss`], and for a part r of the keys: A_r = ln Σ e^s over its keys,
+//! P_r = ln Σ e^s over its positives, and the means a_r and p_r of its keys under both softmaxes.
+//! Over all parts A = ln Σ e^A_r, P = ln Σ e^P_r, loss = A − P, and a part's share of the gradient
+//! is (e^(A_r − A)·a_r − e^(P_r − P)·p_r) / (temperature · B); the sum over the parts is the
+//! gradient. Where each positive counts as much, P_r is the sum of s over the part's positives, p_r
+//! the sum of them, and both are divided by the number of all.
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -23,7 +25,8 @@ pub(crate) struct ShardScratch {
 }
 
 impl ShardScratch {
-    /// Sums and means over a part whose first key is number `first`; `means` takes a_r of each query.
+    /// Sums and means over a part whose first key is number `first`; `means` takes a_r of each
+    /// query.
     pub(crate) fn look(
         &mut self,
         arch: Arch,
@@ -60,8 +63,9 @@ impl ShardScratch {
             });
     }
 
-    /// From the sums of all parts, in rank order, to the losses of queries, and to this part's share of their gradient in place of `means`.
-    /// `own` says which part's sums are this one's. The weight is that of each process's mean over its own queries.
+    /// From the sums of all parts, in rank order, to the losses of queries, and to this part's
+    /// share of their gradient in place of `means`. `own` says which part's sums are this one's.
+    /// The weight is that of each process's mean over its own queries.
     pub(crate) fn share(
         &self,
         call: &SoftmaxCall,

@@ -1,8 +1,9 @@
 //! A scan of keys against themselves: every pair of rows is compared once, since s_ij = s_ji.
 //!
-//! Rows are cut into groups that depend on their number alone. A task compares two groups: a tile tells its columns about
-//! its rows and its rows about its columns. What a group learned from each group is put together in the groups' order,
-//! so that neither sums nor ties depend on which task came first.
+//! Rows are cut into groups that depend on their number alone. A task compares two groups: a tile
+//! tells its columns about its rows and its rows about its columns. What a group learned from each
+//! group is put together in the groups' order, so that neither sums nor ties depend on which task
+//! came first.
 
 use super::running::{Running, Sums};
 use super::scan;
@@ -86,7 +87,8 @@ impl Learned {
         }
     }
 
-    /// The k-th best similarity of each row so far: what is less similar is no neighbour, whatever the order.
+    /// The k-th best similarity of each row so far: what is less similar is no neighbour, whatever
+    /// the order.
     fn least(&self) -> Vec<f32> {
         self.sums.iter().map(|s| s.best.threshold()).collect()
     }
@@ -103,8 +105,8 @@ impl Learned {
     }
 }
 
-/// What the rows of two groups learn from each other, knowing a `least` similarity of neighbours for each row; `a` comes
-/// before `b`, so its blocks are full.
+/// What the rows of two groups learn from each other, knowing a `least` similarity of neighbours
+/// for each row; `a` comes before `b`, so its blocks are full.
 fn compare(
     arch: Arch,
     (a, first_a): (&[f32], usize),

@@ -30,7 +30,8 @@ impl Tile {
         Tile([0.0; KEYS * QUERIES])
     }
 
-    /// Fills the tile with the inner products of `keys` (count × dim) and a packed block of `width` queries.
+    /// Fills the tile with the inner products of `keys` (count × dim) and a packed block of `width`
+    /// queries.
     pub(super) fn fill(
         &mut self,
         arch: Arch,
@@ -80,7 +81,8 @@ pub(super) fn padded(arch: Arch, count: usize) -> usize {
     count.next_multiple_of(gemm::panel_width(arch))
 }
 
-/// Packs queries (rows of length `dim`), times `scale`, as the columns of a block; columns beyond the last are zero.
+/// Packs queries (rows of length `dim`), times `scale`, as the columns of a block; columns beyond
+/// the last are zero.
 pub(super) fn pack(arch: Arch, queries: &[f32], dim: usize, scale: f32, out: &mut [f32]) {
     let count = queries.len() / dim;
     gemm::pack(

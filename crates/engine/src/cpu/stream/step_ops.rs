@@ -8,7 +8,8 @@ use crate::stream::{Counting, Loss, SoftmaxLoss, StepOps, Tiles, made_for_shape}
 use crate::{Buffer, Result, RowSample, Shard};
 
 impl CpuStream {
-    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or over a sample of them.
+    /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or
+    /// over a sample of them.
     fn softmax_shards(
         &mut self,
         of: &SoftmaxLoss,

@@ -1,4 +1,5 @@
-//! Kernels in and out of the transformed domain: U = G g Gᵀ, and the gradient dg = Gᵀ dU G. Kernels lie along the lanes.
+//! Kernels in and out of the transformed domain: U = G g Gᵀ, and the gradient dg = Gᵀ dU G. Kernels
+//! lie along the lanes.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -13,8 +14,8 @@ pub(in crate::cpu) fn packed_len(c: usize, n: usize, width: usize) -> usize {
     PLACES * gemm::packed_len(c, n, width)
 }
 
-/// Transforms and packs HWIO kernels of `c` input and `n` output channels. With `turn`, the kernels of the input
-/// gradient: turned by 180° and channels exchanged, so that they take n and give c.
+/// Transforms and packs HWIO kernels of `c` input and `n` output channels. With `turn`, the kernels
+/// of the input gradient: turned by 180° and channels exchanged, so that they take n and give c.
 pub(in crate::cpu) fn pack(
     arch: Arch,
     weights: &[f32],
@@ -53,7 +54,8 @@ pub(in crate::cpu) fn pack(
 /// Kernels transformed together, one in each lane; no panel is wider.
 pub(super) const STRIP: usize = 32;
 
-/// Input channels fetched together: a cache line of the weights, where they lie along it. Depths are multiples of it.
+/// Input channels fetched together: a cache line of the weights, where they lie along it. Depths
+/// are multiples of it.
 const BLOCK: usize = super::LANES;
 
 /// kernels[k][j] = from[k][j], for rows `n` apart.

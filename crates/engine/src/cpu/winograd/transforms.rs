@@ -1,5 +1,5 @@
-//! Tiles in and out of the transformed domain: V = Bᵀ d B, y = Aᵀ M A, and A dy Aᵀ for the weight gradient. Channels lie
-//! along the lanes.
+//! Tiles in and out of the transformed domain: V = Bᵀ d B, y = Aᵀ M A, and A dy Aᵀ for the weight
+//! gradient. Channels lie along the lanes.
 
 use pulp::{Simd, WithSimd};
 
@@ -75,8 +75,8 @@ pub(super) unsafe fn save<S: Simd>(_: S, to: *mut f32, value: S::f32s) {
 /// What is read beyond a picture's edge: a vector of zeros.
 static BEYOND: [f32; LANES] = [0.0; LANES];
 
-/// The vector at an offset of a picture, or zeros where the offset is negative. Which is decided by the address, not by a
-/// branch: tiles at the edges would have it guessed wrong.
+/// The vector at an offset of a picture, or zeros where the offset is negative. Which is decided by
+/// the address, not by a branch: tiles at the edges would have it guessed wrong.
 ///
 /// # Safety
 /// Offsets that are not negative have a whole vector behind them; all are such if `INSIDE`.
@@ -92,7 +92,8 @@ unsafe fn load_at<S: Simd, const INSIDE: bool>(s: S, picture: *const f32, at: i3
     unsafe { load(s, from) }
 }
 
-/// The six lines of a tile. Filled one by one in a loop, the array would first be cleared, by a call to memset.
+/// The six lines of a tile. Filled one by one in a loop, the array would first be cleared, by a
+/// call to memset.
 #[inline(always)]
 fn six<T>(line: impl Fn(usize) -> T) -> [T; SIDE] {
     [line(0), line(1), line(2), line(3), line(4), line(5)]
@@ -137,8 +138,8 @@ impl WithSimd for InputTransform<'_> {
         assert!(self.v.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             for c in (0..from.channels).step_by(S::F32_LANES) {
-                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and channels are whole vectors;
-                // V has a vector for each place of tile i, as asserted.
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and
+                // channels are whole vectors; V has a vector for each place of tile i, as asserted.
                 unsafe {
                     let x = self.x.as_ptr().add(picture * from.len() + c);
                     let v = self.v.as_mut_ptr().add(i * from.channels + c);
@@ -155,7 +156,8 @@ impl WithSimd for InputTransform<'_> {
 /// V = Bᵀ d B of one tile's vector of channels; places are `stride` apart in `v`.
 ///
 /// # Safety
-/// There is a vector at every offset of `x` that is not negative (none is, if `INSIDE`), and at every place of `v`.
+/// There is a vector at every offset of `x` that is not negative (none is, if `INSIDE`), and at
+/// every place of `v`.
 #[inline(always)]
 unsafe fn input_tile<S: Simd, const INSIDE: bool>(
     simd: S,
@@ -184,7 +186,8 @@ unsafe fn input_tile<S: Simd, const INSIDE: bool>(
     }
 }
 
-/// y (+)= Aᵀ M A of `used` tiles from tile `start` on, for a panel of columns; M is [place][tile][column].
+/// y (+)= Aᵀ M A of `used` tiles from tile `start` on, for a panel of columns; M is
+/// [place][tile][column].
 pub(super) struct OutputTransform<'a> {
     pub(super) tiles: &'a Tiles,
     pub(super) m: &'a [f32],
@@ -206,8 +209,8 @@ impl WithSimd for OutputTransform<'_> {
         assert!(self.n0 + self.columns <= to.channels && self.m.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             for c in (0..self.columns).step_by(S::F32_LANES) {
-                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and columns are whole vectors;
-                // M has a vector for each place of tile i, as asserted.
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and
+                // columns are whole vectors; M has a vector for each place of tile i, as asserted.
                 unsafe {
                     let m = self.m.as_ptr().add(i * self.columns + c);
                     let y = self.y.as_mut_ptr();
@@ -284,8 +287,9 @@ impl WithSimd for GradientTransform<'_> {
         assert!(self.out.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
             for c in (0..to.channels).step_by(S::F32_LANES) {
-                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and channels are whole vectors;
-                // there is a vector for each place of tile i, as asserted.
+                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and
+                // channels are whole vectors; there is a vector for each place of tile i, as
+                // asserted.
                 unsafe {
                     let dy = self.dy.as_ptr().add(picture * to.len() + c);
                     let out = self.out.as_mut_ptr().add(i * to.channels + c);

@@ -11,8 +11,9 @@ use super::{PLACES, Tiles, place_of, places_len, with_work};
 /// Tiles whose products are summed in one go in the weight gradient.
 const GRADIENT_TILES: usize = 64;
 
-/// With many tiles and few channels, the weight gradient is summed by parts of the batch, of at least so many tiles each,
-/// with a sum each; else by place and channel, all tasks reading the same transformed tiles.
+/// With many tiles and few channels, the weight gradient is summed by parts of the batch, of at
+/// least so many tiles each, with a sum each; else by place and channel, all tasks reading the same
+/// transformed tiles.
 const SPLIT_TILES: usize = 128;
 /// At least and at most so many parts.
 const SPLITS: std::ops::RangeInclusive<usize> = 8..=16;
@@ -142,8 +143,8 @@ impl Tiles {
         });
     }
 
-    /// The sum over all pictures: blocks of tiles are transformed by one task each, then every task adds their products
-    /// to its place and channels.
+    /// The sum over all pictures: blocks of tiles are transformed by one task each, then every task
+    /// adds their products to its place and channels.
     fn sum_shared(
         &self,
         arch: Arch,
@@ -220,7 +221,8 @@ struct Scattered {
     len: usize,
 }
 
-// SAFETY: `write` is the only access, and its caller promises that no two threads write the same place.
+// SAFETY: `write` is the only access, and its caller promises that no two threads write the same
+// place.
 unsafe impl Sync for Scattered {}
 
 impl Scattered {

@@ -17,8 +17,8 @@ const GROUP: u32 = 32;
 /// Values that a block of `apply` and `backward_values` takes at a time: two tiles.
 const TWO_TILES: usize = 2 * 8 * BLOCK as usize;
 
-/// Blocks of `apply` and `backward_values` on a multiprocessor: each begins with adding up sums, so there are no more than
-/// fit at once.
+/// Blocks of `apply` and `backward_values` on a multiprocessor: each begins with adding up sums, so
+/// there are no more than fit at once.
 const BLOCKS_EACH: usize = 4;
 
 /// Rows of channels that `backward_values` keeps in shared memory, of which every GPU gives 48 KB.
@@ -70,7 +70,8 @@ impl Reduction {
         self.channels as usize
     }
 
-    /// Blocks that go over the values by columns: all channels across, down as many as fit at once or the rows need.
+    /// Blocks that go over the values by columns: all channels across, down as many as fit at once
+    /// or the rows need.
     fn columns(&self, multiprocessors: u32) -> [u32; 2] {
         let [across, down] = COLUMNS_BLOCK;
         let blocks = self
@@ -88,7 +89,8 @@ impl Reduction {
     }
 }
 
-/// Where sums over rows are made: of chunks (f32), of groups of chunks (f64), and counters, zero between launches (u32).
+/// Where sums over rows are made: of chunks (f32), of groups of chunks (f64), and counters, zero
+/// between launches (u32).
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct Sums {
     pub(in crate::cuda) chunks: Pointer,
@@ -124,8 +126,8 @@ impl GroupSums {
     }
 }
 
-/// A batch norm's tensors beside the activations: parameters, running statistics, and four rows of channels that its
-/// passes share.
+/// A batch norm's tensors beside the activations: parameters, running statistics, and four rows of
+/// channels that its passes share.
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct NormTensors {
     pub(in crate::cuda) gamma: Pointer,
@@ -172,8 +174,9 @@ impl Norm {
     }
 }
 
-/// What goes backwards through a norm: x and dy, which becomes x's gradient in place; y where a residual was added before
-/// a ReLU; the parameters' gradients; and the residual's, if it is wanted, (+)=.
+/// What goes backwards through a norm: x and dy, which becomes x's gradient in place; y where a
+/// residual was added before a ReLU; the parameters' gradients; and the residual's, if it is
+/// wanted, (+)=.
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct Gradients {
     pub(in crate::cuda) x: Pointer,
@@ -221,8 +224,8 @@ impl Kernels {
         self.sum_rows(functions, r, [x, 0, 0], false, 0, s)
     }
 
-    /// y = x·scale + shift (+ residual), then ReLU. In training by the statistics that were summed, which also move the running
-    /// ones; else by the running ones.
+    /// y = x·scale + shift (+ residual), then ReLU. In training by the statistics that were summed,
+    /// which also move the running ones; else by the running ones.
     pub(in crate::cuda) fn apply(
         &self,
         r: &Reduction,
@@ -286,7 +289,8 @@ impl Kernels {
         self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })
     }
 
-    /// From the sums of [`Kernels::statistics`] to this process's mean and squares, two rows of f64.
+    /// From the sums of [`Kernels::statistics`] to this process's mean and squares, two rows of
+    /// f64.
     pub(in crate::cuda) fn own_statistics(
         &self,
         r: &Reduction,
@@ -313,7 +317,8 @@ impl Kernels {
         self.each_channel(&self.merge_statistics, r, &mut { arguments })
     }
 
-    /// From the sums of [`Kernels::backward_sums`] to this process's dγ and dβ, and to the two rows of f64 they are made of.
+    /// From the sums of [`Kernels::backward_sums`] to this process's dγ and dβ, and to the two rows
+    /// of f64 they are made of.
     pub(in crate::cuda) fn own_gradients(
         &self,
         r: &Reduction,

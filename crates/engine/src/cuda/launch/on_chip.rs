@@ -44,8 +44,8 @@ fn shared_bytes(turns: u32, precision: Precision) -> [u32; 2] {
     [turns, turns + aside].map(|rows| rows * THREADS * held)
 }
 
-/// Turns of the kernels that a chip can run whose blocks may have so much shared memory. Registers hold half as many values
-/// of four bytes.
+/// Turns of the kernels that a chip can run whose blocks may have so much shared memory. Registers
+/// hold half as many values of four bytes.
 fn turns(precision: Precision, most_shared: usize) -> impl Iterator<Item = u32> {
     let most = if precision == Precision::Bf16 { 16 } else { 4 };
     let fits = move |t: &u32| {
@@ -103,8 +103,8 @@ pub(in crate::cuda) struct Meeting {
 }
 
 impl Kernels {
-    /// Statistics, then y = x·scale + shift (+ residual), then ReLU; moves the running statistics. Writes down which values
-    /// are above zero, a bit each, where there is a place for it.
+    /// Statistics, then y = x·scale + shift (+ residual), then ReLU; moves the running statistics.
+    /// Writes down which values are above zero, a bit each, where there is a place for it.
     pub(in crate::cuda) fn norm_forward_on_chip(
         &self,
         o: &OnChip,

@@ -1,4 +1,5 @@
-//! Launches of stem.cu: a network's first convolution, where cuDNN's ways are far from what the chip can do.
+//! Launches of stem.cu: a network's first convolution, where cuDNN's ways are far from what the
+//! chip can do.
 
 use std::ffi::c_void;
 
@@ -19,8 +20,8 @@ const USED: usize = 4;
 const TILE: usize = 128;
 const STAGES: usize = 3;
 
-/// The widest picture whose tiles, with what their windows see around them, fit into shared memory: smaller chips
-/// have 99 KB for a block.
+/// The widest picture whose tiles, with what their windows see around them, fit into shared memory:
+/// smaller chips have 99 KB for a block.
 const WIDEST: usize = 256;
 
 /// The kernels, loaded.

@@ -89,7 +89,8 @@ impl State {
         convolution.expect("a convolution was prepared")
     }
 
-    /// The convolution, then bias, residual and ReLU where there are any, on a stream with its working memory.
+    /// The convolution, then bias, residual and ReLU where there are any, on a stream with its
+    /// working memory.
     pub(super) fn convolve(
         &self,
         (stream, workspace): (&BoundStream, u64),

@@ -1,9 +1,11 @@
 //! Gradients summed over processes, in buckets, while the backward pass goes on.
 //!
-//! Matrices lie in the order of layers, and the pass goes from the last to the first: as soon as all gradients of a bucket have been asked for,
-//! the carrier waits for them and sums the bucket, beside what the pass does next. What is no matrix, a little, comes at the end, and after it the first
-//! matrix, whose gradient is the last to be there: all others can be updated meanwhile. Buckets and their order depend on the network alone, so every
-//! process asks for the same. Where the gradients of matrices are bf16, so are their sums.
+//! Matrices lie in the order of layers, and the pass goes from the last to the first: as soon as
+//! all gradients of a bucket have been asked for, the carrier waits for them and sums the bucket,
+//! beside what the pass does next. What is no matrix, a little, comes at the end, and after it the
+//! first matrix, whose gradient is the last to be there: all others can be updated meanwhile.
+//! Buckets and their order depend on the network alone, so every process asks for the same. Where
+//! the gradients of matrices are bf16, so are their sums.
 
 use cudarc::driver::CudaEvent;
 
@@ -15,7 +17,8 @@ use crate::cuda::stream::Carrier;
 use crate::cuda::together::after;
 use crate::{Graph, Result};
 
-/// Bytes of a bucket, or more where one matrix has more: enough for a link's full speed, and few enough for several in a pass.
+/// Bytes of a bucket, or more where one matrix has more: enough for a link's full speed, and few
+/// enough for several in a pass.
 const BUCKET: usize = 8 << 20;
 
 /// A run of matrices, and the first layer that has one of them.
@@ -26,7 +29,8 @@ pub(super) struct Bucket {
     pub(super) end: usize,
 }
 
-/// From runs of values with their layers, in order of places, to buckets from the last to the first, which has one matrix.
+/// From runs of values with their layers, in order of places, to buckets from the last to the
+/// first, which has one matrix.
 pub(super) fn buckets(matrices: &[Bucket], bytes_each: usize) -> Vec<Bucket> {
     let Some((first, others)) = matrices.split_first() else {
         return vec![];
@@ -80,7 +84,8 @@ impl<'a> GradientSums<'a> {
         Ok(())
     }
 
-    /// The pass has ended: so is all the rest, and what is no matrix. When the event has come, all but the first matrix is summed.
+    /// The pass has ended: so is all the rest, and what is no matrix. When the event has come, all
+    /// but the first matrix is summed.
     pub(super) fn end(self) -> Result<CudaEvent> {
         let left = self.left.as_slice();
         let (last, others) = match left.split_last() {

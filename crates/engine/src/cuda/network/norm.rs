@@ -1,4 +1,5 @@
-//! Batch norms, behind a convolution or on their own: on the chip where it holds the tensor, else in two kernels.
+//! Batch norms, behind a convolution or on their own: on the chip where it holds the tensor, else
+//! in two kernels.
 
 use super::State;
 use crate::cuda::launch::{Applied, Gradients, GroupSums};
@@ -78,8 +79,8 @@ impl State {
         self.kernels().apply(&r, norm, &t, None, &applied)
     }
 
-    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in place, that of the
-    /// values before the norm.
+    /// Through ReLU, residual add and batch norm: the gradient of the layer's output becomes, in
+    /// place, that of the values before the norm.
     pub(super) fn norm_backward(
         &self,
         layer: &Layer,
@@ -88,8 +89,8 @@ impl State {
         relu: bool,
     ) -> Result<()> {
         let (i, node) = (layer.i, layer.node);
-        // Where a residual was added, only the output can tell what the ReLU cut off. Without ReLU it is not kept, and
-        // its place may hold something else by now.
+        // Where a residual was added, only the output can tell what the ReLU cut off. Without ReLU
+        // it is not kept, and its place may hold something else by now.
         let y = match relu && node.inputs.len() > 1 {
             true => self.value(i),
             false => 0,
@@ -107,7 +108,8 @@ impl State {
             accumulate,
         };
         let (k, t, synced) = (self.kernels(), self.norm_tensors(i, node), self.sync_norm());
-        // Blocks that wait for each other need the whole chip, and so may sums that wait for other processes: one of them alone.
+        // Blocks that wait for each other need the whole chip, and so may sums that wait for other
+        // processes: one of them alone.
         let among_others = self.carrier.as_ref().is_some_and(|c| c.nccl.ranks() > 1);
         if let (Some(cut), None, false) = (&self.on_chip[i], &synced, among_others) {
             let meeting = self.meeting(i, node, true);

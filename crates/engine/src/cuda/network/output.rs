@@ -37,7 +37,8 @@ impl State {
         self.kernels().narrow(from, self.output_len(), to)
     }
 
-    /// Whether a layer reads the loss's gradient itself, unrounded: a result that is normalised, and that no layer reads.
+    /// Whether a layer reads the loss's gradient itself, unrounded: a result that is normalised,
+    /// and that no layer reads.
     pub(super) fn takes_wide_gradient(&self, graph: &Graph, i: usize) -> bool {
         let reads = |n: &Node| n.inputs.iter().any(|x| x.index() == i);
         let is_result = graph.output_node().index() == i && !graph.nodes().iter().any(reads);

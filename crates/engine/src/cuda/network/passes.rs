@@ -1,5 +1,6 @@
-//! An inference is the same work every time, so it is recorded and then launched as a whole: the host's time for it falls from
-//! that of some hundred calls to that of one. (Training passes are recorded with the step they are part of.)
+//! An inference is the same work every time, so it is recorded and then launched as a whole: the
+//! host's time for it falls from that of some hundred calls to that of one. (Training passes are
+//! recorded with the step they are part of.)
 
 use super::State;
 use crate::cuda::bound_stream::CudaGraph;
@@ -18,8 +19,8 @@ pub(super) enum Inferences {
 }
 
 impl State {
-    /// Does the work of an inference: call by call the first time (which also loads every kernel), recorded from the second
-    /// time on.
+    /// Does the work of an inference: call by call the first time (which also loads every kernel),
+    /// recorded from the second time on.
     pub(super) fn infer_recorded(&mut self, graph: &Graph) -> Result<()> {
         match &mut self.inferences {
             Inferences::Recorded(recording) => recording.launch(&self.cuda),

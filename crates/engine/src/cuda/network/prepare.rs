@@ -6,7 +6,8 @@ use crate::cuda::cudnn::Problem;
 use crate::{GradientWrite, Graph, Node, Op, Result, Shape};
 
 impl State {
-    /// Prepares the convolutions. Zeros are faster than numbers, so it is numbers that they are measured over.
+    /// Prepares the convolutions. Zeros are faster than numbers, so it is numbers that they are
+    /// measured over.
     pub(super) fn choose_algorithms(&mut self, graph: &Graph) -> Result<()> {
         self.bind()?;
         let values = self.arena.len() / self.cuda.precision().bytes();

@@ -1,4 +1,5 @@
-//! Batch norm over the rows of all processes: what each found about its own rows is put together in between.
+//! Batch norm over the rows of all processes: what each found about its own rows is put together in
+//! between.
 
 use cudarc::driver::CudaSlice;
 
@@ -9,7 +10,8 @@ use crate::cuda::stream::Carrier;
 use crate::cuda::{Cuda, Pointer};
 use crate::{Graph, Result};
 
-/// Room for what processes tell each other about a norm: two rows of channels, those of all, and what is made of them.
+/// Room for what processes tell each other about a norm: two rows of channels, those of all, and
+/// what is made of them.
 pub(super) struct SyncMemory {
     own: CudaSlice<f64>,
     all: CudaSlice<f64>,
@@ -68,7 +70,8 @@ impl SyncNorm<'_> {
         Ok(GroupSums::of_all(merged, nccl.ranks()))
     }
 
-    /// The sums over all rows that gradients of values are made of; those of γ and β stay this process's own, to be added up with all others.
+    /// The sums over all rows that gradients of values are made of; those of γ and β stay this
+    /// process's own, to be added up with all others.
     pub(super) fn gradients(
         &self,
         state: &State,

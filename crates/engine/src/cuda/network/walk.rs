@@ -1,9 +1,10 @@
 //! The GPU's way through the layers: which stream each one's work goes to.
 //!
-//! Where two convolutions in a row read the same, as in a residual block with a shortcut, the second goes beside the first:
-//! alone, it does not fill the chip. Backwards, nobody waits for the gradient of a weight but the optimiser, so these are
-//! computed beside the rest: a convolution fills the GPU with multiplications, a batch norm with reads and writes, and small
-//! layers with neither.
+//! Where two convolutions in a row read the same, as in a residual block with a shortcut, the
+//! second goes beside the first: alone, it does not fill the chip. Backwards, nobody waits for the
+//! gradient of a weight but the optimiser, so these are computed beside the rest: a convolution
+//! fills the GPU with multiplications, a batch norm with reads and writes, and small layers with
+//! neither.
 
 use cudarc::driver::CudaEvent;
 
@@ -72,15 +73,16 @@ impl State {
         self.part(Part::Rest, || self.take_output(graph))
     }
 
-    /// Always over a whole batch: what a smaller one leaves of the pictures before is computed too and read by nobody,
-    /// since no layer mixes pictures here.
+    /// Always over a whole batch: what a smaller one leaves of the pictures before is computed too
+    /// and read by nobody, since no layer mixes pictures here.
     pub(super) fn infer_pass(&self, graph: &Graph) -> Result<()> {
         let pass = Pass::Infer(self.batch());
         walk::forwards(&mut self.walk(), graph, pass)
     }
 
-    /// The gradients, from the last layer to the first. What is still computed beside when all else has been asked for is
-    /// left to whoever needs it; and so is what is still summed over processes, all but the first matrix by the event.
+    /// The gradients, from the last layer to the first. What is still computed beside when all else
+    /// has been asked for is left to whoever needs it; and so is what is still summed over
+    /// processes, all but the first matrix by the event.
     pub(super) fn backward_pass(&self, graph: &Graph) -> Result<(Pending, Option<CudaEvent>)> {
         self.part(Part::Rest, || self.give_gradient(graph))?;
         let mut walk = self.walk();
@@ -95,8 +97,8 @@ impl State {
         Ok((walk.beside.leave(), summed))
     }
 
-    /// What is still computed beside and was not waited for. Events of a recording mean nothing outside of it; they were
-    /// waited for at its end.
+    /// What is still computed beside and was not waited for. Events of a recording mean nothing
+    /// outside of it; they were waited for at its end.
     pub(super) fn take_pending(&mut self, stream: &GpuStream) -> (Pending, Option<CudaEvent>) {
         let (pending, summed) = (std::mem::take(&mut self.pending), self.summed.take());
         let direct = !self.pending_recorded && !stream.is_recording();
@@ -106,8 +108,9 @@ impl State {
         }
     }
 
-    /// Waits for what still reads the activations of the last pass, before they are written to again; among several processes for all that goes
-    /// on beside, since norms on the chip are to be alone there.
+    /// Waits for what still reads the activations of the last pass, before they are written to
+    /// again; among several processes for all that goes on beside, since norms on the chip are to
+    /// be alone there.
     pub(super) fn settle(&mut self, stream: &mut GpuStream) -> Result<()> {
         let (pending, _) = self.take_pending(stream);
         if stream.together().is_some_and(|t| t.nccl.ranks() > 1) {
@@ -116,8 +119,8 @@ impl State {
         SideStream::resume(&self.stream, &self.side, pending).wait_for(0)
     }
 
-    /// Statistics settled and the weights moved: all but the first layer's while that one's gradient is still computed, or summed over
-    /// processes.
+    /// Statistics settled and the weights moved: all but the first layer's while that one's
+    /// gradient is still computed, or summed over processes.
     pub(super) fn update(&mut self, graph: &Graph, stream: &mut GpuStream) -> Result<()> {
         let (pending, summed) = self.take_pending(stream);
         let inputs = &stream.step_inputs();
@@ -158,8 +161,9 @@ impl State {
         Ok(())
     }
 
-    /// Whether a layer is a convolution with a norm that reads what the one before it reads, and nothing else. Its place in
-    /// memory is free a layer early: what the one before it reads and writes is needed longer, if it has a gradient.
+    /// Whether a layer is a convolution with a norm that reads what the one before it reads, and
+    /// nothing else. Its place in memory is free a layer early: what the one before it reads and
+    /// writes is needed longer, if it has a gradient.
     pub(super) fn is_beside(&self, i: usize, graph: &Graph) -> bool {
         let normalised = |n: &Node| matches!(n.op, Op::Conv { norm: Some(_), .. });
         let Some([before, node]) = i.checked_sub(1).and_then(|b| graph.nodes().get(b..=i)) else {

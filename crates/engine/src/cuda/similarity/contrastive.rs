@@ -1,9 +1,12 @@
-//! The contrastive loss between views of pictures: which kernels run how (kernels/contrastive.cu has the maths).
+//! The contrastive loss between views of pictures: which kernels run how (kernels/contrastive.cu
+//! has the maths).
 //!
-//! Keys are cut into ranges, as many as fill the GPU once, and the ranges' sums are put together in order: the bits are the
-//! same every time on one GPU. Beside the rows this takes ranges × N × (dim + 2) values: 9 MB on an H200 for 1024 rows of 128.
+//! Keys are cut into ranges, as many as fill the GPU once, and the ranges' sums are put together in
+//! order: the bits are the same every time on one GPU. Beside the rows this takes ranges × N × (dim
+//! + 2) values: 9 MB on an H200 for 1024 rows of 128.
 //!
-//! Where several processes have pictures, rows of all of them are gathered, and each process has the losses and gradients of its own.
+//! Where several processes have pictures, rows of all of them are gathered, and each process has
+//! the losses and gradients of its own.
 
 use std::sync::Arc;
 
@@ -44,7 +47,8 @@ pub(in crate::cuda) struct Contrastive {
     tiles_per_range: usize,
     ranges: usize,
     kernels: [CudaFunction; 4],
-    /// Maxima and sums of the ranges, l of each own row, weighted keys of the ranges; and where they lie.
+    /// Maxima and sums of the ranges, l of each own row, weighted keys of the ranges; and where
+    /// they lie.
     _memory: [CudaSlice<f32>; 4],
     places: [Pointer; 4],
     /// Rows and l of all processes.
@@ -88,7 +92,8 @@ impl Contrastive {
         self.shape == shape
     }
 
-    /// Every process's `each` values of each view, to `to`: view 0 of all processes, then view 1, and so on.
+    /// Every process's `each` values of each view, to `to`: view 0 of all processes, then view 1,
+    /// and so on.
     fn gather(
         &self,
         stream: &Arc<CudaStream>,
@@ -106,7 +111,8 @@ impl Contrastive {
         })
     }
 
-    /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
+    /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits
+    /// for nothing.
     ///
     /// `own` and `gradient` are views · own pictures × dim, `losses` has a value for each row.
     pub(in crate::cuda) fn enqueue(
@@ -147,7 +153,8 @@ impl Contrastive {
         launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
         launch.arg(&first).arg(&of_own).arg(&dim).arg(&inverse);
         launch.arg(&per_range).arg(&maxima).arg(&sums);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape asks; here and below.
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
+        // asks; here and below.
         unsafe { launch.launch(shape(grid(1), 256, SUMS_SHARED)) }.map_err(failed)?;
 
         let mut launch = stream.launch_builder(&self.kernels[1]);

@@ -1,8 +1,10 @@
-//! The softmax over all keys, its loss and its gradient: which kernels run how (kernels/similarity.cu has the maths).
+//! The softmax over all keys, its loss and its gradient: which kernels run how
+//! (kernels/similarity.cu has the maths).
 //!
-//! Keys are cut into ranges, as many as fill the GPU once; each range leaves its sums behind, and a second kernel puts
-//! them together in order. How keys are cut depends on the sizes and on the GPU, so the bits are the same every time on
-//! one GPU. Beside the bank this takes ranges × batch × (dim + 2) values: 9 MB on an H200 for a batch of 128 or 256.
+//! Keys are cut into ranges, as many as fill the GPU once; each range leaves its sums behind, and a
+//! second kernel puts them together in order. How keys are cut depends on the sizes and on the GPU,
+//! so the bits are the same every time on one GPU. Beside the bank this takes ranges × batch × (dim
+//! + 2) values: 9 MB on an H200 for a batch of 128 or 256.
 
 use std::sync::Arc;
 
@@ -15,8 +17,8 @@ use crate::{Error, Result};
 
 /// Keys in a tile of either kernel.
 const TILE: usize = 64;
-/// Rows for the tensor cores: their kernel keeps 128 values of a row in registers, shorter rows filled up with zeros. Below
-/// the least there would be more zeros than work worth the rounding.
+/// Rows for the tensor cores: their kernel keeps 128 values of a row in registers, shorter rows
+/// filled up with zeros. Below the least there would be more zeros than work worth the rounding.
 const BF16_ROWS: std::ops::RangeInclusive<usize> = 32..=128;
 /// Columns a block of the f32 kernel sums; longer rows take several blocks.
 const CHUNK: usize = 128;
@@ -64,8 +66,8 @@ impl Cut {
     }
 }
 
-/// Positives on the device: those of query q are `members[starts[r]..starts[r + 1]]` with r = q, or with
-/// r = `items[q mod count]` where there are items.
+/// Positives on the device: those of query q are `members[starts[r]..starts[r + 1]]` with r = q, or
+/// with r = `items[q mod count]` where there are items.
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct PositivePointers {
     /// u32, one more than there are rows.
@@ -140,10 +142,12 @@ impl SoftmaxKernels {
         (self.cut.batch, self.cut.n, self.cut.dim) == (batch, n, dim)
     }
 
-    /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
+    /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits
+    /// for nothing.
     ///
-    /// `queries`, `keys` and `gradient` are f32 matrices of the sizes given to [`SoftmaxKernels::new`], `losses` a value per
-    /// query; every query has a positive, and none lies beyond the keys.
+    /// `queries`, `keys` and `gradient` are f32 matrices of the sizes given to
+    /// [`SoftmaxKernels::new`], `losses` a value per query; every query has a positive, and none
+    /// lies beyond the keys.
     pub(in crate::cuda) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
@@ -189,7 +193,8 @@ impl SoftmaxKernels {
 }
 
 impl SoftmaxKernels {
-    /// Asks for the sums of all ranges. Where keys are weighted: the logarithms of their weights, and where it says how many there are.
+    /// Asks for the sums of all ranges. Where keys are weighted: the logarithms of their weights,
+    /// and where it says how many there are.
     pub(super) fn enqueue_tiles(
         &self,
         stream: &Arc<CudaStream>,
@@ -219,14 +224,16 @@ impl SoftmaxKernels {
         });
         let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
         let shared = if cut.bf16 { 0 } else { F32_SHARED };
-        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut says.
+        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut
+        // says.
         let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
         launched
             .map(drop)
             .map_err(|e| failed("the softmax over all keys", e))
     }
 
-    /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums and weighted keys lie.
+    /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums
+    /// and weighted keys lie.
     pub(super) fn ranges(&self) -> (usize, bool, [Pointer; 3]) {
         (self.cut.ranges, self.cut.bf16, self.places)
     }
@@ -236,7 +243,8 @@ impl SoftmaxKernels {
 mod tests {
     use super::*;
 
-    /// Every tile belongs to one range, no range is empty, and the memory stays small however many keys there are.
+    /// Every tile belongs to one range, no range is empty, and the memory stays small however many
+    /// keys there are.
     #[test]
     fn a_cut_covers_the_keys_once() {
         for bf16 in [true, false] {

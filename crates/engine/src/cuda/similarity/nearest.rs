@@ -1,7 +1,8 @@
-//! The most similar key of each query, copied: which kernels run how (kernels/nearest.cu has the maths).
+//! The most similar key of each query, copied: which kernels run how (kernels/nearest.cu has the
+//! maths).
 //!
-//! Keys are cut into ranges, as many as fill the GPU once, and the ranges' best are compared in order: the bits are the same
-//! every time on one GPU.
+//! Keys are cut into ranges, as many as fill the GPU once, and the ranges' best are compared in
+//! order: the bits are the same every time on one GPU.
 
 use std::sync::Arc;
 
@@ -85,7 +86,8 @@ impl Nearest {
             .arg(&dim);
         launch.arg(&per_range).arg(&similarities).arg(&found);
         let grid = shape([self.ranges as u32, blocks, 1], 256, SHARED);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape asks; here and below.
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
+        // asks; here and below.
         unsafe { launch.launch(grid) }.map_err(failed)?;
 
         let mut launch = stream.launch_builder(&self.kernels[1]);

@@ -46,7 +46,8 @@ pub(super) struct SampledRows {
 }
 
 impl SampledRows {
-    /// For samples among `keys` rows of `dim` values, and the positives of so many items, each with fewer than `width`.
+    /// For samples among `keys` rows of `dim` values, and the positives of so many items, each with
+    /// fewer than `width`.
     pub(super) fn new(
         cuda: &Cuda,
         sample: RowSample,
@@ -88,7 +89,8 @@ impl SampledRows {
         (cuda.pointer(&self.rows), weights)
     }
 
-    /// Draws the rows of the step whose number lies at `step`, and copies those that are among `n` keys from number `first` on.
+    /// Draws the rows of the step whose number lies at `step`, and copies those that are among `n`
+    /// keys from number `first` on.
     pub(super) fn enqueue(
         &self,
         cuda: &Cuda,
@@ -107,7 +109,8 @@ impl SampledRows {
         let mut launch = stream.launch_builder(&self.find);
         launch.arg(&self.words).arg(&table).arg(&step);
         launch.arg(&found).arg(&counts);
-        // SAFETY: the arguments are those of the kernels, here and below, and the memory is as large as the places are many.
+        // SAFETY: the arguments are those of the kernels, here and below, and the memory is as
+        // large as the places are many.
         unsafe { launch.launch(shape(grid(self.places)?, THREADS, 0)) }.map_err(failed)?;
         let [first, n] = [first, n].map(|v| v as u32);
         let mut launch = stream.launch_builder(&self.pack);

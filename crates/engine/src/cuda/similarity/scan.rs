@@ -1,7 +1,9 @@
-//! Every query against every key: entropy of the softmax, and the top-k. Which kernel of scan.cu runs how.
+//! Every query against every key: entropy of the softmax, and the top-k. Which kernel of scan.cu
+//! runs how.
 //!
-//! Queries are taken in as many blocks as the GPU runs at once; where they are fewer, the keys are cut into ranges that
-//! several blocks share. Up to 512 neighbours are found in one round over the keys, more in further rounds.
+//! Queries are taken in as many blocks as the GPU runs at once; where they are fewer, the keys are
+//! cut into ranges that several blocks share. Up to 512 neighbours are found in one round over the
+//! keys, more in further rounds.
 
 use std::f32::consts::LOG2_E;
 
@@ -19,7 +21,8 @@ const SIDE: usize = 128;
 const PER_ROUND: usize = 512;
 /// Candidates that scan_merge sorts in shared memory.
 const MOST_MERGED: usize = 8192;
-/// More ranges would each collect candidates from nothing, which costs more than idle multiprocessors.
+/// More ranges would each collect candidates from nothing, which costs more than idle
+/// multiprocessors.
 const MOST_RANGES: usize = 32;
 /// What scan_merge writes where there is no neighbour.
 const NOBODY: u32 = u32::MAX;
@@ -211,7 +214,8 @@ impl<'a> Scanner<'a> {
         };
         launch.arg(&sums);
         let grid = [cut.blocks as u32, cut.ranges as u32, 1];
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as the cut says.
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as the cut
+        // says.
         let launched = unsafe { launch.launch(shape(grid, 256, cut.tiles_shared())) };
         launched.map_err(|e| failed("comparing queries with keys", e))?;
 

@@ -1,8 +1,10 @@
-//! The softmax over keys that lie in parts on several processes, and rows gathered from all of them (kernels/similarity.cu has the maths).
+//! The softmax over keys that lie in parts on several processes, and rows gathered from all of them
+//! (kernels/similarity.cu has the maths).
 //!
-//! Queries of all processes are gathered, and each tells the positives of the items it has; each process looks at its own keys for all of
-//! them; what they found is gathered and put together in rank order; and each process's share of the gradient is summed where the queries
-//! came from. Over a sample of the keys a process alone goes this way, too, and asks nobody.
+//! Queries of all processes are gathered, and each tells the positives of the items it has; each
+//! process looks at its own keys for all of them; what they found is gathered and put together in
+//! rank order; and each process's share of the gradient is summed where the queries came from. Over
+//! a sample of the keys a process alone goes this way, too, and asks nobody.
 
 use std::sync::Arc;
 
@@ -18,7 +20,8 @@ use crate::{Result, RowSample};
 /// Threads of a block that tells positives.
 const TELL_THREADS: u32 = 256;
 
-/// Rows of all processes, one process's after the other's, and the items they are of; every process has as many.
+/// Rows of all processes, one process's after the other's, and the items they are of; every process
+/// has as many.
 pub(in crate::cuda) struct GatheredRows {
     count: usize,
     items: usize,
@@ -81,7 +84,8 @@ pub(in crate::cuda) struct ShardShape {
     pub(in crate::cuda) n: usize,
     pub(in crate::cuda) first: usize,
     pub(in crate::cuda) keys: usize,
-    /// The first item whose positives are here, how many have theirs here, and how many positives one has at most.
+    /// The first item whose positives are here, how many have theirs here, and how many positives
+    /// one has at most.
     pub(in crate::cuda) known: [usize; 3],
     /// How many rows stand for all, and which; all keys are looked at where nothing is said.
     pub(in crate::cuda) sample: Option<RowSample>,
@@ -154,8 +158,9 @@ impl ShardSoftmax {
         self.shape == *shape
     }
 
-    /// Asks for the losses of this process's queries and the gradient of weight · mean(losses), both written (`=`), and waits for nothing.
-    /// Positives are numbers among all keys. `step` is where the step's number lies. A process alone asks nobody.
+    /// Asks for the losses of this process's queries and the gradient of weight · mean(losses),
+    /// both written (`=`), and waits for nothing. Positives are numbers among all keys. `step` is
+    /// where the step's number lies. A process alone asks nobody.
     pub(in crate::cuda) fn enqueue(
         &self,
         stream: &Arc<CudaStream>,
@@ -218,7 +223,8 @@ impl ShardSoftmax {
         launch.arg(&positives.items).arg(&count);
         launch.arg(&first).arg(&here).arg(&width).arg(&table);
         let grid = super::shape([blocks, 1, 1], TELL_THREADS, 0);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask.
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
+        // ask.
         let launched = unsafe { launch.launch(grid) };
         launched
             .map(drop)
@@ -270,14 +276,16 @@ impl ShardSoftmax {
         launch.arg(&rounded).arg(&first).arg(&per_rank);
         launch.arg(&sums).arg(&means).arg(&of_positives);
         let grid = super::shape([side_by_side(all)?, 1, 1], MERGE_THREADS, 0);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes ask; positives that are not here are not read.
+        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
+        // ask; positives that are not here are not read.
         let launched = unsafe { launch.launch(grid) };
         launched
             .map(drop)
             .map_err(|e| failed("the loss over keys of several processes", e))
     }
 
-    /// From what all parts say to losses, and to this part's share of the gradient in place of the means.
+    /// From what all parts say to losses, and to this part's share of the gradient in place of the
+    /// means.
     fn enqueue_share(
         &self,
         stream: &Arc<CudaStream>,
@@ -312,7 +320,8 @@ mod tests {
     use crate::naive::similarity::softmax_loss;
     use crate::testing::{assert_close, uniform};
 
-    /// What three processes would do, one after the other on one GPU, with nothing in between but what they would tell each other.
+    /// What three processes would do, one after the other on one GPU, with nothing in between but
+    /// what they would tell each other.
     #[test]
     #[ignore = "needs an NVIDIA GPU"]
     fn parts_put_together_are_the_whole() {

@@ -59,7 +59,8 @@ impl GpuStream {
         })
     }
 
-    /// The softmax of all processes' queries over all processes' keys, of which some are here, or over a sample of them.
+    /// The softmax of all processes' queries over all processes' keys, of which some are here, or
+    /// over a sample of them.
     fn softmax_shards(
         &mut self,
         call: &SoftmaxCall,
@@ -249,7 +250,8 @@ impl StepOps for GpuStream {
                 grid_dim: (side_by_side(values.div_ceil(THREADS as usize))?, 1, 1),
                 ..one_block()
             };
-            // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as the caller has checked.
+            // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as
+            // the caller has checked.
             let launched = unsafe { launch.launch(grid) };
             launched
                 .map(drop)

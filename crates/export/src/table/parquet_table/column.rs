@@ -168,7 +168,8 @@ impl Texts {
     }
 }
 
-/// Levels as runs of equal ones. (Parquet would also have them a bit each, which is shorter where they change often.)
+/// Levels as runs of equal ones. (Parquet would also have them a bit each, which is shorter where
+/// they change often.)
 #[derive(Default)]
 struct Levels {
     runs: Vec<u8>,

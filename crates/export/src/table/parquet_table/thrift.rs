@@ -1,7 +1,9 @@
-//! Structs of Thrift's compact protocol, written only: what Parquet's page headers and footer are made of.
+//! Structs of Thrift's compact protocol, written only: what Parquet's page headers and footer are
+//! made of.
 //!
-//! A field is the step from the last field's number and its type in one byte, then its value; whole numbers are zigzag
-//! varints; a zero ends the struct. <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
+//! A field is the step from the last field's number and its type in one byte, then its value; whole
+//! numbers are zigzag varints; a zero ends the struct.
+//! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
 use anchorhood_files::write_varint;
 

@@ -2,7 +2,8 @@
 
 use anchorhood_engine::Device;
 
-/// Runs each on a thread and a CPU device of its own: networks of tests are so small that one thread is used better than several.
+/// Runs each on a thread and a CPU device of its own: networks of tests are so small that one
+/// thread is used better than several.
 pub fn beside_each_other<T: Send>(
     cases: impl IntoIterator<Item = T>,
     run: impl Fn(&Device, T) + Sync,
